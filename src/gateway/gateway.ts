@@ -54,7 +54,7 @@ export interface GatewayRun {
   openModule: OpenModule;
   /** Contains the address of the API server in a pod. */
   environment?: Environment;
-  /** Version of the software, for traces. */
+  /** Version of the software, for traces and metrics. */
   version?: string;
   /** Called when the server accepts requests. */
   listening?: (addresses: { port: number; healthPort: number }) => void;
@@ -78,6 +78,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
   const counts = registerMetrics(registry, GATEWAY_METRICS);
+  counts.gauge('temper_build_info', { version: run.version ?? '', node: process.versions.node }, 1);
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config, run), clock);
   const transport = stack.use(createTransport({ access, clock, metrics }));

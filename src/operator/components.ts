@@ -20,7 +20,10 @@ import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
+import { QuotaReleases } from './pods/quota-releases.ts';
+import { StartTimes } from './pods/start-times.ts';
 import { PodTemplates } from './pods/pod-template.ts';
+import { AgentRanks } from './policy/agent-ranks.ts';
 import { poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
@@ -51,6 +54,10 @@ export interface Components {
   readonly ids: IdGenerator;
   readonly log: Logger;
   readonly operatorMetrics: OperatorMetrics | undefined;
+  readonly isLeader: () => boolean;
+  readonly starts: StartTimes;
+  /** Whether the class has a warm pool in the namespace. */
+  readonly hasPool: (namespace: string, className: string) => boolean;
   /** Writes only while this process is the leader. */
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -58,6 +65,8 @@ export interface Components {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
+  readonly ranks: AgentRanks;
+  readonly quotaReleases: QuotaReleases;
   readonly queues: Queues;
   readonly pool: WarmPool;
   readonly pki: ReleasePki;
@@ -77,6 +86,7 @@ export function createComponents(
   deps: OperatorDeps,
   client: KubeClient,
   events: EventRecorder,
+  isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
   const informers = createInformers(deps, config);
@@ -84,6 +94,8 @@ export function createComponents(
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
+  const ranks = new AgentRanks();
+  informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
   const pki = new ReleasePki({ client, clock, config });
   const namespaces = new NamespaceObjects({
@@ -97,16 +109,22 @@ export function createComponents(
     ids,
     log,
     operatorMetrics,
+    isLeader,
+    starts: new StartTimes(clock, operatorMetrics),
+    hasPool: (namespace, className) =>
+      config.sandboxClasses.some((one) => one.name === className && poolSize(one, namespace) > 0),
     client,
     events,
     informers,
     agents,
     policies,
     pods,
+    ranks,
+    quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
     pool: new WarmPool(pods),
     pki,
-    policyMonitor: createPolicyMonitor(config, client, informers),
+    policyMonitor: createPolicyMonitor(config, client, clock, informers),
     namespaces,
     templates: new PodTemplates(config),
     validation,
@@ -127,9 +145,15 @@ function createQueues(deps: OperatorDeps): Queues {
   };
 }
 
-function createPolicyMonitor(config: OperatorConfig, client: KubeClient, informers: Informers): AdmissionPolicyMonitor {
+function createPolicyMonitor(
+  config: OperatorConfig,
+  client: KubeClient,
+  clock: Clock,
+  informers: Informers,
+): AdmissionPolicyMonitor {
   return new AdmissionPolicyMonitor({
     client,
+    clock,
     expected: config.admissionPolicies?.policies,
     policies: informers.admissionPolicies.cache,
     bindings: informers.admissionBindings.cache,

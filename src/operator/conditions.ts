@@ -40,9 +40,27 @@ export function updateConditions(
   return [...known.values()];
 }
 
+/** Reasons of Ready that no retry fixes: only a change of an object does. */
+const TERMINAL_REASONS: ReadonlySet<string> = new Set([
+  'InvalidSpec',
+  'GrantDenied',
+  'AgentQuotaExceeded',
+  'PodNameConflict',
+]);
+/** The conditions of `progressConditions`. Absent means False, as kstatus defines it. */
+export const PROGRESS_CONDITIONS: readonly string[] = ['Reconciling', 'Stalled'];
+
+/** The conditions by which kstatus, and so Flux and Argo CD, tell an object that will become Ready from one that will not. */
+export function progressConditions(ready: ConditionUpdate<'Ready'>): ConditionUpdate[] {
+  const { status, reason, message } = ready;
+  if (status !== 'False') return [];
+  if (TERMINAL_REASONS.has(reason)) return [{ type: 'Stalled', status: 'True', reason, message }];
+  return reason === 'Starting' ? [{ type: 'Reconciling', status: 'True', reason, message }] : [];
+}
+
 /**
  * One Event per transition, that is, per changed reason. A new condition is reported only when it is of the type `awaited`, or when it
- * reports a problem.
+ * reports a problem. The conditions of `progressConditions` repeat Ready and are not reported.
  */
 export function conditionEvents(
   before: readonly Condition[] | undefined,
@@ -51,6 +69,7 @@ export function conditionEvents(
 ): ConditionEvent[] {
   const known = new Map((before ?? []).map((condition) => [condition.type, condition]));
   return after.flatMap((condition): ConditionEvent[] => {
+    if (PROGRESS_CONDITIONS.includes(condition.type)) return [];
     const earlier = known.get(condition.type);
     const isChanged = earlier === undefined ? shouldReport(condition, awaited) : earlier.reason !== condition.reason;
     if (!isChanged) return [];
@@ -92,6 +111,11 @@ export function sameConditions(one: readonly Condition[] | undefined, other: rea
 
 export function reasonOf(conditions: readonly Condition[] | undefined, type: string): string | undefined {
   return conditions?.find((condition) => condition.type === type)?.reason;
+}
+
+/** Has the operator written the conditions? Until then they are absent, or the default of the CRD. */
+export function isReconciled(conditions: readonly Condition[] | undefined): boolean {
+  return conditions !== undefined && reasonOf(conditions, 'Ready') !== 'Pending';
 }
 
 /** Is the reason documented for this condition type of the kind? */

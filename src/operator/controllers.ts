@@ -1,4 +1,4 @@
-import { Controller, type ControllerOptions } from '../kube/controller/controller.ts';
+import { Controller, type ControllerOptions, type ReconcileContext } from '../kube/controller/controller.ts';
 import type { ReconcileResult } from '../kube/controller/result.ts';
 import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
@@ -11,6 +11,7 @@ type Reconcile = ControllerOptions['reconcile'];
 
 const AGENT_CONCURRENCY = 8;
 const RETRY_MS = 1_000;
+const ALTERED_RETRY_MS = 60_000;
 
 /** Creates the controllers and subscribes their queues to the informers. */
 export function createControllers(components: Components, deps: OperatorDeps): Controller[] {
@@ -21,6 +22,9 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     informers: components.informers,
     queues: components.queues,
     pool: components.pool,
+    quotaReleases: components.quotaReleases,
+    onAgentCreated: ({ metadata }) =>
+      components.isLeader() ? components.starts.begin(metadata.uid, 'cold') : undefined,
     onAgentDeleted: (agent) => agents.forget(agent),
     onPolicyDeleted: (policy) => policies.forget(policy),
     isExternalAgentStatus: (agent) => agents.isExternalStatus(agent),
@@ -48,7 +52,7 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     create(
       'namespaces',
       1,
-      withWarning((namespace, { signal }) => reconcileNamespace(components, namespace, signal)),
+      withWarning((namespace, context) => reconcileNamespace(components, namespace, context)),
     ),
   ];
 }
@@ -56,9 +60,12 @@ export function createControllers(components: Components, deps: OperatorDeps): C
 async function reconcileNamespace(
   components: Components,
   namespace: string,
-  signal: AbortSignal,
+  { log, signal }: ReconcileContext,
 ): Promise<ReconcileResult> {
   if (!activeNamespaces(components).includes(namespace)) return { kind: 'done' };
-  const isPrepared = await components.namespaces.prepare(namespace, signal);
-  return isPrepared ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: RETRY_MS };
+  const preparation = await components.namespaces.prepare(namespace, signal);
+  if (preparation.kind === 'prepared') return { kind: 'done' };
+  if (preparation.kind === 'waiting') return { kind: 'requeueAfter', afterMs: RETRY_MS };
+  log.warn({ error: preparation.message }, 'no agent pod is created in the namespace');
+  return { kind: 'requeueAfter', afterMs: ALTERED_RETRY_MS };
 }

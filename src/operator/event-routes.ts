@@ -5,11 +5,13 @@ import type { Change, KubeObject } from '../kube/informer/store.ts';
 import type { WorkQueue } from '../kube/controller/work-queue.ts';
 import { INDEX } from './agent/observe.ts';
 import { podFingerprint } from './pods/pod-state.ts';
-import { reasonOf } from './conditions.ts';
 import type { OperatorConfig } from './config.ts';
 import type { Cache } from './kube/cache.ts';
 import type { Informers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
+import { ownerKeyOf } from './pods/pod-ownership.ts';
+import type { QuotaReleases } from './pods/quota-releases.ts';
+import { policyKeyOf } from './policy/agent-ranks.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
 
 export interface Queues {
@@ -25,6 +27,9 @@ export interface RouteDeps {
   readonly informers: Informers;
   readonly queues: Queues;
   readonly pool: WarmPool;
+  readonly quotaReleases: QuotaReleases;
+  /** Called when an agent is created, but not for an agent that an informer lists. */
+  readonly onAgentCreated: (agent: StoredAgent) => void;
   /** Called when an agent is deleted. */
   readonly onAgentDeleted: (agent: StoredAgent) => void;
   readonly onPolicyDeleted: (policy: StoredPolicy) => void;
@@ -44,7 +49,9 @@ export function routeEvents(deps: RouteDeps): void {
   informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
   informers.policies.subscribe((change, origin) => onPolicy(deps, change, priorityOf(origin)));
   informers.pods.subscribe((change, origin) => onPod(deps, change, priorityOf(origin)));
-  for (const child of informers.children) child.subscribe((change) => onChild(deps, child.type.plural, change));
+  for (const child of informers.children) {
+    child.subscribe((change, origin) => onChild(deps, child.type.plural, change, priorityOf(origin)));
+  }
 }
 
 function priorityOf(origin: ChangeSource): Priority {
@@ -53,10 +60,6 @@ function priorityOf(origin: ChangeSource): Priority {
 
 function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`;
-}
-
-function policyKey({ metadata, spec }: StoredAgent): string {
-  return `${metadata.namespace}/${spec.trustPolicyRef.name}`;
 }
 
 /** A pure status change must not requeue its own object. */
@@ -68,16 +71,15 @@ function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priorit
   const { informers, queues, onAgentDeleted } = deps;
   const { object } = change;
   if (isOnlyStatus(change) && !deps.isExternalAgentStatus(object)) return;
+  if (change.type === 'added' && priority === PRIORITY.normal) deps.onAgentCreated(object);
   queues.agents.add(keyOf(object), priority);
-  const before = change.type === 'updated' ? policyKey(change.before) : undefined;
-  if (change.type === 'updated' && before === policyKey(object)) return;
-  for (const key of new Set([policyKey(object), before ?? policyKey(object)])) {
+  const before = change.type === 'updated' ? policyKeyOf(change.before) : undefined;
+  if (change.type === 'updated' && before === policyKeyOf(object)) return;
+  for (const key of new Set([policyKeyOf(object), before ?? policyKeyOf(object)])) {
     queues.policies.addAfter(key, COUNT_DELAY_MS, priority);
     if (change.type === 'added') continue;
     // An agent left the policy, so another agent may now fit its quota.
-    for (const other of informers.agents.cache.byIndex(INDEX.policy, key)) {
-      if (reasonOf(other.status?.conditions, 'Ready') === 'AgentQuotaExceeded') queues.agents.add(keyOf(other));
-    }
+    for (const other of informers.agents.cache.byIndex(INDEX.overQuota, key)) queues.agents.add(keyOf(other));
   }
   if (change.type === 'deleted') onAgentDeleted(object);
 }
@@ -97,24 +99,32 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   if (informers.agents.cache.list().length > 0) queues.namespaces.add(change.object.metadata.namespace, priority);
 }
 
-function onPod({ queues, pool }: RouteDeps, change: Change<Pod>, priority: Priority): void {
+function onPod({ queues, pool, quotaReleases }: RouteDeps, change: Change<Pod>, priority: Priority): void {
   const pods = change.type === 'updated' ? [change.before, change.object] : [change.object];
   pool.onObserved(change.object.metadata.uid, change.type === 'deleted');
   if (change.type === 'updated' && podFingerprint(change.before) === podFingerprint(change.object)) return;
-  for (const { metadata } of pods) {
-    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
-    if (owner !== undefined) queues.agents.add(`${metadata.namespace}/${owner.name}`, priority);
+  if (change.type === 'deleted') quotaReleases.onDeleted(change.object);
+  for (const pod of pods) {
+    const owner = ownerKeyOf(pod);
+    if (owner !== undefined) queues.agents.add(owner, priority);
+    const { metadata } = pod;
     const className = metadata.labels?.[LABELS.sandboxClass];
     const isWarm = metadata.labels?.[LABELS.agentUid] === undefined && className !== undefined;
     if (isWarm) queues.pools.add(`${metadata.namespace}/${className}`, priority);
   }
 }
 
-function onChild({ queues, onChildDeleted }: RouteDeps, plural: string, change: Change<PlainObject>): void {
+/** Also an added object is compared: a user may have created it under the name first. */
+function onChild(
+  { queues, onChildDeleted }: RouteDeps,
+  plural: string,
+  change: Change<PlainObject>,
+  priority: Priority,
+): void {
   const { namespace } = change.object.metadata;
-  if (change.type === 'added' || namespace === undefined) return;
+  if (namespace === undefined) return;
   if (change.type === 'deleted') onChildDeleted(plural, change.object);
-  queues.namespaces.add(namespace);
+  queues.namespaces.add(namespace, priority);
 }
 
 /** What the requeue functions read and fill. */

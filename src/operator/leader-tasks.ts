@@ -1,6 +1,8 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
+import { OrphanedPods } from './pods/orphaned-pods.ts';
+import { ownerKeyOf } from './pods/pod-ownership.ts';
 import { isLate } from './pods/start-delay.ts';
 import { INDEX } from './agent/observe.ts';
 import { StatusThrottle } from './agent/status-throttle.ts';
@@ -18,6 +20,7 @@ export interface LeaderTaskDeps
     | 'agentActivity'
     | 'agents'
     | 'agentStats'
+    | 'client'
     | 'clock'
     | 'config'
     | 'log'
@@ -27,6 +30,7 @@ export interface LeaderTaskDeps
     | 'policies'
     | 'policyMonitor'
     | 'queues'
+    | 'starts'
   > {
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsReload | undefined;
@@ -42,12 +46,14 @@ const POLICY_RETRY_MS = 2 * SECOND_MS;
 const GC_INTERVAL_MS = 10 * MINUTE_MS;
 const RETRY_MS = 10 * SECOND_MS;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
+const ORPHAN_INTERVAL_MS = MINUTE_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   const { pki, natsReload, agentActivity } = deps;
   const throttle = new StatusThrottle(deps.clock);
   const lastRefresh = { at: Number.NEGATIVE_INFINITY };
+  const orphans = new OrphanedPods(deps, INDEX.uid);
   const periodicTasks: LeaderTask[] = [
     periodic(deps, 'pki', async (signal) => {
       if (await pki.reconcile(signal)) requeueAllNamespaces(deps);
@@ -58,6 +64,11 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     periodic(deps, 'late-pods', async () => {
       for (const agent of agentsWithLatePods(deps)) deps.queues.agents.add(agent, PRIORITY.resync);
       return LATE_POD_INTERVAL_MS;
+    }),
+    periodic(deps, 'orphaned-pods', async (signal) => {
+      const deleted = await orphans.collect(signal);
+      if (deleted > 0) deps.log.info({ pods: deleted }, 'deleted pods of agents that no longer exist');
+      return ORPHAN_INTERVAL_MS;
     }),
   ];
   if (natsReload !== undefined) {
@@ -99,7 +110,9 @@ async function refreshAdmissionPolicies(
 ): Promise<number> {
   const now = deps.clock.monotonic();
   const isDue = now - lastRefresh.at >= POLICY_INTERVAL_MS;
-  for (const namespace of activeNamespaces(deps)) {
+  const namespaces = activeNamespaces(deps);
+  deps.policyMonitor.retain(namespaces);
+  for (const namespace of namespaces) {
     if (!isDue && !deps.policyMonitor.isNotEnforced(namespace)) continue;
     if (await deps.policyMonitor.refresh(namespace, signal)) requeueNamespace(deps, namespace);
   }
@@ -130,10 +143,7 @@ async function requeueOnNewStats(
 /** Agents whose pods should be running by now. The start timeout produces no watch event, so it is polled. */
 function agentsWithLatePods({ pods, clock }: LeaderTaskDeps): string[] {
   const late = pods.list().filter((pod) => isLate(pod, clock.now()));
-  return late.flatMap(({ metadata }) => {
-    const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'Agent' && controller === true);
-    return owner === undefined ? [] : [`${metadata.namespace}/${owner.name}`];
-  });
+  return late.map(ownerKeyOf).filter((key) => key !== undefined);
 }
 
 /** Calls `once` repeatedly. Waits the returned number of milliseconds, or RETRY_MS after a failure. */
@@ -157,7 +167,7 @@ function periodic(
   return { name, run };
 }
 
-/** Requeues the agent of each emitted UID. */
+/** Requeues the agent of each emitted UID, which a message wakes. */
 function requeueFromStream(
   deps: LeaderTaskDeps,
   name: string,
@@ -166,7 +176,9 @@ function requeueFromStream(
   return periodic(deps, name, async (signal) => {
     for await (const uid of open(signal)) {
       const agent = deps.agents.byIndex(INDEX.uid, uid)[0];
-      if (agent !== undefined) deps.queues.agents.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
+      if (agent === undefined) continue;
+      deps.starts.begin(uid, 'wake');
+      deps.queues.agents.add(`${agent.metadata.namespace}/${agent.metadata.name}`);
     }
     return signal.aborted ? 0 : MINUTE_MS;
   });

@@ -18,14 +18,18 @@ export interface OperatorMetricsSource {
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
   readonly pki: ReleasePki;
+  /** The caches of a standby replica would repeat what the leader reports. */
+  readonly isLeader: () => boolean;
 }
 
 /** Registers gauges that are computed from the caches at each scrape. */
 export function registerOperatorGauges(metrics: OperatorMetrics, observed: OperatorMetricsSource): void {
-  const { config, agents, pods, pool, policyMonitor, pki } = observed;
-  metrics.watchAll('temper_agents', () => tally(agents.list().map(readinessOf)));
-  metrics.watchAll('temper_pods', () => tally(pods.list().map(podStateOf)));
-  metrics.watchAll('temper_warm_pods', () =>
+  const { config, agents, pods, pool, policyMonitor, pki, isLeader } = observed;
+  const watchAsLeader = (name: Parameters<OperatorMetrics['watchAll']>[0], read: () => GaugeSample[]): void =>
+    metrics.watchAll(name, () => (isLeader() ? read() : []));
+  watchAsLeader('temper_agents', () => tally(agents.list().map(readinessOf)));
+  watchAsLeader('temper_pods', () => tally(pods.list().map(podStateOf)));
+  watchAsLeader('temper_warm_pods', () =>
     config.sandboxClasses.flatMap(({ name, pool: pools = [] }) => {
       const desired = pools.reduce((sum, { size }) => sum + size, 0);
       const existing = pools.reduce((sum, { namespace }) => sum + pool.available(namespace, name).length, 0);

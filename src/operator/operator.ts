@@ -19,7 +19,13 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
   const election = config.leaderElection === false ? undefined : createElection(config, deps);
   const client = createLeaderClient(deps, election);
   const events = createEventRecorder({ ...deps, client, component: COMPONENT, instance: deps.identity });
-  const components = createComponents(config, deps, countWrites(client, deps), events);
+  const components = createComponents(
+    config,
+    deps,
+    countWrites(client, deps),
+    events,
+    () => election?.isLeader() ?? true,
+  );
   if (deps.operatorMetrics !== undefined) registerOperatorGauges(deps.operatorMetrics, components);
   const controllers = createControllers(components, deps);
   requeuePools(components);

@@ -21,17 +21,21 @@ export interface OperatorRun {
   readonly signal: AbortSignal;
   /** Contains the address of the API server in a pod, or KUBECONFIG. */
   readonly environment: Environment;
+  /** Version of the software, for the metrics. */
+  readonly version: string;
 }
 
 /**
  * Runs the operator until the signal aborts. Rejects with `TEMPER_LEADERSHIP_LOST` when another process may have become leader: the
  * caller must then exit with a failure at once.
  */
-export async function runOperator(config: OperatorConfig, { log, signal, environment }: OperatorRun): Promise<void> {
+export async function runOperator(config: OperatorConfig, run: OperatorRun): Promise<void> {
+  const { log, signal, environment, version } = run;
   const clock = systemClock;
   const registry = createRegistry();
   const metrics = registerMetrics(registry, METRICS);
   const operatorMetrics = registerMetrics(registry, OPERATOR_METRICS);
+  operatorMetrics.gauge('temper_build_info', { version, node: process.versions.node }, 1);
   const access = await loadClusterAccess(roleSource(environment), clock);
   await using transport = createTransport({ access, clock, metrics });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.

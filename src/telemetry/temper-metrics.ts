@@ -3,8 +3,18 @@ import type { MetricTable, ObservableMetricsOf } from './metrics.ts';
 /** In seconds. A message waits while a pod starts, and its processing includes model and tool calls. */
 const MESSAGE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600] as const;
 
+/** In seconds. A warm agent takes milliseconds; a new node for a pod takes minutes. */
+const START_BUCKETS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900] as const;
+
+const BUILD_INFO = {
+  type: 'gauge',
+  labels: ['version', 'node'],
+  help: 'Always 1; the labels are the version of Temper and of Node.',
+} as const;
+
 /** The metrics of the gateway. Providers and models are configured names; agents, sessions and tools are never labels. */
 export const GATEWAY_METRICS = {
+  temper_build_info: BUILD_INFO,
   temper_messages_total: {
     type: 'counter',
     labels: ['outcome'],
@@ -80,20 +90,37 @@ export const GATEWAY_METRICS = {
 
 /** The metrics of the operator, besides those of its controllers. */
 export const OPERATOR_METRICS = {
+  temper_build_info: BUILD_INFO,
   temper_agents: {
     type: 'gauge',
     labels: ['ready', 'reason'],
-    help: 'Agents by the status and reason of their condition Ready; every replica reports the same number.',
+    help: 'Agents by the status and reason of their condition Ready; reported by the leader.',
   },
   temper_pods: {
     type: 'gauge',
     labels: ['kind', 'state'],
-    help: 'Agent pods, and warm pods without an agent, by state: ready, starting, unschedulable, imagePullFailed, crashLooping, nodeNotReady, ended, terminating.',
+    help: 'Agent pods, and warm pods without an agent, by state: ready, starting, unschedulable, imagePullFailed, crashLooping, nodeNotReady, ended, terminating; reported by the leader.',
   },
   temper_warm_pods: {
     type: 'gauge',
     labels: ['sandbox_class', 'state'],
-    help: 'Warm pods of a sandbox class in all namespaces: the desired number (desired) and the existing unclaimed number (available).',
+    help: 'Warm pods of a sandbox class in all namespaces: the desired number (desired) and the existing unclaimed number (available); reported by the leader.',
+  },
+  temper_agent_ready_seconds: {
+    type: 'histogram',
+    labels: ['path'],
+    help: 'Time until an agent without a pod is Ready, by path: cold (a new pod), warm (a pod of the pool), wake (an agent that was scaled to zero, from its message).',
+    buckets: START_BUCKETS,
+  },
+  temper_pool_claims_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Agents of a class with a warm pool that needed a pod, by outcome: hit (claimed a warm pod), miss (none was available), lost (the pod was deleted or claimed meanwhile).',
+  },
+  temper_pods_replaced_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Pods that agents lost or left, by reason: deleted, ended (failed or evicted), template (images, resources or class changed), conflict (bound to two agents).',
   },
   temper_writes_total: {
     type: 'counter',

@@ -10,12 +10,19 @@ type Kind = keyof typeof CONDITIONS;
 const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
   Agent: [
     'api/checks/warnings.ts',
+    'api/generate/definitions.ts',
+    'operator/conditions.ts',
     'operator/admission-policies',
     'operator/agent',
     'operator/nats',
     'operator/spec-conditions.ts',
   ],
-  TrustPolicy: ['operator/policy', 'operator/spec-conditions.ts'],
+  TrustPolicy: [
+    'api/generate/definitions.ts',
+    'operator/conditions.ts',
+    'operator/policy',
+    'operator/spec-conditions.ts',
+  ],
   EmergentTool: ['gateway/cluster/demotions.ts', 'tempering/registry/serialization.ts'],
   Capability: [],
   ApprovalRequest: [],

@@ -26,6 +26,8 @@ export interface Definition {
   rules: readonly CelRule[];
   /** Fields that a field selector can use. */
   selectable: readonly string[];
+  /** The status of an object without a status. The API server adds it when it reads the object, without a write. */
+  defaultStatus?: object;
 }
 
 const AGE: Column = {
@@ -46,6 +48,23 @@ const condition = (name: string, type: string, field: 'status' | 'reason', descr
   text(name, `.status.conditions[?(@.type=="${type}")].${field}`, description);
 
 const wide = (column: Column): Column => ({ ...column, wide: true });
+
+/**
+ * The status until the first reconcile: `kubectl wait`, the printer columns and kstatus, which Flux and Argo CD use, then never see a new
+ * object as finished. No generation is observed yet, and the time is the one that Gateway API uses.
+ */
+const PENDING_STATUS = {
+  observedGeneration: 0,
+  conditions: [
+    {
+      type: 'Ready',
+      status: 'Unknown',
+      reason: 'Pending',
+      message: 'waiting for the operator',
+      lastTransitionTime: '1970-01-01T00:00:00Z',
+    },
+  ],
+};
 
 const IMMUTABLE: CelRule = {
   at: [],
@@ -82,6 +101,7 @@ export const DEFINITIONS: readonly Definition[] = [
     plural: 'agents',
     shortName: 'ag',
     selectable: ['.spec.trustPolicyRef.name'],
+    defaultStatus: PENDING_STATUS,
     columns: [
       condition('Ready', 'Ready', 'status', 'Whether the agent is accepted, and running or intentionally idle.'),
       condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
@@ -113,6 +133,7 @@ export const DEFINITIONS: readonly Definition[] = [
     plural: 'trustpolicies',
     shortName: 'tp',
     selectable: [],
+    defaultStatus: PENDING_STATUS,
     columns: [
       condition('Ready', 'Ready', 'status', 'Whether the policy is in force.'),
       condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
@@ -165,7 +186,6 @@ export const DEFINITIONS: readonly Definition[] = [
       text('Tier', '.spec.tier', 'The scope of the tool.'),
       condition('Active', 'Active', 'status', 'Whether agents can call the tool.'),
       condition('Reason', 'Active', 'reason', 'The reason of the Active condition.'),
-      text('Promotion', '.status.promotion', 'The state of the next promotion.'),
       text('Owner', '.metadata.ownerReferences[0].name', 'The agent of the tool; empty at tier Shared.'),
       AGE,
       wide(text('Digest', '.spec.digest', 'The digest that identifies the tool.')),
@@ -198,8 +218,6 @@ export const DEFINITIONS: readonly Definition[] = [
     columns: [
       text('Type', '.spec.type', 'The type of the capability.'),
       text('Category', '.spec.category', 'The category in lists of capabilities.'),
-      condition('Available', 'Available', 'status', 'Whether agents can use the capability.'),
-      condition('Reason', 'Available', 'reason', 'The reason of the Available condition.'),
       AGE,
     ],
     rules: [
@@ -226,7 +244,6 @@ export const DEFINITIONS: readonly Definition[] = [
       text('From', '.spec.from', 'The current tier or level.'),
       text('To', '.spec.to', 'The requested tier or level.'),
       text('Risk', '.spec.risk', 'The risk of approving the request.'),
-      text('Decision', '.status.decision', 'The decision; empty while pending.'),
       AGE,
       wide(text('Agent', '.spec.agent.name', 'The agent that needs the decision.')),
     ],
@@ -254,7 +271,6 @@ export const DEFINITIONS: readonly Definition[] = [
       text('Decision', '.spec.decision', 'The decision.'),
       text('By', '.spec.approvedBy.username', 'The approver.'),
       text('Request', '.spec.request', 'The ApprovalRequest.'),
-      condition('Effective', 'Effective', 'status', 'Whether the decision is in effect.'),
       AGE,
     ],
     rules: [IMMUTABLE, ONE_SUBJECT],

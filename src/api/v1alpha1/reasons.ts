@@ -21,12 +21,17 @@ const FIELDS_IN_FORCE: ConditionEntry = {
   },
 };
 
+const PENDING = 'The operator has not reconciled the object yet.';
+const STALLED_MEANING =
+  'Only a change of an object ends the fault in Ready. Present only then; kstatus reads it as failed.';
+
 export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
   Agent: [
     {
       type: 'Ready',
       meaning: 'The agent is accepted, and is running or intentionally idle.',
       reasons: {
+        Pending: PENDING,
         Running: 'The pod is running and receives messages.',
         Idle: 'The agent is scaled to zero; the next message starts a pod.',
         Starting: 'The pod is being created or is starting.',
@@ -48,6 +53,21 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         BusUnavailable: 'NATS is unreachable. Messages wait.',
         AdmissionPolicyMissing:
           'The admission policies that protect agent pods are missing or changed, so the operator creates no new pod. Upgrade, with clusterPrerequisites.enabled, the one release of the chart that installs them.',
+      },
+    },
+    {
+      type: 'Reconciling',
+      meaning: 'The pod of the agent is starting. Present only then; kstatus reads it as in progress.',
+      reasons: { Starting: 'See Ready.' },
+    },
+    {
+      type: 'Stalled',
+      meaning: STALLED_MEANING,
+      reasons: {
+        InvalidSpec: 'See Ready.',
+        GrantDenied: 'See Ready.',
+        AgentQuotaExceeded: 'See Ready.',
+        PodNameConflict: 'See Ready.',
       },
     },
     {
@@ -109,12 +129,14 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Ready',
       meaning: 'The policy is in force.',
       reasons: {
+        Pending: PENDING,
         Accepted: 'The spec is valid and in force.',
         InvalidSpec:
           'The spec is invalid. The message names the field and the rule. Agents under the policy do not run until the spec is corrected.',
         JudgeMissing: 'The policy has no judge, so no forged tool is accepted. Set spec.models.judge.',
       },
     },
+    { type: 'Stalled', meaning: STALLED_MEANING, reasons: { InvalidSpec: 'See Ready.' } },
     {
       type: 'Active',
       meaning: 'The kill switch is off.',

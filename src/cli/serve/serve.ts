@@ -38,7 +38,7 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
     return async ({ config, signal, createLog, environment }) => {
       const operatorConfig = await readOperatorConfig(config);
       const log = createLog(operatorConfig.logLevel ?? 'info');
-      await runOperator(operatorConfig, { log, signal, environment });
+      await runOperator(operatorConfig, { log, signal, environment, version: await packageVersion() });
     };
   },
 };

@@ -1,13 +1,15 @@
-import { SingleFlight } from '../../lib/async/single-flight.ts';
 import { LABELS } from '../../api/cluster.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { NamespaceProtection } from '../agent/observed.ts';
 import type { Cache } from '../kube/cache.ts';
+import { KeyedTurns } from '../kube/keyed-turns.ts';
 import { type PlainObject, TYPES } from '../kube/types.ts';
 import { type ExpectedPolicies, installedPoliciesError, installedPoliciesVersion } from './installed-policies.ts';
 
 export interface AdmissionPolicyMonitorDeps {
   readonly client: KubeClient;
+  readonly clock: Clock;
   readonly policies: Cache<PlainObject>;
   readonly bindings: Cache<PlainObject>;
   /** Undefined: the installation has no admission policies, and no namespace is protected. */
@@ -18,7 +20,15 @@ interface CachedState {
   readonly version: string;
   readonly labelled: boolean;
   readonly state: NamespaceProtection;
+  /** When the policies ceased to be in force, by the monotonic clock. */
+  readonly notEnforcedSince: number | undefined;
 }
+
+/** What a check finds; whether a missing policy is lasting depends on the checks before. */
+type Finding = Exclude<NamespaceProtection, { kind: 'notEnforced' }> | { kind: 'notEnforced'; message: string };
+
+/** An upgrade of the chart replaces policies and operator one after the other; the statuses of running agents do not report that. */
+const UPGRADE_GRACE_MS = 60_000;
 
 const FIX =
   'upgrade the one release of the chart that installs the admission policies, with clusterPrerequisites.enabled';
@@ -27,7 +37,7 @@ const FIX =
 export class AdmissionPolicyMonitor {
   readonly #deps: AdmissionPolicyMonitorDeps;
   readonly #known = new Map<string, CachedState>();
-  readonly #checks = new SingleFlight<NamespaceProtection>();
+  readonly #turns = new KeyedTurns();
 
   constructor(deps: AdmissionPolicyMonitorDeps) {
     this.#deps = deps;
@@ -35,16 +45,27 @@ export class AdmissionPolicyMonitor {
 
   /** The cached state while the policies have not changed; otherwise checks the namespace. Throws ApiError. */
   state(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
-    const known = this.#known.get(namespace);
-    if (known !== undefined && known.version === this.#version()) return Promise.resolve(known.state);
-    return this.#checkOnce(namespace, signal);
+    const current = this.#current(namespace);
+    if (current !== undefined) return Promise.resolve(current);
+    return this.#turns.run(
+      namespace,
+      signal,
+      async () => this.#current(namespace) ?? (await this.#check(namespace, signal)),
+    );
   }
 
   /** Checks the namespace again. Returns true when the state changed. Throws ApiError. */
-  async refresh(namespace: string, signal: AbortSignal): Promise<boolean> {
-    const before = this.#known.get(namespace)?.state;
-    const after = await this.#checkOnce(namespace, signal);
-    return JSON.stringify(before) !== JSON.stringify(after);
+  refresh(namespace: string, signal: AbortSignal): Promise<boolean> {
+    return this.#turns.run(namespace, signal, async () => {
+      const before = this.#known.get(namespace)?.state;
+      return JSON.stringify(before) !== JSON.stringify(await this.#check(namespace, signal));
+    });
+  }
+
+  /** Forgets all other namespaces: their last agent, or the namespace itself, was deleted. */
+  retain(namespaces: readonly string[]): void {
+    const kept = new Set(namespaces);
+    for (const namespace of this.#known.keys()) if (!kept.has(namespace)) this.#known.delete(namespace);
   }
 
   /** Were the admission policies not in force at the last check? */
@@ -57,8 +78,9 @@ export class AdmissionPolicyMonitor {
     return [...this.#known.values()].map(({ state }) => state.kind);
   }
 
-  #checkOnce(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
-    return this.#checks.run(namespace, () => this.#check(namespace, signal));
+  #current(namespace: string): NamespaceProtection | undefined {
+    const known = this.#known.get(namespace);
+    return known?.version === this.#version() ? known.state : undefined;
   }
 
   async #check(namespace: string, signal: AbortSignal): Promise<NamespaceProtection> {
@@ -66,12 +88,20 @@ export class AdmissionPolicyMonitor {
     const labelled = await this.#isLabelled(namespace, signal);
     const known = this.#known.get(namespace);
     const isKnown = known?.version === version && known.labelled === labelled && known.state.kind !== 'notEnforced';
-    const state = isKnown ? known.state : await this.#evaluate(namespace, labelled, signal);
-    this.#known.set(namespace, { version, labelled, state });
+    const finding = isKnown ? known.state : await this.#evaluate(namespace, labelled, signal);
+    const { state, notEnforcedSince } = this.#dated(finding, known);
+    this.#known.set(namespace, { version, labelled, state, notEnforcedSince });
     return state;
   }
 
-  async #evaluate(namespace: string, labelled: boolean, signal: AbortSignal): Promise<NamespaceProtection> {
+  #dated(finding: Finding, known: CachedState | undefined): Pick<CachedState, 'state' | 'notEnforcedSince'> {
+    if (finding.kind !== 'notEnforced') return { state: finding, notEnforcedSince: undefined };
+    const now = this.#deps.clock.monotonic();
+    const notEnforcedSince = known?.notEnforcedSince ?? now;
+    return { state: { ...finding, isLasting: now - notEnforcedSince >= UPGRADE_GRACE_MS }, notEnforcedSince };
+  }
+
+  async #evaluate(namespace: string, labelled: boolean, signal: AbortSignal): Promise<Finding> {
     const { expected, policies, bindings } = this.#deps;
     if (expected === undefined) return { kind: 'notProtected' };
     const problem = installedPoliciesError({ policies: policies.list(), bindings: bindings.list() }, expected);
@@ -85,7 +115,7 @@ export class AdmissionPolicyMonitor {
    * Dry-run creates of two pods: without the agent-pod label the API server must reject it, with the label it must not, otherwise another
    * rule rejects both. Reading the policies is not enough, because a new policy is enforced only after a delay.
    */
-  async #probe(namespace: string, signal: AbortSignal): Promise<NamespaceProtection | undefined> {
+  async #probe(namespace: string, signal: AbortSignal): Promise<Finding | undefined> {
     if (!(await this.#isRejected(namespace, {}, signal))) {
       const message = `the admission policies accepted a probe pod in namespace "${namespace}" that they must reject, so the operator creates no new pod; ${FIX}`;
       return { kind: 'notEnforced', message };

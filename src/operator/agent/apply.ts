@@ -1,28 +1,37 @@
 import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
-import { API_VERSION } from '../../api/names.ts';
 import { printable } from '../../lib/printable.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
 import { FIELD_MANAGER, type Pod, type StoredAgent, TYPES } from '../kube/types.ts';
-import { containsFields } from '../kube/subset-match.ts';
 import type { PodPlan } from './plan.ts';
+import { isOwnedBy, ownerReference, removePod } from '../pods/pod-ownership.ts';
 import { type PodTemplate, podLabels } from '../pods/pod-template.ts';
+import { matchesTemplate } from '../pods/template-match.ts';
 
 /** The result of applying a plan. */
 export type ApplyResult =
   | { readonly kind: 'bound'; readonly pod: Pod; readonly claimed?: boolean }
   | { readonly kind: 'unbound' }
   /** The pod cannot be bound yet; `message` states why. */
-  | { readonly kind: 'waiting'; readonly message: string }
+  | { readonly kind: 'waiting'; readonly message: string; readonly retryAfterMs?: number }
   | { readonly kind: 'refused'; readonly reason: 'PodRejected' | 'PodNameConflict'; readonly message: string };
 
 const REJECTION_STATUSES = new Set([400, 403, 422]);
 const SERVER_ERROR = 500;
 const MIN_FAILURES_TO_REPORT = 3;
+/** Attempts to claim a warm pod that the kubelet changes at the same time. */
+const MAX_CLAIM_ATTEMPTS = 3;
+
+/** The agent whose plan is applied. */
+export interface ApplyTarget {
+  readonly agent: StoredAgent;
+  /** Whether only the operator can set the labels of agent pods in the namespace. */
+  readonly isReserved: boolean;
+}
 
 /** Applies a plan. Throws ApiError. Idempotent: a retry after an error continues where the last attempt stopped. */
 export async function apply(
   client: KubeClient,
-  agent: StoredAgent,
+  target: ApplyTarget,
   plan: PodPlan,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
@@ -35,47 +44,57 @@ export async function apply(
     case 'bind':
       return { kind: 'bound', pod: step.pod };
     case 'claim':
-      return claim(client, agent, step.pod, signal);
+      return claim(client, target.agent, step.pod, signal);
     case 'create':
-      return create(client, agent, step.name, step.template, signal);
+      return create(client, target, step.name, step.template, signal);
   }
-}
-
-/** Deletes exactly the observed pod: the UID precondition protects a newer pod with the same name. */
-export async function removePod(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
-  const { namespace = '', name, uid } = pod.metadata;
-  await client.delete(TYPES.pods, { namespace, name }, uid === undefined ? {} : { uid }, signal);
 }
 
 /**
  * Binds the warm pod permanently to this agent: the owner reference deletes the pod with the agent, and the label prevents another agent
- * from claiming it, even if the operator restarts before it writes the status.
+ * from claiming it, even if the operator restarts before it writes the status. The patch applies only to the version of the pod that was
+ * read, because another agent may have claimed the pod by a write whose response was lost, or by a write of the previous leader.
  */
 async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: AbortSignal): Promise<ApplyResult> {
   const { namespace = '', name, uid } = pod.metadata;
-  const metadata = {
-    uid,
-    labels: { [LABELS.agentUid]: agent.metadata.uid },
-    annotations: { [ANNOTATIONS.agent]: agent.metadata.name },
-    ownerReferences: [ownerReference(agent)],
-  };
-  try {
-    const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, { metadata }, signal);
-    return { kind: 'bound', pod: claimed, claimed: true };
-  } catch (error) {
-    if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
-    return { kind: 'waiting', message: 'the selected warm pod was deleted or changed; selecting another pod' };
+  let current: Pod | undefined = pod;
+  for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS && current !== undefined; attempt += 1) {
+    try {
+      const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, claimPatch(agent, current), signal);
+      return { kind: 'bound', pod: claimed, claimed: true };
+    } catch (error) {
+      if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
+    }
+    const live: Pod | undefined = await client.get<Pod>(TYPES.pods, { namespace, name }, signal);
+    current = live !== undefined && live.metadata.uid === uid && isUnclaimed(live) ? live : undefined;
   }
+  return { kind: 'waiting', message: 'the selected warm pod was deleted or changed; selecting another pod' };
+}
+
+function claimPatch(agent: StoredAgent, { metadata: { uid, resourceVersion } }: Pod) {
+  return {
+    metadata: {
+      uid,
+      resourceVersion,
+      labels: { [LABELS.agentUid]: agent.metadata.uid },
+      annotations: { [ANNOTATIONS.agent]: agent.metadata.name },
+      ownerReferences: [ownerReference(agent)],
+    },
+  };
+}
+
+function isUnclaimed({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp === undefined && metadata.labels?.[LABELS.agentUid] === undefined;
 }
 
 async function create(
   client: KubeClient,
-  agent: StoredAgent,
+  target: ApplyTarget,
   name: string,
   template: PodTemplate,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
-  const { namespace } = agent.metadata;
+  const { agent } = target;
   try {
     const created = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, {
       manager: FIELD_MANAGER,
@@ -84,7 +103,7 @@ async function create(
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 409 && error.reason === 'AlreadyExists') {
-      return checkExisting(client, agent, { namespace, name }, template, signal);
+      return checkExisting(client, target, name, template, signal);
     }
     throw error;
   }
@@ -103,44 +122,33 @@ export function rejectionOf(error: unknown, times: number): ApplyResult | undefi
 }
 
 /**
- * Handles an existing pod with the same name. The operator owns the pod only if it has the label and owner reference that only the
- * operator sets, and a spec that the operator created. It never touches any other pod.
+ * Handles an existing pod with the same name. The operator owns the pod only if it has the label and the owner reference that only the
+ * operator sets; it never touches any other pod. It replaces an own pod that was not created from the template.
  */
 async function checkExisting(
   client: KubeClient,
-  agent: StoredAgent,
-  ref: { namespace: string; name: string },
+  { agent, isReserved }: ApplyTarget,
+  name: string,
   template: PodTemplate,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
-  const existing = await client.get<Pod>(TYPES.pods, ref, signal);
-  if (existing === undefined)
-    return { kind: 'waiting', message: `pod "${ref.name}" was just deleted; creating it again` };
-  const isOutdated = existing.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
-  if (!isOwnedBy(existing, agent) || (!isOutdated && !containsFields(existing.spec, template.spec))) {
-    const message = `pod "${ref.name}" exists and does not belong to the operator; delete it: kubectl delete pod ${ref.name} --namespace ${ref.namespace}`;
+  const { namespace } = agent.metadata;
+  const existing = await client.get<Pod>(TYPES.pods, { namespace, name }, signal);
+  if (existing === undefined) return { kind: 'waiting', message: `pod "${name}" was just deleted; creating it again` };
+  if (!isOwnedBy(existing, agent)) {
+    const message = `pod "${name}" exists and does not belong to the operator; delete it: kubectl delete pod ${name} --namespace ${namespace}`;
     return { kind: 'refused', reason: 'PodNameConflict', message };
   }
   if (existing.metadata.deletionTimestamp !== undefined) {
-    return { kind: 'waiting', message: `the previous pod "${ref.name}" is still terminating` };
+    return { kind: 'waiting', message: `the previous pod "${name}" is still terminating` };
   }
   const hasEnded = existing.status?.phase === 'Failed' || existing.status?.phase === 'Succeeded';
-  if (hasEnded || isOutdated) {
+  const isOutdated = existing.metadata.annotations?.[ANNOTATIONS.template] !== template.digest;
+  if (hasEnded || isOutdated || !matchesTemplate(existing.spec, template, isReserved)) {
     await removePod(client, existing, signal);
-    return { kind: 'waiting', message: `the previous pod "${ref.name}" is being deleted` };
+    return { kind: 'waiting', message: `the previous pod "${name}" is being deleted` };
   }
   return { kind: 'bound', pod: existing };
-}
-
-export function isOwnedBy(pod: Pod, agent: StoredAgent): boolean {
-  const { labels, ownerReferences } = pod.metadata;
-  const { uid } = agent.metadata;
-  const owned = ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true) ?? false;
-  return owned && labels?.[LABELS.agentUid] === uid;
-}
-
-function ownerReference({ metadata }: StoredAgent) {
-  return { apiVersion: API_VERSION, kind: 'Agent', name: metadata.name, uid: metadata.uid, controller: true };
 }
 
 function podOf(agent: StoredAgent, name: string, template: PodTemplate) {

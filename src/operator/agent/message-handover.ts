@@ -1,5 +1,6 @@
 import { messageOf } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { isReconciled } from '../conditions.ts';
 import type { StoredAgent } from '../kube/types.ts';
 import type { AgentActivity, InFlightMessage } from '../ports.ts';
 import type { ApplyResult } from './apply.ts';
@@ -24,7 +25,7 @@ export class MessageHandover {
 
   /**
    * Step 1, before the status binds the new pod: afterwards the message could be the new pod's own. Undefined when no other pod is bound,
-   * and for an agent without a status.
+   * and for an agent that is reconciled for the first time.
    */
   async readInFlight(
     applied: ApplyResult,
@@ -32,7 +33,7 @@ export class MessageHandover {
   ): Promise<InFlightMessage | undefined> {
     const { status, metadata } = agent;
     if (this.#agentActivity === undefined || applied.kind !== 'bound') return undefined;
-    if (status?.conditions === undefined || status.pod?.uid === applied.pod.metadata.uid) return undefined;
+    if (!isReconciled(status?.conditions) || status?.pod?.uid === applied.pod.metadata.uid) return undefined;
     if (this.#agentActivity.unavailableSince() !== undefined) return undefined;
     try {
       return await this.#agentActivity.inFlightMessage(metadata.uid, signal);

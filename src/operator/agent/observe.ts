@@ -10,12 +10,13 @@ import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
 import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { WarmPool } from '../pool/warm-pool.ts';
 import type { AgentActivity, AgentStats } from '../ports.ts';
-import { isOwnedBy } from './apply.ts';
 import { latestWarning, isLate } from '../pods/start-delay.ts';
 import type { ValidationCache } from './validation-cache.ts';
 import type { CrashBackoff } from '../pods/crash-backoff.ts';
 import type { ObservedAgent } from './observed.ts';
+import { isOwnedBy } from '../pods/pod-ownership.ts';
 import { podState } from '../pods/pod-state.ts';
+import { type AgentRanks, policyKeyOf } from '../policy/agent-ranks.ts';
 import type { PodTemplate, PodTemplates } from '../pods/pod-template.ts';
 
 export interface ObserveDeps {
@@ -26,6 +27,7 @@ export interface ObserveDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
+  readonly ranks: AgentRanks;
   readonly validation: ValidationCache;
   readonly crashBackoff: CrashBackoff;
   readonly agentStats: AgentStats;
@@ -35,10 +37,20 @@ export interface ObserveDeps {
 }
 
 /** Names of the cache indexes. */
-export const INDEX = { policy: 'policy', boundPod: 'boundPod', agent: 'agent', uid: 'uid' } as const;
+export const INDEX = {
+  policy: 'policy',
+  /** Agents that wait for a place within the quota of their policy, by policy. */
+  overQuota: 'overQuota',
+  boundPod: 'boundPod',
+  agent: 'agent',
+  uid: 'uid',
+} as const;
 
 export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
-  agents.addIndex(INDEX.policy, ({ metadata, spec }) => [`${metadata.namespace}/${spec.trustPolicyRef.name}`]);
+  agents.addIndex(INDEX.policy, (agent) => [policyKeyOf(agent)]);
+  agents.addIndex(INDEX.overQuota, (agent) =>
+    reasonOf(agent.status?.conditions, 'Ready') === 'AgentQuotaExceeded' ? [policyKeyOf(agent)] : [],
+  );
   agents.addIndex(INDEX.boundPod, ({ status }) => (status?.pod === undefined ? [] : [status.pod.uid]));
   agents.addIndex(INDEX.uid, ({ metadata }) => [metadata.uid]);
   pods.addIndex(INDEX.agent, ({ metadata }) => {
@@ -97,7 +109,7 @@ function policyFactsOf(deps: ObserveDeps, agent: StoredAgent): PolicyFacts {
     policyError: policy === undefined ? undefined : validation.specError(policy),
     grantError: beyond?.grant,
     modelError: beyond?.model,
-    rank: rankOf(deps, agent),
+    rank: deps.ranks.rank(agent),
   };
 }
 
@@ -155,18 +167,6 @@ async function delayReason(
 
 function withPod(pods: readonly Pod[], pod: Pod): Pod[] {
   return [...pods.filter(({ metadata }) => metadata.uid !== pod.metadata.uid), pod];
-}
-
-/** Rank by age, so that the oldest agents keep their place within the quota. Zero when the policy has no agent quota. */
-function rankOf({ agents, policies }: ObserveDeps, agent: StoredAgent): { older: number; all: number } {
-  const { namespace, uid, creationTimestamp } = agent.metadata;
-  const key = `${namespace}/${agent.spec.trustPolicyRef.name}`;
-  if (policies.get(namespace, agent.spec.trustPolicyRef.name)?.spec.quotas?.agents === undefined)
-    return { older: 0, all: 0 };
-  const all = agents.byIndex(INDEX.policy, key).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const age = `${creationTimestamp} ${uid}`;
-  const older = all.filter(({ metadata }) => `${metadata.creationTimestamp} ${metadata.uid}` < age);
-  return { older: older.length, all: all.length };
 }
 
 /** Reads NATS only for agents that are scaled to zero or may be. While NATS is unavailable, no agent is scaled to zero. */

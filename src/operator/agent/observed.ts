@@ -1,13 +1,17 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
 import type { AgentRuntimeState } from '../ports.ts';
 import type { PodTemplate } from '../pods/pod-template.ts';
+import type { AgentRank } from '../policy/agent-ranks.ts';
 
 /** State of the admission policies in a namespace. */
 export type NamespaceProtection =
   | { readonly kind: 'protected' }
   | { readonly kind: 'notProtected' }
-  /** The admission policies are missing, changed or not enforced: the operator creates no new pod. */
-  | { readonly kind: 'notEnforced'; readonly message: string };
+  /**
+   * The admission policies are missing, changed or not enforced: the operator creates no new pod. The statuses of running agents report it
+   * only when it is lasting.
+   */
+  | { readonly kind: 'notEnforced'; readonly message: string; readonly isLasting: boolean };
 
 /** The input of the plan for one agent. */
 export interface ObservedAgent {
@@ -22,8 +26,7 @@ export interface ObservedAgent {
   readonly grantError: string | undefined;
   /** Why the policy allows none of its models. */
   readonly modelError: string | undefined;
-  /** Number of older agents under the same policy, and number of all agents under it. */
-  readonly rank: { readonly older: number; readonly all: number };
+  readonly rank: AgentRank;
   readonly protection: NamespaceProtection;
   /** All pods of this agent, in any phase. */
   readonly pods: readonly Pod[];

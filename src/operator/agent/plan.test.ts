@@ -1,97 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { isKnownReason } from '../conditions.ts';
-import type { Pod, StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { ApplyResult } from './apply.ts';
 import type { ObservedAgent } from './observed.ts';
 import { plan } from './plan.ts';
-import { podName } from '../pods/pod-name.ts';
-import type { PodTemplate } from '../pods/pod-template.ts';
-import { statusDiffers, statusPatch, summarize } from './summarize.ts';
+import { NOW, READY, aPod, aPolicy, anAgent, anObservation, statusOf } from './observed.testing.ts';
+import { statusDiffers, statusPatch } from './summarize.ts';
 
-const NOW = new Date('2026-05-04T12:00:00Z');
-const TEMPLATE: PodTemplate = { className: 'standard', digest: 'sha256:aa', spec: {} };
-
-function anAgent(spec: object = {}, status?: object): StoredAgent {
-  return {
-    apiVersion: 'temper.dev/v1alpha1',
-    kind: 'Agent',
-    metadata: {
-      name: 'analyst',
-      namespace: 'team-a',
-      uid: 'u-agent',
-      resourceVersion: '1',
-      generation: 2,
-      creationTimestamp: '2026-05-04T08:00:00Z',
-    },
-    spec: { trustPolicyRef: { name: 'standard' }, model: { primary: 'a/b' }, prompt: { system: 'x' }, ...spec },
-    ...(status === undefined ? {} : { status }),
-  } as StoredAgent;
-}
-
-function aPolicy(spec: object = {}): StoredPolicy {
-  const metadata = { ...anAgent().metadata, name: 'standard', uid: 'u-policy' };
-  return { apiVersion: 'temper.dev/v1alpha1', kind: 'TrustPolicy', metadata, spec } as StoredPolicy;
-}
-
-function aPod(
-  uid: string,
-  change: { name?: string; status?: object; digest?: string; terminating?: boolean } = {},
-): Pod {
-  const { name = podName({ name: 'analyst', uid: 'u-agent' }, undefined), digest = TEMPLATE.digest } = change;
-  return {
-    metadata: {
-      name,
-      uid,
-      namespace: 'team-a',
-      labels: { [LABELS.agentUid]: 'u-agent' },
-      annotations: { [ANNOTATIONS.template]: digest },
-      creationTimestamp: '2026-05-04T09:00:00Z',
-      ...(change.terminating === true ? { deletionTimestamp: '2026-05-04T11:59:00Z' } : {}),
-    },
-    status: change.status ?? READY,
-  } as Pod;
-}
-
-const READY = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
 const BOUND = { pod: { name: 'p', uid: 'u-pod' } };
-
-function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgent {
-  return {
-    agent: anAgent(),
-    now: NOW,
-    specError: undefined,
-    policy: aPolicy(),
-    policyError: undefined,
-    grantError: undefined,
-    modelError: undefined,
-    rank: { older: 0, all: 1 },
-    protection: { kind: 'protected' },
-    pods: [],
-    bound: undefined,
-    delay: undefined,
-    hasBindingConflict: false,
-    template: TEMPLATE,
-    warmPod: undefined,
-    failures: { count: 0, retryAt: undefined, message: '' },
-    pending: undefined,
-    lastActivity: undefined,
-    runtimeState: {},
-    natsUnavailableSince: undefined,
-    ...change,
-  };
-}
-
-/** The status after the plan was applied without an error. */
-function statusOf(observed: ObservedAgent, applied?: ApplyResult) {
-  const planned = plan(observed);
-  const { step } = planned;
-  const pod = step.kind === 'none' || step.kind === 'create' ? undefined : step.pod;
-  const done: ApplyResult = applied ?? (pod === undefined ? { kind: 'unbound' } : { kind: 'bound', pod });
-  return summarize(observed, planned, done);
-}
 
 function condition(observed: ObservedAgent, type: string, applied?: ApplyResult) {
   return statusOf(observed, applied).conditions?.find((one) => one.type === type);
@@ -226,6 +143,7 @@ const FAULT_CASES: readonly FaultCase[] = [
       protection: {
         kind: 'notEnforced',
         message: 'ValidatingAdmissionPolicy "temper-namespace-protection" does not exist',
+        isLasting: false,
       },
     },
     reason: 'AdmissionPolicyMissing',
@@ -351,7 +269,7 @@ describe('plan and summarize', () => {
   });
 
   it('plan and summarize keep a running pod and create no pod while the admission policies are missing', () => {
-    const protection = { kind: 'notEnforced', message: 'gone' } as const;
+    const protection = { kind: 'notEnforced', message: 'gone', isLasting: true } as const;
     assert.equal(plan(anObservation({ ...running(READY), protection })).step.kind, 'keep');
     assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });
@@ -360,6 +278,25 @@ describe('plan and summarize', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
     assert.equal(plan(anObservation({ warmPod: warm })).step.kind, 'claim');
     assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
+  });
+});
+
+describe('an agent while the chart is upgraded', () => {
+  const notEnforced = { kind: 'notEnforced', message: 'belongs to another version of the chart' } as const;
+  const reported = { type: 'Protected', status: 'True', reason: 'NamespaceProtected', message: 'm' };
+
+  it('the status of a running agent reports missing admission policies only when that is lasting', () => {
+    const agent = anAgent({}, { ...BOUND, conditions: [reported] });
+    const during = (isLasting: boolean) =>
+      condition(anObservation({ ...running(READY), agent, protection: { ...notEnforced, isLasting } }), 'Protected');
+    assert.equal(during(false)?.reason, 'NamespaceProtected');
+    assert.equal(during(true)?.reason, 'AdmissionPolicyMissing');
+  });
+
+  it('a new agent reports missing admission policies at once, in Ready and in Protected', () => {
+    const observed = anObservation({ protection: { ...notEnforced, isLasting: false } });
+    assert.equal(condition(observed, 'Ready')?.reason, 'AdmissionPolicyMissing');
+    assert.equal(condition(observed, 'Protected')?.reason, 'AdmissionPolicyMissing');
   });
 });
 

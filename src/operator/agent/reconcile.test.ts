@@ -11,6 +11,9 @@ import { Cache } from '../kube/cache.ts';
 import type { Pod, StoredAgent, StoredPolicy } from '../kube/types.ts';
 import { CrashBackoff } from '../pods/crash-backoff.ts';
 import { PodTemplates } from '../pods/pod-template.ts';
+import { QuotaReleases } from '../pods/quota-releases.ts';
+import { StartTimes } from '../pods/start-times.ts';
+import { AgentRanks } from '../policy/agent-ranks.ts';
 import { WarmPool } from '../pool/warm-pool.ts';
 import { NO_AGENT_STATS } from '../ports.ts';
 import { addIndexes } from './observe.ts';
@@ -38,9 +41,15 @@ const POLICY = {
   spec: {},
 } as unknown as StoredPolicy;
 
+type Fault = 'status conflict' | 'NATS unavailable' | 'quota exceeded';
+
+const QUOTA_MESSAGE =
+  'pods "b" is forbidden: exceeded quota: temper-agents, requested: pods=1, used: pods=1, limited: pods=1';
+
 /** Reconciles an agent whose pod A was deleted. Records the calls to the API server and to NATS in their order. */
-function replacingPod(fault?: 'status conflict' | 'NATS unavailable') {
+function replacingPod(fault?: Fault) {
   const calls: string[] = [];
+  const statuses: string[] = [];
   let created: Pod | undefined;
   const agent = anAgent({ pod: { name: 'pod-a', uid: 'u-a' }, conditions: [] });
   const agentStore = new Store<StoredAgent>({ freeze: true });
@@ -54,13 +63,18 @@ function replacingPod(fault?: 'status conflict' | 'NATS unavailable') {
     get: async (_type: unknown, { name }: { name: string }) => (name === created?.metadata.name ? created : undefined),
     create: async (_type: unknown, pod: Pod) => {
       calls.push('create pod B');
+      if (fault === 'quota exceeded') throw new ApiError(403, 'Forbidden', QUOTA_MESSAGE);
       created = { ...pod, metadata: { ...pod.metadata, uid: 'u-b' } };
       return created;
     },
     patch: async (_type: unknown, _ref: unknown, patch: { status: StoredAgent['status'] }) => {
       calls.push(`bind ${patch.status?.pod?.uid}`);
+      const ready = patch.status?.conditions?.find(({ type }) => type === 'Ready');
+      statuses.push(`${ready?.reason}: ${ready?.message}`);
       if (fault === 'status conflict') throw new ApiError(409, 'Conflict', 'changed');
-      return { ...agent, metadata: { ...agent.metadata, resourceVersion: 'v2' }, status: patch.status };
+      // As the API server, which removes the members that a merge patch sets to null.
+      const status = Object.fromEntries(Object.entries(patch.status ?? {}).filter(([, value]) => value !== null));
+      return { ...agent, metadata: { ...agent.metadata, resourceVersion: 'v2' }, status };
     },
   };
   const agentActivity = {
@@ -75,23 +89,30 @@ function replacingPod(fault?: 'status conflict' | 'NATS unavailable') {
       return true;
     },
   };
+  const clock = new FakeClock();
+  const quotaReleases = new QuotaReleases(cacheOf.pods, clock);
   const reconciler = new AgentReconciler({
     ...cacheOf,
     client,
     agentActivity,
     agentStats: NO_AGENT_STATS,
-    clock: new FakeClock(),
+    clock,
     config: OPERATOR_CONFIG,
     templates: new PodTemplates(OPERATOR_CONFIG),
     validation: new ValidationCache(),
     crashBackoff: new CrashBackoff(),
     pool: new WarmPool(cacheOf.pods),
     policyMonitor: { state: async () => ({ kind: 'protected' }) },
-    namespaces: { prepare: async () => true },
+    namespaces: { prepare: async () => ({ kind: 'prepared' }) },
+    ranks: new AgentRanks(),
+    starts: new StartTimes(clock, undefined),
+    hasPool: () => false,
+    quotaReleases,
     events: { record: () => {} },
   } as unknown as AgentDeps);
   const log = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
-  return { calls, reconcile: () => reconciler.reconcile('team-a/analyst', { log, signal: NEVER_ABORTED }) };
+  const reconcile = () => reconciler.reconcile('team-a/analyst', { log, signal: NEVER_ABORTED });
+  return { calls, statuses, clock, podStore, quotaReleases, reconcile };
 }
 
 describe('the reconcile of an agent', () => {
@@ -119,5 +140,28 @@ describe('the reconcile of an agent', () => {
     calls.length = 0;
     await reconcile();
     assert.deepEqual(calls, []);
+  });
+
+  it('a full quota is no rejection while a pod of the namespace terminates, and one when none does', async () => {
+    const { statuses, clock, podStore, quotaReleases, reconcile } = replacingPod('quota exceeded');
+    const previous = {
+      metadata: {
+        name: 'pod-a',
+        namespace: 'team-a',
+        uid: 'u-a',
+        resourceVersion: '1',
+        deletionTimestamp: new Date(30_000).toISOString(),
+        deletionGracePeriodSeconds: 30,
+      },
+    };
+    podStore.set(previous);
+    assert.deepEqual(await reconcile(), { kind: 'requeueAfter', afterMs: 30_000 });
+    podStore.delete('team-a/pod-a');
+    quotaReleases.onDeleted(previous);
+    assert.deepEqual(await reconcile(), { kind: 'requeueAfter', afterMs: 1_000 });
+    assert.match(statuses.at(-1) ?? '', /^Starting: waiting until a terminating pod of namespace "team-a" releases/);
+    await clock.advance(10_000);
+    assert.deepEqual(await reconcile(), { kind: 'requeueAfter', afterMs: 5_000 });
+    assert.match(statuses.at(-1) ?? '', /^PodRejected: .*exceeded quota: temper-agents/);
   });
 });

@@ -2,10 +2,16 @@ import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
+import { reasonOf } from '../conditions.ts';
 import { parseKey } from '../kube/cache.ts';
+import { pruneAgent } from '../kube/prune.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
+import { type PodMetricsDeps, recordChange, recordPlan } from '../pods/pod-metrics.ts';
+import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
+import type { StartTimes } from '../pods/start-times.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
 import { ApplyRetries } from './apply-retries.ts';
 import { DelayedEvents } from './delayed-events.ts';
@@ -18,6 +24,10 @@ import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
 export interface AgentDeps extends ObserveDeps {
   readonly namespaces: NamespaceObjects;
+  readonly operatorMetrics: OperatorMetrics | undefined;
+  readonly starts: StartTimes;
+  readonly hasPool: PodMetricsDeps['hasPool'];
+  readonly quotaReleases: QuotaReleases;
   readonly events: EventRecorder;
 }
 
@@ -52,6 +62,7 @@ export class AgentReconciler {
       type: TYPES.agents,
       differs: ({ metadata, status: before }, after) => statusDiffers(before, after, this.#numbersAreDue(metadata.uid)),
       patch: statusPatch,
+      prune: pruneAgent,
     });
   }
 
@@ -64,6 +75,7 @@ export class AgentReconciler {
     }
     const observed = await observe(this.#deps, this.#statuses.latest(cached), log, signal);
     const planned = plan(observed);
+    recordPlan(this.#deps, observed, planned);
     const applied = await this.#apply(observed, planned, signal);
     await this.#bind({ cached, observed, planned, applied }, log, signal);
     return this.#result(observed.agent.metadata.uid, planned, applied);
@@ -82,6 +94,7 @@ export class AgentReconciler {
     this.#delayedEvents.forget(uid);
     this.#deps.validation.forget(uid);
     this.#deps.crashBackoff.forget(uid);
+    this.#deps.starts.cancel(uid);
   }
 
   async #apply(observed: ObservedAgent, planned: PodPlan, signal: AbortSignal): Promise<ApplyResult> {
@@ -90,22 +103,43 @@ export class AgentReconciler {
     const createsPod = planned.step.kind === 'create' || planned.step.kind === 'claim';
     let isWarmPodBound = false;
     try {
-      if (createsPod && !(await this.#deps.namespaces.prepare(namespace, signal))) {
-        return { kind: 'waiting', message: WAITING_FOR_GATEWAY };
-      }
-      const applied = await apply(this.#deps.client, agent, planned, signal);
+      const notPrepared = createsPod ? await this.#prepare(namespace, signal) : undefined;
+      if (notPrepared !== undefined) return notPrepared;
+      const target = { agent, isReserved: observed.protection.kind === 'protected' };
+      const applied = await apply(this.#deps.client, target, planned, signal);
       isWarmPodBound = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
       this.#retries.clearErrors(uid);
       return applied;
     } catch (error) {
       const errors = this.#retries.countError(uid);
       // Only a failed create or claim is reported: a kept pod stays bound when another call fails.
-      const rejection = createsPod ? rejectionOf(error, errors) : undefined;
-      if (rejection === undefined) throw error;
-      return rejection;
+      const result = createsPod ? (this.#quotaWait(namespace, error) ?? rejectionOf(error, errors)) : undefined;
+      if (result === undefined) throw error;
+      return result;
     } finally {
       if (warm !== undefined && !isWarmPodBound) this.#deps.pool.release(warm);
     }
+  }
+
+  /** Undefined when the namespace is ready for agent pods. */
+  async #prepare(namespace: string, signal: AbortSignal): Promise<ApplyResult | undefined> {
+    const preparation = await this.#deps.namespaces.prepare(namespace, signal);
+    switch (preparation.kind) {
+      case 'prepared':
+        return undefined;
+      case 'waiting':
+        return { kind: 'waiting', message: WAITING_FOR_GATEWAY };
+      case 'altered':
+        return { kind: 'refused', reason: 'PodRejected', message: preparation.message };
+    }
+  }
+
+  /** A full quota is no rejection while a previous pod still has its share of it. */
+  #quotaWait(namespace: string, error: unknown): ApplyResult | undefined {
+    if (!isQuotaError(error)) return undefined;
+    const retryAfterMs = this.#deps.quotaReleases.retryAfterMs(namespace);
+    if (retryAfterMs === undefined) return undefined;
+    return { kind: 'waiting', message: waitingForQuota(namespace), retryAfterMs };
   }
 
   /**
@@ -130,10 +164,8 @@ export class AgentReconciler {
     const status = summarize(observed, planned, applied);
     const transitions = await this.#statuses.write(cached, agent, status, signal);
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
-    // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
-    const isClaim = applied.kind === 'bound' && applied.claimed === true;
-    const immediate = isClaim ? [] : (transitions ?? []);
-    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], immediate));
+    recordChange(this.#deps, { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') });
+    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], transitions ?? []));
   }
 
   #numbersAreDue(uid: string): boolean {
@@ -142,10 +174,14 @@ export class AgentReconciler {
   }
 
   #result(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
-    if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: WAITING_RETRY_MS };
+    if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: applied.retryAfterMs ?? WAITING_RETRY_MS };
     if (applied.kind === 'refused') return { kind: 'requeueAfter', afterMs: this.#retries.countRejection(uid) };
     if (planned.step.kind !== 'none') this.#retries.clearRejections(uid);
     const delays = [planned.requeueAfterMs, this.#delayedEvents.remainingMs(uid)].filter((ms) => ms !== undefined);
     return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
+}
+
+function waitingForQuota(namespace: string): string {
+  return `waiting until a terminating pod of namespace "${namespace}" releases its share of the quota`;
 }

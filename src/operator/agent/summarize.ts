@@ -1,7 +1,14 @@
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import type { Condition } from '../../api/v1alpha1/common.ts';
-import { type ConditionUpdate, reasonOf, updateConditions, sameConditions } from '../conditions.ts';
+import {
+  type ConditionUpdate,
+  PROGRESS_CONDITIONS,
+  progressConditions,
+  reasonOf,
+  updateConditions,
+  sameConditions,
+} from '../conditions.ts';
 import type { Pod } from '../kube/types.ts';
 import { notReady } from './admission.ts';
 import type { ApplyResult } from './apply.ts';
@@ -34,8 +41,10 @@ function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, app
   const { spec } = agent;
   const before = agent.status?.conditions;
   const model = modelFinding(observed);
+  const ready = readyCondition(observed, step, applied);
   const findings: (ConditionUpdate | undefined)[] = [
-    readyCondition(observed, step, applied),
+    ready,
+    ...progressConditions(ready),
     activeCondition(suspended),
     protectedCondition(observed),
     model,
@@ -45,7 +54,7 @@ function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, app
   ];
   // Only this function sets ModelDenied, so it must also clear it.
   const isStale = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
-  const removable = ['CanForge', 'FieldsInForce', ...(isStale ? ['ModelAvailable'] : [])];
+  const removable = [...PROGRESS_CONDITIONS, 'CanForge', 'FieldsInForce', ...(isStale ? ['ModelAvailable'] : [])];
   const present = findings.filter((finding) => finding !== undefined);
   return updateConditions(before, removable, present, agent.metadata.generation, now);
 }
@@ -116,8 +125,11 @@ function activeCondition(suspended: string | undefined): ConditionUpdate<'Active
   return { type: 'Active', status: 'True', reason: 'Active', message: 'not suspended' };
 }
 
-function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Protected'> {
+/** Undefined keeps the condition: an upgrade of the chart is not reported by two writes for each agent. */
+function protectedCondition({ protection, agent }: ObservedAgent): ConditionUpdate<'Protected'> | undefined {
   if (protection.kind === 'notEnforced') {
+    const isReported = reasonOf(agent.status?.conditions, 'Protected') !== undefined;
+    if (isReported && !protection.isLasting) return undefined;
     return { type: 'Protected', status: 'False', reason: 'AdmissionPolicyMissing', message: protection.message };
   }
   const { namespace } = agent.metadata;

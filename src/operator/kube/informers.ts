@@ -9,6 +9,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { Cache } from './cache.ts';
 import type { OperatorConfig } from '../config.ts';
 import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
+import { pruneAgent, prunePod, prunePolicy, withoutStatus } from './prune.ts';
 import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
 
 export interface InformerDeps {
@@ -70,8 +71,8 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: withoutStatus });
   const installed = { labelSelector: POLICY_LABEL_SELECTOR, off: config.admissionPolicies === undefined };
   return {
-    agents: watch<StoredAgent>(TYPES.agents),
-    policies: watch<StoredPolicy>(TYPES.trustPolicies),
+    agents: watch<StoredAgent>(TYPES.agents, { transform: pruneAgent }),
+    policies: watch<StoredPolicy>(TYPES.trustPolicies, { transform: prunePolicy }),
     pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: prunePod }),
     children: [
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
@@ -93,38 +94,4 @@ interface InformerOptions<T> {
   readonly transform?: (object: T) => T;
   /** The kind is not part of this installation: it is not watched, and its cache stays empty. */
   readonly off?: boolean;
-}
-
-/** Keeps only the fields that a reconcile reads, because thousands of full pods would use too much memory. */
-function prunePod({ metadata, spec, status }: Pod): Pod {
-  const { conditions = [], containerStatuses, phase, reason, message } = status ?? {};
-  return {
-    metadata,
-    spec: spec?.nodeName === undefined ? {} : { nodeName: spec.nodeName },
-    status: {
-      ...(phase === undefined ? {} : { phase }),
-      ...(reason === undefined ? {} : { reason }),
-      ...(message === undefined ? {} : { message }),
-      conditions: conditions.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
-      ...(containerStatuses === undefined ? {} : { containerStatuses: containerStatuses.map(pruneContainer) }),
-    },
-  };
-}
-
-type Containers = NonNullable<NonNullable<Pod['status']>['containerStatuses']>;
-
-function pruneContainer({ name, ready, restartCount, state, lastState }: Containers[number]): Containers[number] {
-  return {
-    name,
-    ...(ready === undefined ? {} : { ready }),
-    ...(restartCount === undefined ? {} : { restartCount }),
-    ...(state === undefined ? {} : { state }),
-    ...(lastState === undefined ? {} : { lastState }),
-  };
-}
-
-/** The status of a ResourceQuota changes with every pod, and the operator does not read it. */
-function withoutStatus(object: PlainObject): PlainObject {
-  const { status: _dropped, ...rest } = object;
-  return rest;
 }

@@ -26,7 +26,8 @@ function aWriter(onPatch: () => void = () => {}) {
       onPatch();
       patches.push({ ref, patch, options });
       const { status } = patch as { status: PolicyStatus };
-      return aPolicy(`v${patches.length + 1}`, status);
+      const stored = aPolicy(`v${patches.length + 1}`, status);
+      return { ...stored, metadata: { ...stored.metadata, managedFields: [{ manager: 'temper-operator' }] } };
     },
   };
   const deps = {
@@ -39,6 +40,7 @@ function aWriter(onPatch: () => void = () => {}) {
     type: TYPES.trustPolicies,
     differs: ({ status }, after) => status?.conditions?.[0]?.reason !== after.conditions?.[0]?.reason,
     patch: (_before, after) => after,
+    prune: ({ metadata: { managedFields: _dropped, ...metadata }, ...rest }) => ({ ...rest, metadata }) as StoredPolicy,
   });
   return { writer, patches, events };
 }
@@ -87,6 +89,13 @@ describe('the status writer', () => {
     const updated = aPolicy('v3', status);
     assert.equal(writer.latest(updated), updated);
     assert.equal(writer.latest(cached), cached, 'the cache had another version meanwhile, so the own write is dropped');
+  });
+
+  it('the written object is kept without what the cache does not keep either', async () => {
+    const { writer } = aWriter();
+    const cached = aPolicy('v1');
+    await writer.write(cached, cached, statusWith('Accepted'), NEVER_ABORTED);
+    assert.equal(writer.latest(cached).metadata.managedFields, undefined);
   });
 
   it('the watch event of an own write is not external, even when it arrives before the response', async () => {

@@ -15,6 +15,8 @@ export interface StatusFormat<T extends StoredAgent | StoredPolicy> {
   differs(object: T, status: StatusOf<T>): boolean;
   /** The JSON merge patch from the current status. */
   patch(before: StatusOf<T> | undefined, after: StatusOf<T>): object;
+  /** The object as the informer cache stores it. */
+  prune(object: T): T;
 }
 
 export interface StatusWriterDeps {
@@ -58,7 +60,7 @@ export class StatusWriter<T extends StoredAgent | StoredPolicy> {
     const stored = await this.#deps.client.patch<T>(this.#format.type, { namespace, name }, body, signal, {
       subresource: 'status',
     });
-    this.#written.record(keyOf(object), cached.metadata.resourceVersion, stored);
+    this.#written.record(keyOf(object), cached.metadata.resourceVersion, this.#format.prune(stored));
     return conditionEvents(object.status?.conditions, status.conditions ?? [], AWAITED_CONDITION);
   }
 

@@ -44,6 +44,7 @@ export interface Pod extends KubeObject {
   readonly metadata: KubeObject['metadata'] & {
     readonly creationTimestamp?: string;
     readonly deletionTimestamp?: string;
+    readonly deletionGracePeriodSeconds?: number;
     readonly ownerReferences?: readonly OwnerReference[];
   };
   readonly spec?: { readonly nodeName?: string };

@@ -1,6 +1,6 @@
 import type { Spend, TrustPolicyStatus } from '../../api/v1alpha1/trustpolicy.ts';
 import { printable } from '../../lib/printable.ts';
-import { type ConditionUpdate, updateConditions } from '../conditions.ts';
+import { type ConditionUpdate, PROGRESS_CONDITIONS, progressConditions, updateConditions } from '../conditions.ts';
 import type { StoredPolicy } from '../kube/types.ts';
 import { fieldsInForceCondition } from '../spec-conditions.ts';
 
@@ -17,8 +17,10 @@ export interface ObservedPolicy {
 export function policyStatus({ policy, agents, specError, spend, now }: ObservedPolicy): TrustPolicyStatus {
   const { generation } = policy.metadata;
   const inForce = fieldsInForceCondition('TrustPolicy', policy.spec);
+  const ready = readyCondition(policy, specError);
   const findings = [
-    readyCondition(policy, specError),
+    ready,
+    ...progressConditions(ready),
     activeCondition(policy),
     ...(inForce === undefined ? [] : [inForce]),
   ];
@@ -27,7 +29,13 @@ export function policyStatus({ policy, agents, specError, spend, now }: Observed
     observedGeneration: generation,
     agents,
     ...(spend === undefined ? {} : { spend: mergedSpend(policy.status?.spend, spend) }),
-    conditions: updateConditions(policy.status?.conditions, ['FieldsInForce'], findings, generation, now),
+    conditions: updateConditions(
+      policy.status?.conditions,
+      [...PROGRESS_CONDITIONS, 'FieldsInForce'],
+      findings,
+      generation,
+      now,
+    ),
   };
 }
 

@@ -10,6 +10,7 @@ import { INDEX } from '../agent/observe.ts';
 import type { ValidationCache } from '../agent/validation-cache.ts';
 import { type Cache, parseKey } from '../kube/cache.ts';
 import { sameConditions } from '../conditions.ts';
+import { prunePolicy } from '../kube/prune.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import { type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { SpendReader } from '../ports.ts';
@@ -39,6 +40,7 @@ export class PolicyReconciler {
       type: TYPES.trustPolicies,
       differs,
       patch: (_before, after) => after,
+      prune: prunePolicy,
     });
   }
 

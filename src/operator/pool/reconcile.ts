@@ -4,7 +4,8 @@ import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { printable } from '../../lib/printable.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { podAnnotations, removePod } from '../agent/apply.ts';
+import { podAnnotations } from '../agent/apply.ts';
+import { removePod } from '../pods/pod-ownership.ts';
 import { warmPodName } from '../pods/pod-name.ts';
 import { type PodTemplates, podLabels } from '../pods/pod-template.ts';
 import { parseKey } from '../kube/cache.ts';
@@ -12,7 +13,7 @@ import type { OperatorConfig, SandboxClass } from '../config.ts';
 import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
 import { FIELD_MANAGER, type Pod, TYPES } from '../kube/types.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
-import { planPool } from './plan.ts';
+import { planPool, planRemoval } from './plan.ts';
 import type { WarmPool } from './warm-pool.ts';
 
 export interface PoolDeps {
@@ -34,19 +35,25 @@ export async function reconcilePool(
   { log, signal }: { log: Logger; signal: AbortSignal },
 ): Promise<ReconcileResult> {
   const { namespace, name } = parseKey(key);
+  const warm = deps.pool.available(namespace, name);
   const sandboxClass = deps.config.sandboxClasses.find((candidate) => candidate.name === name);
-  if (sandboxClass === undefined) return { kind: 'done' };
+  if (sandboxClass === undefined) {
+    // The class was renamed or removed, so no agent can ever claim its pods.
+    for (const pod of planRemoval(warm)) await removePod(deps.client, pod, signal);
+    return { kind: 'done' };
+  }
   const template = deps.templates.get(sandboxClass);
-  const { remove, create: make } = planPool(
-    deps.pool.available(namespace, name),
-    template,
-    poolSize(sandboxClass, namespace),
-  );
+  const { remove, create: make } = planPool(warm, template, poolSize(sandboxClass, namespace));
   for (const pod of remove) await removePod(deps.client, pod, signal);
   if (make === 0) return { kind: 'done' };
   if ((await deps.policyMonitor.state(namespace, signal)).kind === 'notEnforced')
     return { kind: 'requeueAfter', afterMs: RETRY_MS };
-  if (!(await deps.namespaces.prepare(namespace, signal))) return { kind: 'requeueAfter', afterMs: 1_000 };
+  const preparation = await deps.namespaces.prepare(namespace, signal);
+  if (preparation.kind === 'waiting') return { kind: 'requeueAfter', afterMs: 1_000 };
+  if (preparation.kind === 'altered') {
+    log.warn({ error: preparation.message }, 'no warm pod is created');
+    return { kind: 'requeueAfter', afterMs: RETRY_MS };
+  }
   for (let made = 0; made < make; made += 1) {
     const object = {
       apiVersion: 'v1',

@@ -6,6 +6,7 @@ import type { ApiResponse, ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { INVALID_OBJECTS, type InvalidObject } from '../../support/api-server/invalid-objects.ts';
 import { schemaBounds, fieldPath, withValueAt } from '../../support/api-server/schema-bounds.ts';
+import { kstatusOf } from '../../support/kstatus.ts';
 import { pollValue } from '../../support/poll.ts';
 
 interface Column {
@@ -63,11 +64,34 @@ describe('the custom resources on a real API server', () => {
       const kept = (await call('GET', address(sample))).body;
       const { metadata, ...rest } = kept;
       const { metadata: sent, ...sentRest } = sample;
-      assert.deepEqual(rest, sentRest, file);
+      const added = defaultStatusOf(sample.kind);
+      assert.deepEqual(rest, added === undefined ? sentRest : { ...sentRest, status: added }, file);
       const { name } = metadata as Sample['metadata'];
       assert.equal(name, sent.name);
     }
   });
+
+  for (const kind of ['Agent', 'TrustPolicy']) {
+    it(`a new ${kind} is Pending from its first read, in its conditions and in a table`, async () => {
+      const sample = renamed(sampleOf(kind)) as Sample;
+      const created = await call('POST', collection(sample), { body: sample });
+      assert.equal(created.status, 201, String(created.body['message']));
+      const read = await call('GET', address(sample));
+      for (const { body } of [created, read]) {
+        assert.deepEqual(body['status'], defaultStatusOf(kind));
+        const metadata = body['metadata'] as { generation: number };
+        assert.equal(kstatusOf({ metadata, status: body['status'] as object }), 'InProgress');
+      }
+      const { body: table } = await call('GET', address(sample), { accept: TABLE });
+      const names = (table['columnDefinitions'] as Column[]).map(({ name }) => name);
+      const [row] = table['rows'] as { cells: unknown[] }[];
+      assert.deepEqual(
+        [row?.cells[names.indexOf('Ready')], row?.cells[names.indexOf('Reason')]],
+        ['Unknown', 'Pending'],
+      );
+      assert.equal((await call('DELETE', address(sample))).status, 200);
+    });
+  }
 
   it('every CEL rule has an invalid object in this test', () => {
     const rules = [...CRDS.values()].flatMap((crd) =>
@@ -125,7 +149,7 @@ describe('the custom resources on a real API server', () => {
       const status = { observedGeneration: 1 };
       const written = await call('PUT', address(sample), { body: await current(plane, { ...sample, status }) });
       assert.equal(written.status, 200, String(written.body['message']));
-      assert.equal(written.body['status'], undefined, 'status written through the object');
+      assert.notDeepEqual(written.body['status'], status, 'status written through the object');
       // The invalid spec shows that a status update ignores it.
       const body = await current(plane, { ...sample, spec: 'unread', status });
       const reported = await call('PUT', `${address(sample)}/status`, { body });
@@ -154,6 +178,13 @@ describe('the custom resources on a real API server', () => {
 function readFolder<T>(folder: string): ReadonlyMap<string, T> {
   const files = readdirSync(new URL(folder, ROOT)).filter((file) => file.endsWith('.yaml'));
   return new Map(files.map((file) => [file, parse(readFileSync(new URL(folder + file, ROOT), 'utf8')) as T]));
+}
+
+/** The status that the API server adds to an object without a status. */
+function defaultStatusOf(kind: string): unknown {
+  const crd = [...CRDS.values()].find((candidate) => kindOf(candidate) === kind);
+  assert.ok(crd !== undefined);
+  return (schemaOf(crd)['properties'] as Record<string, ApiObject>)['status']?.['default'];
 }
 
 function kindOf(crd: Crd): string {

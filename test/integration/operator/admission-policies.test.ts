@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { digestOf } from '../../../src/lib/canonical.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { type PlainObject, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 import { type ApiServerFixture, startApiServerFixture } from '../../support/api-server/api-server-fixture.ts';
@@ -37,6 +38,9 @@ function admissionObject(kind: string, spec: object) {
 describe('an operator and the admission policies it needs', () => {
   let apiServer: ApiServerFixture;
   let operator: RunningOperator;
+  /** Added to the time of the operator, so that the test does not wait for a minute. */
+  let passedMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + passedMs };
   const protectedCondition = (agent: StoredAgent) => agent.status?.conditions?.find(({ type }) => type === 'Protected');
   const applyAgent = async (namespace: string) => {
     await apiServer.apply(buildTrustPolicy(namespace));
@@ -53,10 +57,8 @@ describe('an operator and the admission policies it needs', () => {
       { metadata: { labels } },
       NEVER_ABORTED,
     );
-    operator = await startOperator(apiServer, {
-      ...OPERATOR_CONFIG,
-      admissionPolicies: { policies: { [NAME]: digestOf(SPEC) } },
-    });
+    const admissionPolicies = { policies: { [NAME]: digestOf(SPEC) } };
+    operator = await startOperator(apiServer, { ...OPERATOR_CONFIG, admissionPolicies }, { clock });
   });
 
   after(async () => {
@@ -101,18 +103,21 @@ describe('an operator and the admission policies it needs', () => {
   it('the operator creates no new pod after a policy was changed, and keeps running pods', async () => {
     const ref = { name: NAME };
     await apiServer.client.patch(TYPES.admissionPolicies, ref, { spec: { failurePolicy: 'Ignore' } }, NEVER_ABORTED);
-    await apiServer.waitForAgent(
-      'team-a',
-      'analyst',
-      'reports the policy',
-      (agent) => protectedCondition(agent)?.reason === 'AdmissionPolicyMissing',
-    );
     await apiServer.apply(buildAgent('team-a', 'second'));
     const second = await apiServer.waitForAgent(
       'team-a',
       'second',
       'waits',
       (agent) => readyReason(agent) === 'AdmissionPolicyMissing',
+    );
+    const during = await apiServer.getAgent('team-a', 'analyst');
+    assert.deepEqual([protectedCondition(during)?.reason, readyReason(during)], ['NamespaceProtected', 'Running']);
+    passedMs += 60_000;
+    await apiServer.waitForAgent(
+      'team-a',
+      'analyst',
+      'reports the policy',
+      (agent) => protectedCondition(agent)?.reason === 'AdmissionPolicyMissing',
     );
     assert.match(readyMessage(second), /was changed/);
     assert.equal((await apiServer.listPods('team-a')).length, 1);
