@@ -214,6 +214,27 @@ describe('guest code', () => {
     assert.notEqual(first, second);
   });
 
+  it('no function gives its source text, so a tool cannot read its own comments and names', async () => {
+    const shapes = [
+      'execute',
+      '() => 1 /* note */',
+      'class A { b() {} }',
+      'Array.prototype.push',
+      'async function x() {}',
+    ];
+    const read = '(f) => [String(f), f + "", f.toString(), Function.prototype.toString.call(f), `${f}`]';
+    const output = await valueOf(`[${shapes.join()}].map(${read})`);
+    const expected = Array.from({ length: 5 }, () => 'function () { [native code] }');
+    assert.deepEqual(
+      output,
+      shapes.map(() => expected),
+    );
+    assert.equal(
+      await valueOf('(() => { try { Function.prototype.toString.call({}); } catch (e) { return e.name; } })()'),
+      'TypeError',
+    );
+  });
+
   it('a request that the runner cannot read gives the guest a plain message, without an object or a stack of the runner', async () => {
     for (const forged of ['null', '1', '{}', '"text"', '[]', '{ parts: null }', '{ parts: [null], key: 1 }']) {
       const source = `function execute() {
