@@ -49,6 +49,9 @@ export interface Memory {
    * characters of JSON and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
    */
   set(key: string, value: Json): Promise<void>;
-  /** At most `limit` entries that match the words of the query, best match first. */
+  /**
+   * At most `limit` entries that match the words of the query, best match first. Sixteen words of the query count, and of
+   * a large memory the beginning of the longest values.
+   */
   search(query: string, limit: number): Promise<MemoryHit[]>;
 }

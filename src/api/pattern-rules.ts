@@ -1,4 +1,5 @@
 import { printable } from '../lib/printable.ts';
+import { matchesStars } from '../lib/star-pattern.ts';
 import type { PatternKind, PatternRules } from './findings.ts';
 
 /**
@@ -33,22 +34,6 @@ function widened(pattern: string, kind: PatternKind): string {
   const text = normal(pattern, kind);
   if (kind === 'tool' || kind === 'name') return text;
   return text.replace(/:\*$/, '*').replaceAll(/[./]?\*\*[./]?/g, '*');
-}
-
-/** Matches the first part at the start, the last part at the end, and each other part at its leftmost position: no backtracking. */
-function matchesStars(pattern: string, text: string): boolean {
-  const parts = pattern.split(/\*+/);
-  const first = parts.shift() ?? '';
-  const last = parts.pop();
-  if (last === undefined) return first === text;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
-  let from = first.length;
-  for (const part of parts) {
-    const found = text.indexOf(part, from);
-    if (found < 0) return false;
-    from = found + part.length;
-  }
-  return from <= text.length - last.length;
 }
 
 function syntaxError(text: string, kind: PatternKind): string | undefined {

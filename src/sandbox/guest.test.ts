@@ -214,6 +214,45 @@ describe('guest code', () => {
     assert.notEqual(first, second);
   });
 
+  it('no function gives its source text, so a tool cannot read its own comments and names', async () => {
+    const shapes = [
+      'execute',
+      '() => 1 /* note */',
+      'class A { b() {} }',
+      'Array.prototype.push',
+      'async function x() {}',
+    ];
+    const read = '(f) => [String(f), f + "", f.toString(), Function.prototype.toString.call(f), `${f}`]';
+    const output = await valueOf(`[${shapes.join()}].map(${read})`);
+    const expected = Array.from({ length: 5 }, () => 'function () { [native code] }');
+    assert.deepEqual(
+      output,
+      shapes.map(() => expected),
+    );
+    assert.equal(
+      await valueOf('(() => { try { Function.prototype.toString.call({}); } catch (e) { return e.name; } })()'),
+      'TypeError',
+    );
+  });
+
+  it('a request that the runner cannot read gives the guest a plain message, without an object or a stack of the runner', async () => {
+    for (const forged of ['null', '1', '{}', '"text"', '[]', '{ parts: null }', '{ parts: [null], key: 1 }']) {
+      const source = `function execute() {
+        Object.prototype.toJSON = Array.prototype.toJSON = String.prototype.toJSON = function () { return ${forged}; };
+        try { crypto.createHash('md5').update('x').digest(); } catch (error) {
+          delete Object.prototype.toJSON; delete Array.prototype.toJSON; delete String.prototype.toJSON;
+          return { own: error instanceof Error, stack: error.stack, keys: Object.getOwnPropertyNames(error) };
+        }
+        delete Object.prototype.toJSON; delete Array.prototype.toJSON; delete String.prototype.toJSON;
+        return null;
+      }`;
+      const thrown = (await outputOf(source, ['crypto'])) as { own: boolean; stack: string; keys: string[] } | null;
+      assert.equal(thrown?.own, true, forged);
+      assert.deepEqual(thrown.keys, ['stack', 'message']);
+      assert.doesNotMatch(thrown.stack, /node:|evalmachine|\/(?:app|work|home|usr)|answerGuest|receive|onMessage/);
+    }
+  });
+
   it('a tool that declares only random has randomUUID, and createHash names "crypto"', async () => {
     assert.equal(await valueOf('/^[0-9a-f-]{36}$/.test(crypto.randomUUID())', ['random']), true);
     const message = await valueOf('(() => { try { crypto.createHash("md5") } catch (e) { return e.message } })()', [

@@ -3,6 +3,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { Memory, MemoryHit } from '../ports.ts';
+import { rankEntries } from './memory-ranking.ts';
 
 const MAX_KEY_CHARACTERS = 256;
 const MAX_VALUE_CHARACTERS = 65_536;
@@ -48,7 +49,7 @@ export function createRecordMemory(records: MemoryRecords, collection: string): 
       await records.put(collection, name, { key, value });
     },
     async search(query, limit) {
-      return rank(await all(), query).slice(0, Math.max(0, limit));
+      return rankEntries(await all(), query).slice(0, Math.max(0, limit));
     },
   };
 }
@@ -64,39 +65,4 @@ function nameOf(key: string): string {
 function entryFrom(record: Json): MemoryHit | undefined {
   if (!isJsonObject(record) || typeof record.key !== 'string' || record.value === undefined) return undefined;
   return { key: record.key, value: record.value };
-}
-
-/** Okapi BM25 over the words of key and value, with triple weight for the key; entries without any query word are omitted. */
-function rank(entries: MemoryHit[], query: string): MemoryHit[] {
-  const queryWords = new Set(wordsOf(query));
-  const documents = entries.map((entry) => {
-    const key = wordsOf(entry.key);
-    return { entry, words: [...key, ...key, ...key, ...wordsOf(textOf(entry.value))] };
-  });
-  const average = documents.reduce((sum, { words }) => sum + words.length, 0) / Math.max(1, documents.length);
-  const scores = documents.map(() => 0);
-  for (const word of queryWords) {
-    const counts = documents.map(({ words }) => words.reduce((count, other) => count + Number(other === word), 0));
-    const documentFrequency = counts.filter((count) => count > 0).length;
-    const inverseFrequency = Math.log(1 + (documents.length - documentFrequency + 0.5) / (documentFrequency + 0.5));
-    for (const [index, count] of counts.entries()) {
-      const length = (documents[index]?.words.length ?? 0) / average;
-      scores[index] =
-        (scores[index] ?? 0) + (inverseFrequency * count * 2.2) / (count + 1.2 * (0.25 + 0.75 * length) || 1);
-    }
-  }
-  return documents
-    .map(({ entry }, index) => ({ entry, score: scores[index] ?? 0 }))
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score || (a.entry.key < b.entry.key ? -1 : 1))
-    .map(({ entry }) => entry);
-}
-
-function wordsOf(text: string): string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-}
-
-/** The value as text for the word index. */
-function textOf(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,3 +1,4 @@
+import { matchesStars } from '../../lib/star-pattern.ts';
 import { closingToolResults, turnNumber, userMessages, type ReplayConversation } from './conversation.ts';
 import type { ReplayCondition, ReplayRule } from './script/script.ts';
 
@@ -30,21 +31,6 @@ function endsWithToolResult(
       (condition.contains === undefined || result.text.includes(condition.contains)) &&
       (condition.isError === undefined || result.isError === condition.isError),
   );
-}
-
-/** `*` matches any text. Each segment is searched once, from left to right. */
-function matchesStars(pattern: string, name: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  const last = rest.pop();
-  if (last === undefined) return name === pattern;
-  if (!name.startsWith(first)) return false;
-  let position = first.length;
-  for (const segment of rest) {
-    const found = name.indexOf(segment, position);
-    if (found === -1) return false;
-    position = found + segment.length;
-  }
-  return name.length - last.length >= position && name.endsWith(last);
 }
 
 /** Counts how often each rule has answered in each conversation. Evicts the least recently used conversation above the capacity. */

@@ -32,6 +32,8 @@ export interface GuestEnvironment {
 }
 
 const FILENAME = 'temper:guest';
+/** The answer to a message of the guest that this process cannot handle. */
+const NO_ANSWER = '{"ok":false,"message":"the host could not answer"}';
 const BYTES_PER_MEBIBYTE = 1_048_576;
 /** The smallest heap limit that the engine accepts, in MiB. */
 const MIN_HEAP_MIB = 8;
@@ -75,8 +77,14 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
   const memoryLimit = Math.max(MIN_HEAP_MIB, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
   const isolate = new ivm.Isolate({ memoryLimit });
   const context = isolate.createContextSync();
-  const post = (kind: unknown, first: unknown, second: unknown): string =>
-    environment.onMessage(asText(kind), asText(first), asText(second));
+  const post = (kind: unknown, first: unknown, second: unknown): string => {
+    try {
+      return environment.onMessage(asText(kind), asText(first), asText(second));
+    } catch {
+      // The exception stays here: its stack and its objects belong to this process.
+      return NO_ANSWER;
+    }
+  };
   const apis = `|${shape.apis.join('|')}|`;
   const make = bootstraps.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
   const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {

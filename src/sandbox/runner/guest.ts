@@ -20,6 +20,7 @@ import {
   removeUnsafeGlobals,
   fixBufferSizes,
   defineHidden,
+  hideFunctionSource,
   type Primordials,
   takePrimordials,
 } from './guest-language.ts';
@@ -148,7 +149,9 @@ function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Pri
   const beforeSource = (source: string): void => {
     if (!declared('clock')) denyTemporalClock(own, buildUndeclaredUse('clock'), source);
   };
-  return buildEntry(own, post, bridge, beforeSource);
+  const entry = buildEntry(own, post, bridge, beforeSource);
+  hideFunctionSource(own);
+  return entry;
 }
 
 type GuestFunction = (...args: never[]) => unknown;
@@ -158,6 +161,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   defineHidden,
   removeUnsafeGlobals,
   fixBufferSizes,
+  hideFunctionSource,
   buildBridge,
   describeObject,
   describe,

@@ -43,8 +43,9 @@ function bytesOf([text, encoding]: HashPart): Buffer {
 }
 
 function parse(text: string): HashRequest | string {
-  const request = JSON.parse(text) as Partial<Record<keyof HashRequest, unknown>>;
-  const { algorithm, key, parts, encoding } = request;
+  const request: unknown = JSON.parse(text);
+  if (typeof request !== 'object' || request === null) return 'the request is not an object';
+  const { algorithm, key, parts, encoding } = request as Partial<Record<keyof HashRequest, unknown>>;
   const name = typeof algorithm === 'string' ? algorithm.toLowerCase().replace('-', '') : '';
   if (!ALGORITHMS.has(name)) return `unknown algorithm; use one of ${[...ALGORITHMS].join(', ')}`;
   if (encoding !== 'hex' && encoding !== 'base64' && encoding !== 'base64url') {

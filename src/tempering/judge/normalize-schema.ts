@@ -1,70 +1,73 @@
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { ASSERTIONS, DEFINITIONS, IN_PLACE, TO_ITEMS, TO_MEMBERS } from '../../tools/json-schema/keywords.ts';
+import { readSchema } from '../../tools/json-schema/tree.ts';
 import type { Obfuscator } from './obfuscation.ts';
 
-/** The kind of a keyword's value decides how it is shown. All other keywords carry prose; they are dropped and counted. */
-const SCALAR_KEYWORDS = wordSet(
-  'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems ' +
-    'minProperties maxProperties nullable',
+/** Assertions whose value is shown as it is: numbers, booleans, types and formats of a fixed list. */
+const FIXED_FORMS: ReadonlySet<string> = new Set(
+  (
+    'type format multipleOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems ' +
+    'minProperties maxProperties minContains maxContains uniqueItems nullable'
+  ).split(' '),
 );
-const SCHEMA_KEYWORDS = wordSet('items additionalProperties not if then else contains propertyNames');
-const SCHEMA_LIST_KEYWORDS = wordSet('anyOf oneOf allOf prefixItems');
-const SCHEMA_MAP_KEYWORDS = wordSet('properties patternProperties $defs definitions');
-const VALUE_KEYWORDS = wordSet('enum const');
-const TEXT_KEYWORDS = wordSet('pattern format');
-const KNOWN_TYPES = wordSet('object array string number integer boolean null');
-const MAX_DEPTH = 24;
 
-export function normalizeSchema(schema: Json, obfuscator: Obfuscator): { schema: Json; dropped: number } {
-  let dropped = 0;
-  const normalize = (value: Json, depth: number): Json => {
-    if (!isJsonObject(value)) return typeof value === 'boolean' ? value : null;
-    if (depth > MAX_DEPTH) return 'deeper schemas not shown';
-    const normalized: JsonObject = {};
-    for (const [keyword, held] of Object.entries(value)) {
-      const part = keywordValue(keyword, held, obfuscator, (inner) => normalize(inner, depth + 1));
-      if (part === undefined) dropped += 1;
-      else normalized[keyword] = part;
-    }
-    return normalized;
-  };
-  return { schema: normalize(schema, 0), dropped };
+const SUBSCHEMAS: ReadonlyMap<string, string> = new Map([...IN_PLACE, ...TO_MEMBERS, ...TO_ITEMS, ...DEFINITIONS]);
+
+/**
+ * The schema as a judge reads it, made from what the validator compiles: a keyword that the validator obeys cannot be absent.
+ * Throws RangeError for a schema that the validator refuses and for a keyword without a form here.
+ */
+export function normalizeSchema(schema: Json, obfuscator: Obfuscator): Json {
+  const { clean, violations } = readSchema(schema, 'schema');
+  if (violations.some(({ problem }) => problem !== 'unknown-keyword')) throw new RangeError('a schema is not valid');
+  return normalize(clean, obfuscator);
 }
 
-function keywordValue(
-  keyword: string,
-  held: Json,
-  obfuscator: Obfuscator,
-  normalize: (schema: Json) => Json,
-): Json | undefined {
-  if (keyword === 'type') return typesOf(held);
-  if (keyword === 'required') return namesOf(held, obfuscator);
-  if (VALUE_KEYWORDS.has(keyword)) return obfuscator.value(held);
-  if (SCHEMA_KEYWORDS.has(keyword)) return normalize(held);
-  if (SCALAR_KEYWORDS.has(keyword)) return typeof held === 'number' || typeof held === 'boolean' ? held : undefined;
-  if (typeof held === 'string') return textOf(keyword, held, obfuscator);
-  if (Array.isArray(held)) return SCHEMA_LIST_KEYWORDS.has(keyword) ? held.map(normalize) : undefined;
-  if (!SCHEMA_MAP_KEYWORDS.has(keyword) || !isJsonObject(held)) return undefined;
-  return Object.fromEntries(Object.entries(held).map(([name, inner]) => [obfuscator.name(name), normalize(inner)]));
+function normalize(schema: Json, obfuscator: Obfuscator): Json {
+  if (!isJsonObject(schema)) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => [keyword, valueOf(keyword, value, obfuscator)]),
+  );
 }
 
-function textOf(keyword: string, held: string, obfuscator: Obfuscator): string | undefined {
-  if (TEXT_KEYWORDS.has(keyword)) return obfuscator.text(held);
-  if (keyword !== '$ref') return undefined;
-  const parts = held.split('/').map((part) => (part === '#' ? part : obfuscator.name(part)));
-  return parts.join('/');
+function valueOf(keyword: string, value: Json, obfuscator: Obfuscator): Json {
+  if (FIXED_FORMS.has(keyword)) return value;
+  if (keyword === '$ref') return referenceOf(value, obfuscator);
+  if (keyword === 'pattern') return obfuscator.text(textOf(value));
+  if (keyword === 'enum' || keyword === 'const') return obfuscator.value(value);
+  if (keyword === 'required') return namesOf(value, obfuscator);
+  if (keyword === 'dependentRequired') return membersOf(value, obfuscator, (names) => namesOf(names, obfuscator));
+  const form = SUBSCHEMAS.get(keyword);
+  if (form === undefined) throw new RangeError('a schema has a keyword that reviewers do not know');
+  const inner = (item: Json): Json => normalize(item, obfuscator);
+  if (form === 'map') return membersOf(value, obfuscator, inner);
+  if (form === 'schemas-or-names') {
+    return membersOf(value, obfuscator, (item) => (Array.isArray(item) ? namesOf(item, obfuscator) : inner(item)));
+  }
+  return Array.isArray(value) ? value.map(inner) : inner(value);
 }
 
-function namesOf(held: Json, obfuscator: Obfuscator): Json | undefined {
-  return Array.isArray(held)
-    ? held.map((name) => (typeof name === 'string' ? obfuscator.name(name) : null))
-    : undefined;
+function membersOf(value: Json, obfuscator: Obfuscator, inner: (item: Json) => Json): JsonObject {
+  if (!isJsonObject(value)) throw new RangeError('a schema is not valid');
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [obfuscator.name(name), inner(item)]));
 }
 
-function typesOf(held: Json): Json | undefined {
-  if (Array.isArray(held)) return held.filter((item) => typeof item === 'string' && KNOWN_TYPES.has(item));
-  return typeof held === 'string' && KNOWN_TYPES.has(held) ? held : undefined;
+function namesOf(value: Json, obfuscator: Obfuscator): Json {
+  if (!Array.isArray(value)) throw new RangeError('a schema is not valid');
+  return value.map((name) => obfuscator.name(textOf(name)));
 }
 
-function wordSet(words: string): ReadonlySet<string> {
-  return new Set(words.split(' '));
+/** A reference into the schema: its keywords stay, and its names have the placeholders of the properties. */
+function referenceOf(value: Json, obfuscator: Obfuscator): string {
+  const [root = '', ...parts] = decodeURIComponent(textOf(value)).split('/');
+  const shown = parts.map((part) => {
+    const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    return SUBSCHEMAS.has(name) || ASSERTIONS.has(name) || /^\d{1,4}$/.test(name) ? name : obfuscator.name(name);
+  });
+  return [root === '#' ? '#' : obfuscator.text(root), ...shown].join('/');
+}
+
+function textOf(value: Json): string {
+  if (typeof value !== 'string') throw new RangeError('a schema is not valid');
+  return value;
 }

@@ -1,6 +1,7 @@
 import { type AnyNode, parse, type Token } from 'acorn';
-import { WELL_KNOWN_GLOBALS, WELL_KNOWN_MEMBERS } from './well-known-names.ts';
-import { isPlainText, type Obfuscator } from './obfuscation.ts';
+import { WELL_KNOWN_GLOBALS } from './well-known-names.ts';
+import type { Obfuscator } from './obfuscation.ts';
+import { normalizeRegExp } from './normalize-regexp.ts';
 
 /** The source in the form a judge may read, with figures about it. */
 export interface NormalizedSource {
@@ -12,6 +13,9 @@ export interface NormalizedSource {
     awaits: number;
     regularExpressions: number;
     computedMembers: number;
+    /** Bytes of string, template and regular expression texts, and of all other tokens. */
+    textBytes: number;
+    codeBytes: number;
     /** Names of the language and the host that the source uses as variables. */
     globals: string[];
     droppedCommentCharacters: number;
@@ -27,7 +31,8 @@ interface NodePosition {
 }
 
 /**
- * Prints tokens only, which drops comments and unusual white space. Names chosen by the author become placeholders, long strings base64.
+ * Prints tokens only, which drops comments and unusual white space. Names and texts chosen by the author become placeholders,
+ * and the table of the obfuscator has each text whole.
  * Throws SyntaxError when the source does not parse.
  */
 export function normalizeSource(source: string, obfuscator: Obfuscator): NormalizedSource {
@@ -55,11 +60,13 @@ export function normalizeSource(source: string, obfuscator: Obfuscator): Normali
     )
       globals.add(position.node.name);
     const text = replacement(position, obfuscator);
-    if (text !== undefined) replacements.set(`${position.node.start}:${position.node.end}`, text);
+    const place = `${position.node.start}:${position.node.end}`;
+    if (text !== undefined && !replacements.has(place)) replacements.set(place, text);
+    if (position.node.type === 'ArrayExpression') addListTexts(position.node.elements, replacements, obfuscator);
     pending.push(...childrenOf(position));
   }
   const lines = printTokens(source, tokens, replacements);
-  return { lines, facts: { ...facts, globals: [...globals].sort(), droppedCommentCharacters } };
+  return { lines, facts: { ...facts, ...bytesOf(tokens), globals: [...globals].sort(), droppedCommentCharacters } };
 }
 
 function childrenOf({ node, shorthand }: NodePosition): NodePosition[] {
@@ -81,7 +88,30 @@ function isNode(value: unknown): value is AnyNode {
   );
 }
 
-function count(facts: Omit<NormalizedSource['facts'], 'globals' | 'droppedCommentCharacters'>, node: AnyNode): void {
+/** The strings of a list stand side by side, so they are replaced together. */
+function addListTexts(
+  elements: readonly (AnyNode | null)[],
+  replacements: Map<string, string>,
+  obfuscator: Obfuscator,
+): void {
+  const literals = elements.filter((element) => element?.type === 'Literal' && typeof element.value === 'string');
+  const shown = obfuscator.texts(literals.map((literal) => (literal?.type === 'Literal' ? String(literal.value) : '')));
+  for (const [index, literal] of literals.entries()) {
+    if (literal !== null) replacements.set(`${literal.start}:${literal.end}`, JSON.stringify(shown[index]));
+  }
+}
+
+function bytesOf(tokens: readonly Token[]): { textBytes: number; codeBytes: number } {
+  const bytes = { textBytes: 0, codeBytes: 0 };
+  for (const { type, start, end } of tokens) {
+    bytes[/^(?:string|template|regexp)$/.test(type.label) ? 'textBytes' : 'codeBytes'] += end - start;
+  }
+  return bytes;
+}
+
+type NodeCounts = Omit<NormalizedSource['facts'], 'textBytes' | 'codeBytes' | 'globals' | 'droppedCommentCharacters'>;
+
+function count(facts: NodeCounts, node: AnyNode): void {
   facts.nodes += 1;
   if (node.type.includes('Function')) facts.functions += 1;
   if (/^(For|While|DoWhile)/.test(node.type)) facts.loops += 1;
@@ -101,35 +131,32 @@ function replacement(position: NodePosition, obfuscator: Obfuscator): string | u
   const { node, parent } = position;
   if (node.type === 'Identifier') return identifier(position, node.name, obfuscator);
   if (node.type === 'PrivateIdentifier') return `#${obfuscator.name(node.name)}`;
-  if (node.type === 'TemplateElement')
-    return obfuscator.text(node.value.cooked ?? node.value.raw).replaceAll(/[`\\$]/g, '_');
+  if (node.type === 'TemplateElement') return templateText(node.value, obfuscator);
   if (node.type !== 'Literal') return undefined;
-  if (node.regex) return regularExpression(node.regex.pattern, node.regex.flags, obfuscator);
+  if (node.regex) return normalizeRegExp(node.regex.pattern, node.regex.flags, obfuscator);
+  // Digits only: the other notations of a number contain letters.
+  if (typeof node.bigint === 'string') return `${node.bigint}n`;
+  if (typeof node.value === 'number') return String(node.value);
   if (typeof node.value !== 'string') return undefined;
   const key = roleOf(position) === 'member' && parent?.type !== 'MemberExpression';
-  return JSON.stringify(key ? memberName(node.value, obfuscator) : literal(node.value, obfuscator));
+  return JSON.stringify(key ? obfuscator.name(node.value) : obfuscator.text(node.value));
 }
 
 function identifier(position: NodePosition, name: string, obfuscator: Obfuscator): string {
   const role = roleOf(position);
   if (role === 'keep') return name;
-  if (role === 'member') return memberName(name, obfuscator);
+  if (role === 'member') return obfuscator.name(name);
   const variable = WELL_KNOWN_GLOBALS.has(name) && role === 'variable' ? name : obfuscator.variable(name);
-  return position.shorthand ? `${memberName(name, obfuscator)}: ${variable}` : variable;
+  return position.shorthand ? `${obfuscator.name(name)}: ${variable}` : variable;
 }
 
-function memberName(name: string, obfuscator: Obfuscator): string {
-  return WELL_KNOWN_MEMBERS.has(name) ? name : obfuscator.name(name);
-}
-
-function literal(value: string, obfuscator: Obfuscator): string {
-  return WELL_KNOWN_MEMBERS.has(value) || WELL_KNOWN_GLOBALS.has(value) ? value : obfuscator.text(value);
-}
-
-function regularExpression(pattern: string, flags: string, obfuscator: Obfuscator): string {
-  return isPlainText(pattern, 48)
-    ? `/${pattern}/${flags}`
-    : `/${obfuscator.text(pattern).replaceAll('/', '_')}/${flags}`;
+/** A tagged template reads the text as written, so escapes make another text. */
+function templateText(
+  { raw, cooked }: { raw: string; cooked?: string | null | undefined },
+  obfuscator: Obfuscator,
+): string {
+  const shown = raw === cooked ? obfuscator.text(raw) : obfuscator.hidden(raw);
+  return /[`\\$]/.test(shown) ? obfuscator.hidden(raw) : shown;
 }
 
 /** Prints the tokens with normalized white space: a line break where the source has one, otherwise a single space. */

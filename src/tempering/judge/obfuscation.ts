@@ -1,117 +1,124 @@
-import { sha256 } from '../../lib/canonical.ts';
-import type { Json, JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { plainWordsOf } from './plain-words.ts';
 
 /**
- * Replaces the author's words, so that a model cannot read them as instructions but can still compare them: equal names have the
- * same placeholder everywhere in one artifact. Single short words stay, because a judge must distinguish `price` from `total`;
- * sentences never stay.
+ * Replaces the author's words, so that a model cannot read them as instructions but can still compare them: equal names and
+ * equal texts have the same placeholder everywhere in one artifact. Only words of a fixed list stay, because a judge must
+ * distinguish `price` from `total`. Nothing is cut: the table of texts has each replaced text whole.
  */
 export interface Obfuscator {
   /** A property, parameter or step name. */
   name(text: string): string;
   /** A variable or function named by the author. Always replaced. */
   variable(text: string): string;
-  /** A string value: unchanged when plain, otherwise `b64:` with its first bytes, length and digest. */
+  /** A string value: unchanged when plain, otherwise the name of its entry in the table of texts. */
   text(text: string): string;
-  /** Any JSON value with obfuscated keys and strings; long lists and deep values are truncated with a note. */
+  /** The name of the entry of a text in the table, also for a plain text. */
+  hidden(text: string): string;
+  /** Any JSON value with obfuscated keys and strings, whole. */
   value(value: Json): Json;
-  /** Number of replaced names and texts. */
-  counts(): { names: number; texts: number };
+  /** The strings of one list, in order. More than a few words side by side are replaced, since together they could say something. */
+  texts(items: readonly string[]): string[];
+  /** Everything that was replaced, whole, as text in hexadecimal, which no choice of a text can make readable. */
+  tables(): { names: JsonObject; variables: JsonObject; texts: JsonObject };
 }
 
-const MAX_ITEMS = 20;
-const MAX_DEPTH = 12;
-const MAX_SHOWN_BYTES = 72;
+/** Different words of the author that stay in one artifact; all further words are replaced. */
+const MAX_PLAIN_WORDS = 60;
+/** Texts with letters that may stay side by side in one list. */
+const MAX_SIDE_BY_SIDE = 4;
+const MAX_WORDLESS = 32;
 
-/** Words that can influence a judge. A name or text that contains one is never shown unchanged. */
-const PROMPT_WORDS = [
-  'accept',
-  'approv',
-  'assistant',
-  'bypass',
-  'confiden',
-  'disregard',
-  'forget',
-  'ignor',
-  'instruct',
-  'judge',
-  'obey',
-  'override',
-  'prompt',
-  'refus',
-  'reject',
-  'review',
-  'safe',
-  'system',
-  'trust',
-  'verdict',
-];
-
-export function createObfuscator(known: (name: string) => boolean = () => false): Obfuscator {
-  const names = new Map<string, string>();
-  const variables = new Map<string, string>();
-  let texts = 0;
-  const placeholder = (table: Map<string, string>, prefix: string, text: string): string => {
-    const found = table.get(text) ?? `${prefix}${table.size + 1}`;
-    table.set(text, found);
-    return found;
+/** `known` names belong to the language or the host; `knownTexts` are its keywords as text. */
+export function createObfuscator(
+  known: (name: string) => boolean = () => false,
+  knownTexts: ReadonlySet<string> = new Set(),
+): Obfuscator {
+  const names = new Placeholders('p');
+  const variables = new Placeholders('v');
+  const texts = new Placeholders('t');
+  const shownWords = new Set<string>();
+  const isPlainName = (name: string): boolean => {
+    if (/^\d{1,9}$/.test(name)) return true;
+    const words = plainWordsOf(name);
+    if (words === undefined) return false;
+    const added = words.filter((word) => !shownWords.has(word));
+    if (shownWords.size + added.length > MAX_PLAIN_WORDS) return false;
+    for (const word of added) shownWords.add(word);
+    return true;
+  };
+  const text = (given: string): string => {
+    if (isWordless(given) || known(given) || knownTexts.has(given)) return given;
+    return names.find(given) ?? texts.find(given) ?? (isPlainName(given) ? given : texts.of(given));
   };
   const obfuscator: Obfuscator = {
-    name: (text) => (known(text) || isPlainName(text) ? text : placeholder(names, 'p', text)),
-    variable: (text) => placeholder(variables, 'v', text),
-    text(text) {
-      const renamed = names.get(text);
-      if (renamed !== undefined) return renamed;
-      if (isPlainText(text, 16)) return text;
-      texts += 1;
-      return encodeTruncated(text, MAX_SHOWN_BYTES);
+    name: (name) => (known(name) ? name : (names.find(name) ?? (isPlainName(name) ? name : names.of(name)))),
+    variable: (name) => variables.of(name),
+    text,
+    hidden: (given) => texts.of(given),
+    value: (value) => obfuscateValue(obfuscator, value),
+    texts(items) {
+      const withLetters = items.filter((item) => !isWordless(item)).length;
+      return items.map((item) =>
+        withLetters > MAX_SIDE_BY_SIDE && !isWordless(item) ? texts.of(item) : obfuscator.text(item),
+      );
     },
-    value: (value) => obfuscateValue(obfuscator, value, 0),
-    counts: () => ({ names: names.size, texts }),
+    tables: () => ({ names: names.table(), variables: variables.table(), texts: texts.table() }),
   };
   return obfuscator;
 }
 
-/** Base64 of the first bytes, with length and digest of the full text. */
-export function encodeTruncated(text: string, bytes: number): string {
-  const shown = Buffer.from(text, 'utf8').subarray(0, bytes).toString('base64url');
-  return `b64:${shown} (${text.length} characters, ${sha256(text).slice('sha256:'.length, 'sha256:'.length + 12)})`;
-}
+/** One placeholder per text: `t1`, `t2`, … */
+class Placeholders {
+  readonly #prefix: string;
+  readonly #table = new Map<string, string>();
 
-function obfuscateValue(obfuscator: Obfuscator, value: Json, depth: number): Json {
-  if (typeof value === 'string') return obfuscator.text(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth >= MAX_DEPTH) return 'deeper values not shown';
-  if (Array.isArray(value)) {
-    const shown = value.slice(0, MAX_ITEMS).map((item) => obfuscateValue(obfuscator, item, depth + 1));
-    return value.length > MAX_ITEMS ? [...shown, `${value.length - MAX_ITEMS} more not shown`] : shown;
+  constructor(prefix: string) {
+    this.#prefix = prefix;
   }
-  const entries = Object.entries(value);
-  const shown: JsonObject = {};
-  for (const [key, item] of entries.slice(0, MAX_ITEMS))
-    shown[obfuscator.name(key)] = obfuscateValue(obfuscator, item, depth + 1);
-  if (entries.length > MAX_ITEMS) shown['more members not shown'] = entries.length - MAX_ITEMS;
-  return shown;
+
+  find(text: string): string | undefined {
+    return this.#table.get(text);
+  }
+
+  of(text: string): string {
+    const found = this.#table.get(text) ?? `${this.#prefix}${this.#table.size + 1}`;
+    this.#table.set(text, found);
+    return found;
+  }
+
+  table(): JsonObject {
+    return Object.fromEntries([...this.#table].map(([text, placeholder]) => [placeholder, hexOf(text)]));
+  }
 }
 
-/** At most two short words of plain letters. */
-function isPlainName(text: string): boolean {
-  return (
-    text.length <= 24 && /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(text) && wordsOf(text).length <= 2 && !hasPromptWord(text)
+/** Lone surrogates have no UTF-8 form; two texts with different ones must not look equal. */
+function hexOf(text: string): string {
+  return text.isWellFormed()
+    ? Buffer.from(text, 'utf8').toString('hex')
+    : `utf16le ${Buffer.from(text, 'utf16le').toString('hex')}`;
+}
+
+/** Short printable ASCII without letters: separators, digits, dates. */
+function isWordless(text: string): boolean {
+  return text.length <= MAX_WORDLESS && /^[\t\n\r\x20-\x40[-`{-~]*$/.test(text);
+}
+
+function obfuscateValue(obfuscator: Obfuscator, value: Json): Json {
+  if (typeof value === 'string') return obfuscator.text(value);
+  if (Array.isArray(value)) return obfuscateList(obfuscator, value);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [obfuscator.name(key), obfuscateValue(obfuscator, item)]),
   );
 }
 
-/** Printable ASCII with at most one word. */
-export function isPlainText(text: string, limit: number): boolean {
-  if (text.length > limit || !/^[\x20-\x7e\n\t\r]*$/.test(text) || hasPromptWord(text)) return false;
-  return wordsOf(text).filter((word) => word.length >= 3).length <= 1;
-}
-
-function wordsOf(text: string): string[] {
-  return text.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
-}
-
-function hasPromptWord(text: string): boolean {
-  const letters = text.toLowerCase().replaceAll(/[^a-z]/g, '');
-  return PROMPT_WORDS.some((word) => letters.includes(word));
+function obfuscateList(obfuscator: Obfuscator, items: readonly Json[]): Json[] {
+  const texts = obfuscator.texts(items.filter((item) => typeof item === 'string'));
+  let next = 0;
+  return items.map((item) => {
+    if (typeof item !== 'string') return obfuscateValue(obfuscator, item);
+    next += 1;
+    return texts[next - 1] ?? '';
+  });
 }

@@ -28,7 +28,20 @@ const OTHER_BUILT_INS: readonly object[] = [
 
 const HOST_MEMBERS =
   'readFile createHash createHmac update digest randomUUID getRandomValues status ok headers method body redirect ' +
-  'redirected text json url caller callee mainModule env exec spawn __proto__';
+  'redirected text json url stack prepareStackTrace caller callee mainModule env exec spawn __proto__';
+
+/** Texts with a meaning in the language, in HTTP and in the host functions. */
+export const WELL_KNOWN_TEXTS: ReadonlySet<string> = new Set([
+  'use strict',
+  ...'string number boolean object function undefined bigint symbol true false'.split(' '),
+  ...'GET POST PUT PATCH DELETE HEAD content-type application/json text/plain https://'.split(' '),
+  ...'utf8 utf-8 base64 base64url latin1 md5 sha1 sha256 sha384 sha512 NFC NFD NFKC NFKD'.split(' '),
+]);
+
+/** The tools of Temper that a step of a composed tool can call; every other tool was named by somebody else. */
+const BUILT_IN_TOOLS =
+  'file_read file_write file_list text_search time_now generate_text memory_get memory_set memory_search send_message ' +
+  'discover_capabilities';
 
 const HOST_GLOBALS =
   'execute run input fetch fs crypto require process console module exports arguments undefined child_process Buffer ' +
@@ -42,6 +55,7 @@ export const WELL_KNOWN_GLOBALS: ReadonlySet<string> = new Set([
 export const WELL_KNOWN_MEMBERS: ReadonlySet<string> = new Set([
   ...[CONTAINER_TYPES, SCALAR_TYPES, OTHER_BUILT_INS].flat().flatMap((builtIn) => membersOf(builtIn)),
   ...HOST_MEMBERS.split(' '),
+  ...BUILT_IN_TOOLS.split(' '),
 ]);
 
 function membersOf(builtIn: object): string[] {

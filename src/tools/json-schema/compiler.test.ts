@@ -93,9 +93,73 @@ describe('hostile schemas', () => {
     assert.notEqual(check(`${'a'.repeat(40)}!`).length, 0);
   });
 
+  const text = 'x'.repeat(524_288);
+  const wide = Object.fromEntries(Array.from({ length: 40_000 }, (_, index) => [`k${index}`, 1]));
+  const many = (schema: JsonObject, count = 200): JsonObject => ({
+    allOf: Array.from({ length: count }, () => schema),
+  });
+  const items = (schema: JsonObject, count?: number): JsonObject => ({ items: many(schema, count) });
+  /** Values whose validation took seconds to minutes, because a bound did not know what a keyword reads. */
+  const COSTLY: Record<string, { schema: JsonObject; value: Json }> = {
+    'the length of texts in turn': { schema: many({ items: { minLength: 1 } }, 200), value: [text, `${text}y`] },
+    'the length of many names': {
+      schema: many({ propertyNames: { maxLength: 600_000 } }),
+      value: { [text]: 1, [`${text}y`]: 2 },
+    },
+    'a format of many texts': {
+      schema: items({ format: 'uri' }, 100),
+      value: Array.from({ length: 500 }, () => `http://${'ä.'.repeat(1_000)}`),
+    },
+    'the canonical text of long items': {
+      schema: many({ uniqueItems: true }),
+      value: [text, `${text}y`],
+    },
+    'the number of members': { schema: many({ maxProperties: 1_000_000 }), value: wide },
+    'the names of all members': { schema: many({ propertyNames: { type: 'string' } }), value: wide },
+    'the schemas of all members': { schema: many({ additionalProperties: { type: 'number' } }), value: wide },
+    'alternatives that fail one after the other': {
+      schema: { items: { oneOf: Array.from({ length: 200 }, (_, index) => ({ const: index })) } },
+      value: Array.from({ length: 60_000 }, () => 199),
+    },
+    'objects that are compared with objects': {
+      schema: { items: { enum: Array.from({ length: 100 }, (_, index) => ({ a: { b: index } })) } },
+      value: Array.from({ length: 60_000 }, () => ({ a: { b: 99 } })),
+    },
+  };
+  for (const [what, { schema, value }] of Object.entries(COSTLY)) {
+    it(`a check counts ${what}, and refuses a value that takes too much work`, () => {
+      assert.deepEqual(validateSchema(schema, 'schema'), []);
+      assert.match(compileSchema(schema)(value)[0] ?? '', /takes too much work/);
+    });
+  }
+
+  it('one long text is counted once, however many keywords check its length', () => {
+    assert.deepEqual(compileSchema(many({ minLength: 1, maxLength: 2_000_000 }))(text + text), []);
+  });
+
+  it('each check has the whole limit of work for itself', () => {
+    const check = compileSchema(many({ maxProperties: 1_000_000 }, 20));
+    for (let round = 0; round < 4; round += 1) assert.deepEqual(check(wide), []);
+  });
+
+  it('an honest value of the largest size is checked: rows of a table, nested objects, a long text', () => {
+    const row = {
+      type: 'object',
+      properties: { name: { type: 'string', minLength: 1 }, count: { type: 'integer', minimum: 0 } },
+      required: ['name', 'count'],
+      additionalProperties: false,
+    };
+    const rows = Array.from({ length: 30_000 }, (_, count) => ({ name: `row ${count}`, count }));
+    assert.deepEqual(compileSchema({ type: 'array', items: row, uniqueItems: true })(rows), []);
+    const variants = Array.from({ length: 8 }, (_, index) => ({ ...row, required: ['name', 'count', `x${index}`] }));
+    assert.deepEqual(compileSchema({ type: 'array', items: { anyOf: [...variants, row] } })(rows), []);
+    assert.deepEqual(compileSchema({ type: 'string', minLength: 1, maxLength: 2_000_000 })(text + text), []);
+    assert.deepEqual(compileSchema({ type: 'string', maxLength: 3 })('a😀b'), [], 'characters, not code units');
+  });
+
   it('text too long for the patterns is refused, not matched', () => {
     const check = compileSchema({ type: 'string', pattern: '(a|b|c|d|e|f|g){1,40}x' });
-    assert.match(check('ab'.repeat(500_000))[0] ?? '', /too long/);
+    assert.match(check('ab'.repeat(500_000))[0] ?? '', /too much work/);
   });
 
   it('different patterns do not share a cache entry', () => {

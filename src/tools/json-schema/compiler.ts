@@ -1,12 +1,12 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
-import { canonicalJson } from '../../lib/canonical.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { jsonDepth, type Json, type JsonObject } from '../../lib/json.ts';
 import { costOf, MAX_VALUE_DEPTH } from './cost.ts';
-import { SCHEMA_FORMATS } from './formats.ts';
-import { compilePattern, MAX_PATTERN_STEPS, PatternBudgetError } from './patterns.ts';
+import { addCountedKeywords, countedFormats, withVisitCounts } from './counted-keywords.ts';
+import { compilePattern } from './patterns.ts';
 import { readSchema, type SchemaTree, type SchemaViolation } from './tree.ts';
+import { WorkLimitError, WorkMeter } from './work.ts';
 
 /** Returns messages for the first few violations; an empty list means valid. The work is bounded for any value. */
 export type ValueCheck = (value: Json) => string[];
@@ -20,8 +20,9 @@ export interface SchemaCompiler {
 const MAX_CHARACTERS = 32_768;
 /** Nesting of the JSON text; every subschema takes up to three levels. */
 const MAX_NESTING = 128;
-const MAX_WORK = 200_000_000;
 const MAX_MESSAGES = 8;
+/** Work on a value that is already refused, to name more than its first violation; each violation takes memory. */
+const MAX_UNITS_FOR_MESSAGES = 300_000;
 const CACHE_SIZE = 500;
 
 /**
@@ -29,32 +30,26 @@ const CACHE_SIZE = 500;
  * A schema without violations compiles, and validates any value in bounded time.
  */
 export function validateSchema(schema: Json, what: string): SchemaViolation[] {
-  return validate(schema, what).violations;
+  const { tree, violations } = readUntrusted(schema, what);
+  if (tree === undefined || violations.some(isFatal)) return violations;
+  return [...violations, ...compileViolations(tree.clean, what)];
 }
 
-interface ValidatedSchema {
-  tree?: SchemaTree;
-  workPerPlace: number;
-  violations: SchemaViolation[];
-}
-
-function validate(schema: Json, what: string): ValidatedSchema {
+/** The tree of a schema, and all violations that do not need the validator. */
+function readUntrusted(schema: Json, what: string): { tree?: SchemaTree; violations: SchemaViolation[] } {
   const oversized = tooLarge(schema);
   if (oversized !== undefined) {
-    return { workPerPlace: 0, violations: [{ problem: 'unsafe', path: what, message: oversized }] };
+    return { violations: [{ problem: 'unsafe', path: what, message: oversized }] };
   }
   const tree = readSchema(schema, what);
-  if (tree.violations.some(isFatal)) return { tree, workPerPlace: 0, violations: tree.violations };
-  const cost = costOf(tree);
-  const violations = [...tree.violations, ...cost.violations];
-  if (!violations.some(isFatal)) violations.push(...compileViolations(tree.clean, what));
-  return { tree, workPerPlace: cost.workPerLocation, violations };
+  const violations = tree.violations.some(isFatal) ? tree.violations : [...tree.violations, ...costOf(tree)];
+  return { tree, violations };
 }
 
 /** What the validator itself refuses, so that a schema without violations always compiles. */
 function compileViolations(clean: Json, what: string): SchemaViolation[] {
   try {
-    compileWith(clean, () => undefined, false);
+    compileWith(clean, new WorkMeter(), false);
     return [];
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_FORGE_SCHEMA')) throw error;
@@ -74,14 +69,14 @@ function isFatal(violation: SchemaViolation): boolean {
   return violation.problem !== 'unknown-keyword';
 }
 
-/** Compiles one schema. Throws TEMPER_FORGE_SCHEMA for one that vetSchema finds malformed or unsafe. */
+/** Compiles one schema. Throws TEMPER_FORGE_SCHEMA for one that is malformed or unsafe. */
 export function compileSchema(schema: JsonObject): ValueCheck {
-  const { tree, workPerPlace, violations } = validate(schema, 'schema');
+  const { tree, violations } = readUntrusted(schema, 'schema');
   const fatal = violations.filter(isFatal);
   if (tree === undefined || fatal.length > 0) {
     throw new TemperError('TEMPER_FORGE_SCHEMA', fatal.map(({ path, message }) => `${path}: ${message}`).join('; '));
   }
-  return boundedCheck(tree.clean, workPerPlace);
+  return boundedCheck(tree.clean);
 }
 
 export function createSchemaCompiler(): SchemaCompiler {
@@ -101,35 +96,42 @@ export function createSchemaCompiler(): SchemaCompiler {
   };
 }
 
-function boundedCheck(clean: Json, workPerPlace: number): ValueCheck {
-  let spent = 0;
-  const spend = (cost: number): void => {
-    spent += cost;
-    if (spent > MAX_PATTERN_STEPS) throw new PatternBudgetError();
-  };
-  const first = compileWith(clean, spend, false);
+function boundedCheck(clean: Json): ValueCheck {
+  const meter = new WorkMeter();
+  const first = compileWith(clean, meter, false);
   let every: ValidateFunction | undefined;
   return (value) => {
-    const locations = countLocations(value);
     if (jsonDepth(value, MAX_VALUE_DEPTH) >= MAX_VALUE_DEPTH) return ['the value is nested too deeply to be validated'];
-    if (locations * workPerPlace > MAX_WORK) return ['the value is too large to be validated against this schema'];
-    spent = 0;
+    meter.start();
     try {
       if (first(value)) return [];
-      if (locations * workPerPlace > MAX_WORK / 1_000) return messages(first.errors ?? []);
-      every ??= compileWith(clean, spend, true);
-      every(value);
-      return messages(every.errors ?? first.errors ?? []);
+      const found = messages(first.errors ?? []);
+      every ??= compileWith(clean, meter, true);
+      meter.start(MAX_UNITS_FOR_MESSAGES);
+      return everyMessage(every, value) ?? found;
     } catch (error) {
-      if (error instanceof PatternBudgetError) return ['the text is too long to be matched against the patterns'];
+      if (error instanceof WorkLimitError) {
+        return ['the value takes too much work to be validated against this schema; make it smaller'];
+      }
       if (error instanceof RangeError) return ['the value is nested too deeply, or contains invalid Unicode'];
       throw error;
     }
   };
 }
 
+/** Messages for all violations; undefined when collecting them takes too much work. */
+function everyMessage(every: ValidateFunction, value: Json): string[] | undefined {
+  try {
+    return every(value) ? undefined : messages(every.errors ?? []);
+  } catch (error) {
+    if (error instanceof WorkLimitError) return undefined;
+    throw error;
+  }
+}
+
 /** Each schema has its own validator instance, so that no state of one schema leaks into another. */
-function compileWith(clean: Json, spend: (cost: number) => void, allErrors: boolean): ValidateFunction {
+function compileWith(clean: Json, meter: WorkMeter, allErrors: boolean): ValidateFunction {
+  const spend = (units: number): void => meter.spend(units);
   const engine = Object.assign((pattern: string) => compilePattern(pattern, spend), { code: 'compilePattern' });
   const ajv = new Ajv2020({
     meta: false,
@@ -140,37 +142,18 @@ function compileWith(clean: Json, spend: (cost: number) => void, allErrors: bool
     inlineRefs: false,
     ownProperties: true,
     logger: false,
-    formats: Object.fromEntries([...SCHEMA_FORMATS].map(([name, test]) => [name, test])),
-    code: { regExp: engine },
+    formats: countedFormats(meter),
+    code: { regExp: engine, optimize: false },
   });
-  ajv.removeKeyword('uniqueItems');
-  ajv.addKeyword({
-    keyword: 'uniqueItems',
-    type: 'array',
-    schemaType: 'boolean',
-    error: { message: 'must not contain duplicate items' },
-    // The library compares every pair; comparing canonical texts takes linear time.
-    validate: (wanted: boolean, items: Json[]) => !wanted || new Set(items.map(canonicalJson)).size === items.length,
-  });
+  addCountedKeywords(ajv, meter);
   try {
-    return ajv.compile(clean as JsonObject);
+    return ajv.compile(withVisitCounts(clean) as JsonObject);
   } catch (error) {
     const reason = printable(messageOf(error), 120);
     throw new TemperError('TEMPER_FORGE_SCHEMA', `the schema cannot be compiled (${reason}); simplify it`, {
       cause: error,
     });
   }
-}
-
-function countLocations(value: Json): number {
-  let locations = 0;
-  const stack: Json[] = [value];
-  for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
-    locations += 1;
-    if (typeof item !== 'object' || item === null) continue;
-    for (const child of Array.isArray(item) ? item : Object.values(item)) stack.push(child);
-  }
-  return locations;
 }
 
 function messages(errors: readonly ErrorObject[]): string[] {

@@ -9,17 +9,12 @@ const MAX_LEVELS = 24;
 /** Limit of the visits of one location in a value, weighted by the work of each visit. */
 const MAX_WORK_PER_LOCATION = 5_000;
 
-export interface SchemaCost {
-  /** Upper bound of the weighted visits of any single location in a value. */
-  workPerLocation: number;
-  violations: SchemaViolation[];
-}
-
 /**
- * Computes an upper bound of the validation work. It follows references, so it also finds a small schema that fans out.
+ * The violations of a schema whose validation would be too much work, by an upper bound of the visits of one location; the
+ * work on a whole value is counted while it is done. The bound follows references, so it also finds a small schema that fans out.
  * A schema that refers to itself without descending into the value would never end and is a violation.
  */
-export function costOf(tree: SchemaTree): SchemaCost {
+export function costOf(tree: SchemaTree): SchemaViolation[] {
   const violations: SchemaViolation[] = [];
   const targets = new Map<SchemaNode, SchemaNode>();
   for (const node of tree.byPointer.values()) {
@@ -46,7 +41,7 @@ export function costOf(tree: SchemaTree): SchemaCost {
         'the schema refers to itself without descending into a member or an item; its validation would never end',
     });
   }
-  if (violations.length > 0) return { workPerLocation: 0, violations };
+  if (violations.length > 0) return violations;
   const workPerPlace = maxWork(tree.root, inPlaceOf);
   if (workPerPlace > MAX_WORK_PER_LOCATION) {
     violations.push({
@@ -55,7 +50,7 @@ export function costOf(tree: SchemaTree): SchemaCost {
       message: 'references and combinations multiply beyond what can be validated; combine fewer schemas',
     });
   }
-  return { workPerLocation: workPerPlace, violations };
+  return violations;
 }
 
 function resolve(tree: SchemaTree, reference: string): SchemaNode | undefined {
