@@ -7,6 +7,7 @@ import { systemClock } from '../src/lib/clock.ts';
 import { startReplay } from '../src/models/replay/server.ts';
 import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
+import { stateKeys } from '../src/standalone/trust/state-key.ts';
 import { compareWithBareLoop, INPUT, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
 import { callOptions } from '../test/support/call-options.ts';
@@ -60,11 +61,12 @@ const REQUEST = {
 
 /** A call of a forged tool by an agent: two policy decisions, quota, both schemas, sandbox and a durable audit record. */
 export async function benchFullCall(): Promise<BenchRow[]> {
-  const state = await mkdtemp(join(tmpdir(), 'temper-bench-'));
+  const folder = await mkdtemp(join(tmpdir(), 'temper-bench-'));
   await using replay = await startReplay({ script: { rules: [{ answer: { text: VERDICT } }] }, clock: systemClock });
   const models = openModels(replayProviders(replay.url), { clock: systemClock, environment: {}, random: Math.random });
   const options: StandaloneOptions = {
-    state,
+    state: join(folder, 'state'),
+    keys: stateKeys(join(folder, 'config')),
     workspace: tmpdir(),
     protectedPaths: [],
     agent: AGENT,
@@ -73,7 +75,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     events: () => undefined,
   };
   const row = await benchCalls(options);
-  await rm(state, { recursive: true });
+  await rm(folder, { recursive: true });
   return [row];
 }
 

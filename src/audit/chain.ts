@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import type { AuditRecord, ChainedRecord, Checkpoint } from './port.ts';
 
 /** `previous` of the first record of a chain. */
-const EMPTY_DIGEST = sha256('');
+export const EMPTY_DIGEST = sha256('');
 
 /** The chained record that follows `last`. */
 export function chainRecord(record: AuditRecord, last: Checkpoint | undefined, time: string): ChainedRecord {
@@ -58,7 +58,7 @@ function problemOf(value: Json, last: Checkpoint | undefined): string | undefine
   if (value.seq !== expected)
     return `has number ${value.seq}; a record was removed, moved or written by a second writer`;
   if (value.previous !== (last?.digest ?? EMPTY_DIGEST)) return 'does not follow the previous record';
-  const { digest, ...content } = value as JsonObject;
+  const { digest, signature: _, ...content } = value as JsonObject;
   return digest === digestOf(content) ? undefined : 'was edited';
 }
 

@@ -2,8 +2,9 @@ import type { Clock } from '../lib/clock.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { type Json, type JsonObject, member } from '../lib/json.ts';
 import type { Durability, RecordStore } from '../lib/record-store.ts';
-import { type ChainProblem, chainRecord, verifyChain } from './chain.ts';
+import { type ChainProblem, chainRecord, EMPTY_DIGEST, verifyChain } from './chain.ts';
 import type { AuditRecord, AuditTrail, ChainedRecord, Checkpoint } from './port.ts';
+import { type AuditKey, signatureOf, signatureState, type SignatureState } from './signature.ts';
 
 const LOG = 'audit/records';
 const COLLECTION = 'audit';
@@ -18,20 +19,46 @@ interface PendingRecord {
   done: PromiseWithResolvers<void>;
 }
 
+export interface AuditDeps {
+  records: RecordStore;
+  clock: Clock;
+  /** A copy of the checkpoint that was stored elsewhere. */
+  known?: Checkpoint;
+  /** Signs every record and checkpoint. Without it the chain proves the order of its records, and not their author. */
+  key?: AuditKey;
+  /** Continues a chain that `key` did not sign: from its next checkpoint on, `key` signs it whole. */
+  adopts?: boolean;
+}
+
 /**
  * The provenance chain in a record store: `audit/records.jsonl` with one record per line, and `audit/head.json` with the checkpoint,
  * which is written after the record: a call waits for its record, not for the checkpoint. Verifies the chain before the first append
- * and throws TEMPER_AUDIT_CHAIN_INVALID. `known`: a copy of the checkpoint that was stored elsewhere.
+ * and throws TEMPER_AUDIT_CHAIN_INVALID, with a key also for a checkpoint or a later record that the key did not sign.
  */
-export async function openAudit(deps: { records: RecordStore; clock: Clock; known?: Checkpoint }): Promise<AuditTrail> {
+export async function openAudit(deps: AuditDeps): Promise<AuditTrail> {
   const written = await readChain(deps.records, deps.known);
-  return new RecordStoreTrail(deps, checkpointOf(written.at(-1)), await readHead(deps.records));
+  const head = await readHead(deps.records);
+  if (deps.key !== undefined && deps.adopts !== true)
+    assertSigned(await readHeadDocument(deps.records), written, deps.key);
+  return new RecordStoreTrail(deps, checkpointOf(written.at(-1)), head);
+}
+
+/** Stores the signed checkpoint of an empty chain. It marks a state folder that was created by the holder of the key. */
+export async function startChain(records: RecordStore, key: AuditKey): Promise<void> {
+  const start = { seq: 0, digest: EMPTY_DIGEST };
+  await records.put(COLLECTION, HEAD, signed(start, key));
+}
+
+/** Whether the key signed the checkpoint of the stored chain. `absent` also when there is no checkpoint. */
+export async function checkpointSignature(records: RecordStore, key: AuditKey | undefined): Promise<SignatureState> {
+  return signatureState('checkpoint', await readHeadDocument(records), key);
 }
 
 class RecordStoreTrail implements AuditTrail {
   readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #known: Checkpoint | undefined;
+  readonly #key: AuditKey | undefined;
   #last: Checkpoint | undefined;
   #stored: Checkpoint | undefined;
   #failure: TemperError | undefined;
@@ -40,11 +67,8 @@ class RecordStoreTrail implements AuditTrail {
   #checkpointing: Promise<void> | undefined;
   #flushRequest = new AbortController();
 
-  constructor(
-    deps: { records: RecordStore; clock: Clock; known?: Checkpoint },
-    last: Checkpoint | undefined,
-    stored: Checkpoint | undefined,
-  ) {
+  constructor(deps: AuditDeps, last: Checkpoint | undefined, stored: Checkpoint | undefined) {
+    this.#key = deps.key;
     this.#store = deps.records;
     this.#clock = deps.clock;
     this.#known = deps.known;
@@ -91,7 +115,8 @@ class RecordStoreTrail implements AuditTrail {
   async #write(record: AuditRecord, durability: Durability): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     const next = chainRecord(record, this.#last, this.#clock.now().toISOString());
-    await this.#store.append(LOG, next as unknown as JsonObject, durability);
+    const signature = this.#key === undefined ? {} : { signature: signatureOf('record', next, this.#key) };
+    await this.#store.append(LOG, { ...next, ...signature } as unknown as JsonObject, durability);
     this.#last = { seq: next.seq, digest: next.digest };
     this.#checkpointing ??= this.#checkpoint();
   }
@@ -104,7 +129,7 @@ class RecordStoreTrail implements AuditTrail {
         assertOnlyWriter(await readHead(this.#store), this.#stored);
         // Sync first: after a crash, a checkpoint of a record that was not synced would make an intact chain look cut off.
         await this.#store.sync(LOG);
-        await this.#store.put(COLLECTION, HEAD, { ...target } as JsonObject);
+        if (target !== undefined) await this.#store.put(COLLECTION, HEAD, signed(target, this.#key));
         this.#stored = target;
       } catch (error) {
         this.#fail(error);
@@ -130,7 +155,7 @@ async function readChain(store: RecordStore, known: Checkpoint | undefined): Pro
 }
 
 async function readHead(store: RecordStore): Promise<Checkpoint | undefined> {
-  const value: Json | undefined = await store.get(COLLECTION, HEAD);
+  const value = await readHeadDocument(store);
   if (value === undefined) return undefined;
   const seq = member(value, 'seq');
   const digest = member(value, 'digest');
@@ -139,6 +164,31 @@ async function readHead(store: RecordStore): Promise<Checkpoint | undefined> {
     'TEMPER_AUDIT_CHAIN_INVALID',
     'audit/head.json is not a checkpoint; restore it from its backup',
   );
+}
+
+function readHeadDocument(store: RecordStore): Promise<Json | undefined> {
+  return store.get(COLLECTION, HEAD);
+}
+
+function signed(checkpoint: Checkpoint, key: AuditKey | undefined): JsonObject {
+  return {
+    ...checkpoint,
+    ...(key === undefined ? {} : { signature: { ...signatureOf('checkpoint', checkpoint, key) } }),
+  };
+}
+
+/** The checkpoint signs all records up to its own; a crash leaves later records, each with its own signature. */
+function assertSigned(head: Json | undefined, records: readonly ChainedRecord[], key: AuditKey): void {
+  if (signatureState('checkpoint', head, key) !== 'valid') {
+    throw new TemperError(
+      'TEMPER_AUDIT_CHAIN_INVALID',
+      'audit/head.json is not signed with your key; restore audit/ from its backup, or take the state folder over with temper audit --adopt',
+    );
+  }
+  const seq = member(head, 'seq');
+  const later = records.slice(typeof seq === 'number' ? seq : 0);
+  const foreign = later.find((record) => signatureState('record', record as unknown as Json, key) !== 'valid');
+  if (foreign !== undefined) throw invalidChain({ seq: foreign.seq, problem: 'is not signed with your key' });
 }
 
 function checkpointOf(record: ChainedRecord | undefined): Checkpoint | undefined {

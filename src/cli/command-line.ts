@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { isTemperError, messageOf } from '../lib/errors.ts';
-import { type CliIo, EXIT, exitCodeFor, interruptExitCode } from './io.ts';
+import { type CliIo, errorLine, EXIT, exitCodeFor, interruptExitCode } from './io.ts';
 import { createProgram } from './program.ts';
 
 /** Runs one command line without the name of the program, and returns its exit code. Its error is one line on standard error. */
@@ -26,8 +26,4 @@ function report(error: unknown, io: CliIo): number {
   io.error(errorLine({ code, message: messageOf(error) }));
   if (code === 'TEMPER_INTERNAL' && error instanceof Error) io.error(`${error.stack ?? ''}\n`);
   return interrupted ?? exitCodeFor(code);
-}
-
-export function errorLine({ code, message }: { code: string; message: string }): string {
-  return `temper: ${code}: ${message}\n`;
 }

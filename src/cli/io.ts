@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
+import { printableDocument } from '../lib/printable.ts';
 
 /** Reads what a user types at a terminal. */
 export interface Prompt {
@@ -53,6 +54,8 @@ const USAGE_CODES: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_SESSION_INVALID',
   'TEMPER_STATE_NOT_FOUND',
   'TEMPER_STATE_UNUSABLE',
+  'TEMPER_STATE_UNTRUSTED',
+  'TEMPER_STATE_KEY_UNUSABLE',
 ] satisfies ErrorCode[]);
 
 export function exitCodeFor(code: ErrorCode): number {
@@ -76,6 +79,12 @@ export function interruptExitCode({ aborted, reason }: AbortSignal): number | un
   return reason instanceof Interrupt ? reason.exitCode : EXIT.interrupted;
 }
 
+/** Prints the value as one line. Control characters and bidirectional marks are escaped, so parsing gives the same value. */
 export function writeJsonLine(io: CliIo, value: object | Json): void {
-  io.out(`${JSON.stringify(value)}\n`);
+  io.out(`${printableDocument(JSON.stringify(value))}\n`);
+}
+
+/** One error on standard error. Its message may repeat untrusted text, which must not control the terminal. */
+export function errorLine({ code, message }: { code: string; message: string }): string {
+  return printableDocument(`temper: ${code}: ${message}\n`);
 }

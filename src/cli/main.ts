@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { hasErrno, messageOf, TemperError } from '../lib/errors.ts';
-import { errorLine, runCommandLine } from './command-line.ts';
-import { type CliIo, EXIT, Interrupt } from './io.ts';
+import { runCommandLine } from './command-line.ts';
+import { type CliIo, errorLine, EXIT, Interrupt } from './io.ts';
 import { utf8Text } from './input/input-files.ts';
 import { usesColour } from './transcript/colour.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { aTerminal, type FakeCluster, fakeCluster, type FakeTerminal } from './cluster/api-server.testing.ts';
+import { runCommandLine } from './command-line.ts';
 import { createProgram } from './program.ts';
 
 const TABLE = { kind: 'Table', columnDefinitions: [{ name: 'Name', priority: 0 }], rows: [{ cells: ['analyst'] }] };
@@ -52,6 +53,19 @@ describe('the command line', () => {
       await assert.rejects(run(io, '--help'), { exitCode: 0 });
       assert.match(io.printed(), /^ {2}get /m);
       assert.equal(verbs.test(io.printed()), isListed);
+    }
+  });
+
+  it('an error that repeats untrusted text controls no terminal', async () => {
+    for (const words of [
+      ['get', '\u001b]52;c;eA==\u0007'],
+      ['get', 'agents', '--\u009b2J'],
+      ['trace', '\u202ex'],
+    ]) {
+      const io = aTerminal();
+      assert.equal(await runCommandLine(words, io), 2);
+      assert.match(io.errors(), /\\u/);
+      assert.doesNotMatch(io.errors(), /[^\n\x20-\x7e]/);
     }
   });
 

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
+import { printableDocument } from '../lib/printable.ts';
 import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
@@ -27,7 +28,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   const program = new Command(isPlugin(io) ? 'kubectl temper' : 'temper')
     .description('Run AI agents that make their own tools, under policies that control what agents and tools may do.')
     .exitOverride()
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(text) })
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.error(printableDocument(text)) })
     .showHelpAfterError('(see temper help)')
     .hook('preAction', (_, action) => assertValues(action));
   addRun(program, io, finish);
@@ -116,6 +117,11 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .command('audit', { hidden: isPlugin(io) })
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
+    .option(
+      '--adopt',
+      'take over a state folder that another user, another machine or an earlier version wrote; its tools become inactive',
+    )
+    .option('--with-tools', 'with --adopt: trust its forged tools and approvals too')
     .addOption(state())
     .addOption(output())
     .action(async (options) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isUnprintable, printable } from './printable.ts';
+import { isUnprintable, printable, printableDocument } from './printable.ts';
 
 /** The joiner between two emoji is the only invisible character that stays. */
 const EMOJI_JOINER = /(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu;
@@ -29,6 +29,13 @@ describe('printable text', () => {
 
   it('a limit inside a character removes the whole character', () => {
     assert.equal(printable('ab😀c', 3), 'ab…');
+  });
+
+  it('a printable document has the same value and no unprintable character but its line breaks', () => {
+    const value = { 'key\u202e': 'esc \u001b del \u007f c1 \u009b tag \u{e0041} line\n' };
+    const text = printableDocument(JSON.stringify(value, null, 2));
+    assert.deepEqual(JSON.parse(text), value);
+    assert.doesNotMatch(text, /[^\n\x20-\x7e]/);
   });
 
   it('the result of printable is bounded and contains no unprintable character, for any input', () => {

@@ -46,3 +46,21 @@ const UNPRINTABLE: readonly (readonly [from: number, to: number])[] = [
 export function isUnprintable(code: number): boolean {
   return UNPRINTABLE.some(([from, to]) => code >= from && code <= to);
 }
+
+/**
+ * Makes the text of a JSON or YAML document safe for a terminal: replaces unprintable characters, which stand only in double-quoted text,
+ * by the escape that both formats share. Parsing gives the same value.
+ */
+export function printableDocument(text: string): string {
+  let out = '';
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    out += character !== '\n' && isUnprintable(code) ? escapedUnits(character) : character;
+  }
+  return out;
+}
+
+function escapedUnits(character: string): string {
+  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+  return units.map((unit) => `\\u${unit}`).join('');
+}

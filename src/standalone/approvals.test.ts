@@ -11,7 +11,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
 import type { ApprovalInput } from '../tools/approvals.ts';
 import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
-import { applyDecisions, type UserDecision, submitDecision } from './decision-files.ts';
+import type { UserDecision } from './decision-files.ts';
 
 function anOp(milliseconds = 5_000): CallOptions {
   return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
@@ -126,40 +126,5 @@ describe('abandoned requests', () => {
     controller.abort(new Error('enough'));
     await assert.rejects(waiting);
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision']), 'Expired');
-  });
-});
-
-describe('decisions from other processes', () => {
-  it('submitted decisions are applied once and then removed', async () => {
-    const { records, deps } = createFixture();
-    await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);
-    await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
-    const seen: string[] = [];
-    const apply = async (decision: UserDecision): Promise<void> => {
-      seen.push(decision.verb);
-      assert.match(decision.by, /^user\/./);
-    };
-    await applyDecisions(records, apply);
-    await applyDecisions(records, apply);
-    assert.deepEqual(seen.sort(), ['Approve', 'Demote']);
-  });
-
-  it('an invalid decision file does not block other decisions', async () => {
-    const { records, deps } = createFixture();
-    await records.put('decisions', 'decision-0', { verb: 'Explode' });
-    await submitDecision(records, { verb: 'Approve', target: 'x', reason: 'fine' }, deps);
-    const [seen, problems]: [string[], string[]] = [[], []];
-    const apply = async ({ verb }: UserDecision): Promise<void> => void seen.push(verb);
-    for (let round = 0; round < 2; round += 1) await applyDecisions(records, apply, ({ code }) => problems.push(code));
-    assert.deepEqual(seen, ['Approve']);
-    assert.deepEqual(problems, ['TEMPER_STATE_CORRUPT'], 'reported once');
-    assert.deepEqual(await records.get('decisions-invalid', 'decision-0'), { verb: 'Explode' });
-  });
-
-  it('a decision stays stored when its application fails', async () => {
-    const { records, deps } = createFixture();
-    await submitDecision(records, { verb: 'Demote', target: 'csv_rows', reason: 'wrong' }, deps);
-    await assert.rejects(applyDecisions(records, () => Promise.reject(new Error('disk full'))));
-    assert.equal((await records.list('decisions')).length, 1);
   });
 });

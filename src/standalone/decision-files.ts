@@ -1,9 +1,12 @@
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { userInfo } from 'node:os';
+import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { TemperError } from '../lib/errors.ts';
-import { printable } from '../lib/printable.ts';
+import { hasErrno, TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type Json, parseUntrustedJson } from '../lib/json.ts';
+import { printable } from '../lib/printable.ts';
 import type { RecordStore } from '../lib/record-store.ts';
 
 /**
@@ -16,6 +19,7 @@ export interface UserDecision {
   /** Name of the ApprovalRequest, or name or digest of the tool. */
   target: string;
   reason: string;
+  /** The owner of the file. */
   by: string;
   /** RFC 3339. */
   time: string;
@@ -23,49 +27,104 @@ export interface UserDecision {
 
 const COLLECTION = 'decisions';
 const INVALID = 'decisions-invalid';
+const MAX_FILE_BYTES = 65_536;
+/** Longer reasons are cut. */
+const MAX_REASON = 4_096;
+/** The name of a request is the name of its file. */
+const REQUEST_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,199}$/;
+const TOOL_NAME = /^[A-Za-z0-9_][A-Za-z0-9._:/-]{0,252}$/;
+const ROOT_UID = 0;
 
+/** Stores a decision of the user of this process. The file does not name the user: the owner of the file decides. */
 export async function submitDecision(
   records: RecordStore,
   decision: Omit<UserDecision, 'id' | 'by' | 'time'>,
   deps: { clock: Clock; ids: IdGenerator },
 ): Promise<UserDecision> {
-  const complete: UserDecision = {
-    ...decision,
-    id: deps.ids.next('decision'),
-    by: `user/${printable(userInfo().username, 64)}`,
-    time: deps.clock.now().toISOString(),
-  };
-  await records.put(COLLECTION, complete.id, complete as unknown as JsonObject);
-  return complete;
+  const { verb, target } = decision;
+  const reason = decision.reason.slice(0, MAX_REASON);
+  const id = deps.ids.next('decision');
+  const time = deps.clock.now().toISOString();
+  await records.put(COLLECTION, id, { id, verb, target, reason, time });
+  return { id, verb, target, reason, by: userName(process.geteuid?.()), time };
 }
 
-/** Applies the pending decisions, oldest first. An invalid file is moved to `decisions-invalid/` and reported; it does not block the others. */
+/**
+ * Applies the pending decisions of a state folder, oldest first. A file that is no valid decision of this user or of root is moved to
+ * `decisions-invalid/` and reported; it does not block the others. `uid`: the user of this process.
+ */
 export async function applyDecisions(
-  records: RecordStore,
+  state: string,
   apply: (decision: UserDecision) => Promise<void>,
   onInvalid: (problem: TemperError) => void = () => undefined,
+  uid: number | undefined = process.geteuid?.(),
 ): Promise<void> {
-  for (const { name, value } of await records.list(COLLECTION)) {
-    const decision = parseDecision(name, value);
+  const folder = join(state, COLLECTION);
+  for (const name of await decisionNames(folder)) {
+    const decision = await readDecision(join(folder, name), name.slice(0, -'.json'.length), uid);
     if (decision === undefined) {
-      await records.put(INVALID, name, value);
+      await mkdir(join(state, INVALID), { recursive: true, mode: 0o700 });
+      await rename(join(folder, name), join(state, INVALID, name));
       onInvalid(invalid(name));
-    } else await apply(decision);
-    await records.delete(COLLECTION, name);
+    } else {
+      await apply(decision);
+      await rm(join(folder, name), { force: true });
+    }
   }
 }
 
-function parseDecision(id: string, value: Json): UserDecision | undefined {
-  const { verb, target, reason, by, time } = isJsonObject(value) ? value : {};
+async function decisionNames(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => name.endsWith('.json')).sort();
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** Undefined for anything but a small file of this user or of root with a valid decision. Follows no link and waits for no pipe. */
+async function readDecision(file: string, id: string, uid: number | undefined): Promise<UserDecision | undefined> {
+  let handle;
+  try {
+    handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    const stats = await handle.stat();
+    const isAccepted = uid === undefined || stats.uid === uid || stats.uid === ROOT_UID;
+    if (!stats.isFile() || stats.size > MAX_FILE_BYTES || !isAccepted) return undefined;
+    return parseDecision(id, parseUntrustedJson(await handle.readFile('utf8')), userName(stats.uid));
+  } catch {
+    return undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+function parseDecision(id: string, value: Json, by: string): UserDecision | undefined {
+  const { verb, target, reason, time } = isJsonObject(value) ? value : {};
   if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') return undefined;
-  if (typeof target !== 'string' || typeof reason !== 'string') return undefined;
-  if (typeof by !== 'string' || typeof time !== 'string') return undefined;
+  if (typeof target !== 'string' || !(verb === 'Demote' ? TOOL_NAME : REQUEST_NAME).test(target)) return undefined;
+  if (typeof reason !== 'string' || reason.length > MAX_REASON) return undefined;
+  if (typeof time !== 'string' || Number.isNaN(Date.parse(time))) return undefined;
   return { id, verb, target, reason, by, time };
 }
 
-function invalid(id: string): TemperError {
+/** `user/NAME`, or `user/uid-N` for a user without a known name. */
+export function userName(uid: number | undefined): string {
+  try {
+    const user = userInfo();
+    if (uid === undefined || user.uid === uid) return `user/${printable(user.username, 64)}`;
+  } catch {
+    // The system has no entry of this user, as in many containers.
+  }
+  return uid === ROOT_UID ? 'user/root' : `user/uid-${uid}`;
+}
+
+function invalid(file: string): TemperError {
   return new TemperError(
     'TEMPER_STATE_CORRUPT',
-    `decisions/${id}.json is not a valid decision; it was moved to decisions-invalid/ and not applied`,
+    `decisions/${printable(file, 260)} is not a valid decision of yours; it was moved to decisions-invalid/ and not applied`,
   );
 }

@@ -1,7 +1,6 @@
 import type { Engine } from '../engine/engine.ts';
 import { SerialQueue } from '../lib/async/serial-queue.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
-import type { RecordStore } from '../lib/record-store.ts';
 import type { Registry } from '../tempering/registry/registry.ts';
 import type { EventSink } from '../tools/events.ts';
 import type { FileApprovals } from './approvals.ts';
@@ -11,7 +10,8 @@ import { applyDecisions, type UserDecision } from './decision-files.ts';
 const POLL_INTERVAL_MS = 200;
 
 export interface DecisionWatcherDeps {
-  records: RecordStore;
+  /** Absolute path of the state folder. */
+  state: string;
   registry: Registry;
   approvals: FileApprovals;
   engine: Engine;
@@ -23,6 +23,8 @@ export class DecisionWatcher {
   readonly #deps: DecisionWatcherDeps;
   #timer: NodeJS.Timeout | undefined;
   readonly #polls = new SerialQueue();
+  /** An error that lasts is reported once, and not at every poll. */
+  #lastReport: string | undefined;
 
   constructor(deps: DecisionWatcherDeps) {
     this.#deps = deps;
@@ -43,10 +45,11 @@ export class DecisionWatcher {
   async #poll(): Promise<void> {
     try {
       await applyDecisions(
-        this.#deps.records,
+        this.#deps.state,
         (decision) => this.#apply(decision),
         (problem) => this.#report(problem),
       );
+      this.#lastReport = undefined;
     } catch (error) {
       this.#report(error);
     }
@@ -54,6 +57,8 @@ export class DecisionWatcher {
 
   #report(error: unknown): void {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    if (this.#lastReport === messageOf(error)) return;
+    this.#lastReport = messageOf(error);
     this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 });
   }
 

@@ -1,9 +1,11 @@
-import { existsSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/printable.ts';
 import { createStateFolder } from './state-folder.ts';
+import { assertPrivateRoot } from './trust/private-folder.ts';
 
 /** SQLite's "the database is locked". */
 const SQLITE_BUSY = 5;
@@ -16,11 +18,13 @@ export interface StateLock {
 
 /**
  * Locks the state folder for this process. The lock is a kernel lock (SQLite's exclusive lock on `lock.db`), so it is released as
- * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder, and
- * TEMPER_STATE_UNUSABLE when the folder cannot be created or written.
+ * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder,
+ * TEMPER_STATE_UNUSABLE when the folder cannot be created or written, and TEMPER_STATE_UNTRUSTED when other users may change it.
  */
 export async function lockState(folder: string): Promise<StateLock> {
   await createStateFolder(folder);
+  assertPrivateRoot(folder);
+  assertLockFile(folder);
   const holderFile = join(folder, 'lock.json');
   let database: DatabaseSync | undefined;
   try {
@@ -46,6 +50,7 @@ export async function lockState(folder: string): Promise<StateLock> {
 export function isStateLocked(folder: string): boolean {
   const file = join(folder, 'lock.db');
   if (!existsSync(file)) return false;
+  assertLockFile(folder);
   const database = new DatabaseSync(file);
   try {
     database.exec('BEGIN EXCLUSIVE; ROLLBACK;');
@@ -56,6 +61,20 @@ export function isStateLocked(folder: string): boolean {
   } finally {
     database.close();
   }
+}
+
+/**
+ * The lock file of Temper is empty and has no journal. SQLite would follow the journal of another database: it writes the file back, and
+ * deletes the file that the journal names as its super-journal.
+ */
+function assertLockFile(folder: string): void {
+  const stats = lstatSync(join(folder, 'lock.db'), { throwIfNoEntry: false });
+  const journal = ['lock.db-journal', 'lock.db-wal', 'lock.db-shm'].find((name) => existsSync(join(folder, name)));
+  if ((stats === undefined || (stats.isFile() && stats.size === 0)) && journal === undefined) return;
+  throw new TemperError(
+    'TEMPER_STATE_CORRUPT',
+    `${printable(join(folder, journal ?? 'lock.db'), 500)} is not the lock of a state folder; remove it when no run uses the folder`,
+  );
 }
 
 function isBusy(error: unknown): boolean {

@@ -6,6 +6,7 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { parseDuration } from '../api/quantities.ts';
 import { openAudit } from '../audit/recorded-trail.ts';
 import type { AuditTrail } from '../audit/port.ts';
+import type { AuditKey } from '../audit/signature.ts';
 import { builtInNames } from '../engine/built-in.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { localModels } from '../engine/local-models.ts';
@@ -28,6 +29,8 @@ import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
 import { ensureStateFormat } from './state-format.ts';
+import type { StateKeys } from './trust/state-key.ts';
+import { trustedKey } from './trust/trust.ts';
 
 /** Sessions that are idle for 30 days are closed at startup, together with their tools. */
 const SESSION_IDLE_MS = 30 * 24 * 3_600_000;
@@ -36,6 +39,8 @@ const DEFAULT_NAMESPACE = 'default';
 export interface StandaloneOptions {
   /** Absolute path of the state folder. */
   state: string;
+  /** The key that signs the state folders of this user. */
+  keys: StateKeys;
   /** Absolute path of the folder with the agent's files. */
   workspace: string;
   /** Absolute paths of files that no tool may open: the manifests that govern the agent. */
@@ -55,18 +60,19 @@ export interface Standalone extends AsyncDisposable {
   forgedTools(session: string): RegisteredTool[];
 }
 
-/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_UNUSABLE, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
+/** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_UNUSABLE, TEMPER_STATE_UNTRUSTED, TEMPER_STATE_KEY_UNUSABLE, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
 export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
   await using opening = new AsyncDisposableStack();
   const lock = await lockState(options.state);
   opening.defer(() => lock.release());
   const records = fileRecordStore(options.state);
+  const key = await trustedKey({ folder: options.state, records, keys: options.keys });
   await ensureStateFormat(records, options.state);
   const agent = engineAgent(options);
   const trace = new SessionTrace({ records, clock: systemClock, agent, next: options.events });
   opening.defer(() => trace.flush());
   const events = trace.sink;
-  const components = await openComponents(options, agent, records, opening);
+  const components = await openComponents(options, agent, { records, key }, opening);
   const { registry, audit, openFreshSandbox } = components;
   const engine = createEngine(
     {
@@ -77,7 +83,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       tools: registry,
       tempering: { registry, audit, records, openFreshSandbox },
       workspace: options.workspace,
-      protectedPaths: [options.state, ...options.protectedPaths],
+      protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
     },
     agent,
     events,
@@ -88,7 +94,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await closeIdleSessions(components.sessions, engine);
   await engine.resume();
   const decisionWatcher = new DecisionWatcher({
-    records,
+    state: options.state,
     registry: components.registry,
     approvals: components.approvals,
     engine,
@@ -104,11 +110,11 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
 async function openComponents(
   options: StandaloneOptions,
   agent: EngineAgent,
-  records: RecordStore,
+  { records, key }: { records: RecordStore; key: AuditKey },
   opening: AsyncDisposableStack,
 ) {
   const clock = systemClock;
-  const audit: AuditTrail = await openAudit({ records, clock });
+  const audit: AuditTrail = await openAudit({ records, clock, key });
   opening.defer(() => audit.flush());
   const registry: Registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
   const book = await openLedgerBook(records, clock);

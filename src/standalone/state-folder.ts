@@ -74,7 +74,8 @@ function notFound(problem: string): TemperError {
   );
 }
 
-function unusable(folder: string, cause: unknown): TemperError {
+/** The error for a folder that cannot be created, read or written. */
+export function unusable(folder: string, cause: unknown): TemperError {
   return new TemperError(
     'TEMPER_STATE_UNUSABLE',
     `${printable(folder)} cannot be used as the state folder: ${folderProblem(cause)}; give another one with --state`,

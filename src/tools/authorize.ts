@@ -42,8 +42,8 @@ export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
 /**
  * Asks the policy, reserves the call in the ledger and waits for an approval where the policy escalates. Throws
  * TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED or TEMPER_APPROVAL_TIMEOUT. An approval is bound to
- * this tool, these arguments and this call. It does not outlive the policy: after the wait the tool must still be available
- * and the policy must still permit the call.
+ * this tool, these arguments and this call. It does not outlive the policy: after the wait the tool must still be available,
+ * its arguments the same, and the policy must still permit the call, or escalate it by the same rule with the same risk.
  */
 export async function authorize(
   tool: ToolDescriptor,
@@ -55,14 +55,31 @@ export async function authorize(
   const decision = decideOrThrow(deps, request);
   const commit = await reserveCall(deps.ledger, op);
   if (decision.effect !== 'Escalate') return { decision, commit };
+  const approved = digestOf(input);
   try {
     await waitForApproval(tool, input, decision, deps, op);
     deps.assertAvailable();
-    return { decision: decideOrThrow(deps, request), commit };
+    const current = decideOrThrow(deps, request);
+    assertCovered(tool, decision, current, approved === digestOf(input));
+    return { decision: current, commit };
   } catch (error) {
     await commit();
     throw error;
   }
+}
+
+/** An approval is for the rule, the risk and the arguments that the approver saw. Another escalation needs another approval. */
+function assertCovered(tool: ToolDescriptor, asked: Decision, current: Decision, hasSameArguments: boolean): void {
+  const isSameQuestion = current.effect !== 'Escalate' || (current.rule === asked.rule && current.risk === asked.risk);
+  if (isSameQuestion && hasSameArguments) return;
+  const change = hasSameArguments
+    ? `the policy changed (${current.rule}, risk ${current.risk})`
+    : 'its arguments changed';
+  throw new TemperError(
+    'TEMPER_APPROVAL_DENIED',
+    `${change} while "${tool.name}" waited for approval, so the approval does not cover the call; call it again`,
+    { details: { rule: current.rule } },
+  );
 }
 
 function decideOrThrow(deps: AuthorizeDeps, request: PolicyRequest): Decision {

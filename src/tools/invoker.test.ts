@@ -215,6 +215,30 @@ describe('the invoker', () => {
     }
   });
 
+  it('an approval does not cover another rule, another risk or changed arguments, and a permission needs none', async () => {
+    const asked: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' };
+    for (const [later, n, code] of [
+      [{ ...asked, rule: 'detector.secret' }, 1, 'TEMPER_APPROVAL_DENIED'],
+      [{ ...asked, risk: 'high' }, 1, 'TEMPER_APPROVAL_DENIED'],
+      [asked, 2, 'TEMPER_APPROVAL_DENIED'],
+      [{ ...asked, reason: 'said in other words' }, 1, 'ok'],
+      [{ ...asked, effect: 'Allow', rule: 'grant.tools' }, 1, 'ok'],
+    ] as const) {
+      let current = asked;
+      const input = { n: 1 };
+      const { invoker } = anInvoker({
+        tools: [double],
+        decide: () => current,
+        answer: () => {
+          current = later;
+          input.n = n;
+          return { decision: 'Approve', by: 'user/kim', reason: 'fine' };
+        },
+      });
+      assert.equal(codeOf(await invoker.invoke('double', input, caller, anOp())), code, JSON.stringify(later));
+    }
+  });
+
   it('the same tool with other arguments needs another approval', async () => {
     const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
     const { invoker, asked } = anInvoker({ tools: [double], decide: () => ask });

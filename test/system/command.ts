@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -26,10 +27,14 @@ export interface RunningCommand {
   ended: Promise<CommandResult>;
 }
 
+/** The configuration folder of all commands of this process: they share one key, and leave that of the developer alone. */
+const CONFIG_HOME = mkdtempSync(join(tmpdir(), 'temper-config-'));
+process.on('exit', () => rmSync(CONFIG_HOME, { recursive: true, force: true }));
+
 /** An environment without keys and colours, so that the developer's settings do not affect tests. */
-function plainEnvironment(): Record<string, string> {
+export function plainEnvironment(): Record<string, string> {
   const { PATH = '', HOME = '' } = process.env;
-  return { PATH, HOME, NO_COLOR: '1' };
+  return { PATH, HOME, NO_COLOR: '1', XDG_CONFIG_HOME: CONFIG_HOME };
 }
 
 export function startTemper(args: readonly string[], options: CommandOptions = {}): RunningCommand {

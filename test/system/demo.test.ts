@@ -8,13 +8,12 @@ import { dollars, independentAnswer } from '../../manifests/quickstart/independe
 import { systemClock } from '../../src/lib/clock.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
 import { writeOrders } from '../../manifests/quickstart/make-data.ts';
-import { QUICKSTART, ROOT, temper, temporaryFolder } from './command.ts';
+import { plainEnvironment, QUICKSTART, ROOT, temper, temporaryFolder } from './command.ts';
 
 async function demo(cwd: string, ...args: string[]): Promise<{ code: number | null; stdout: string }> {
-  const { PATH = '', HOME = '' } = process.env;
   const child = spawn(join(ROOT, 'bin/node'), [join(QUICKSTART, 'demo.ts'), ...args], {
     cwd,
-    env: { PATH, HOME, NO_COLOR: '1' },
+    env: plainEnvironment(),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let stdout = '';

@@ -11,7 +11,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { parseNamedModels } from '../../src/models/read-named-models.ts';
 import { startReplay } from '../../src/models/replay/server.ts';
 import { codeBlocks, commandsIn } from '../support/documented-commands.ts';
-import { type CommandResult, QUICKSTART, ROOT, temporaryFolder } from './command.ts';
+import { type CommandResult, plainEnvironment, QUICKSTART, ROOT, temporaryFolder } from './command.ts';
 
 interface Expectation {
   code: number;
@@ -100,10 +100,9 @@ async function aCheckout(path: string): Promise<void> {
 }
 
 async function runLine(command: string, cwd: string, input = ''): Promise<CommandResult> {
-  const { PATH = '', HOME = '' } = process.env;
   const child = spawn('bash', ['-c', command], {
     cwd,
-    env: { PATH: `${join(cwd, 'bin')}:${PATH}`, HOME, NO_COLOR: '1' },
+    env: { ...plainEnvironment(), PATH: `${join(cwd, 'bin')}:${process.env['PATH'] ?? ''}` },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const closed = Promise.withResolvers<number | null>();

@@ -6,14 +6,17 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { type CommandResult, ROOT, temper, temporaryFolder } from './command.ts';
+import { type CommandResult, plainEnvironment, ROOT, temper, temporaryFolder } from './command.ts';
 
 /** Runs commands as a user types them, with `temper` on the PATH. */
 async function shell(script: string, cwd: string): Promise<CommandResult> {
-  const { PATH = '', HOME = '' } = process.env;
   const child = spawn('sh', ['-c', script], {
     cwd,
-    env: { PATH: `${join(ROOT, 'bin')}:${PATH}`, HOME, NO_COLOR: '1', RUNNER_TEMP: join(cwd, 'runner') },
+    env: {
+      ...plainEnvironment(),
+      PATH: `${join(ROOT, 'bin')}:${process.env['PATH'] ?? ''}`,
+      RUNNER_TEMP: join(cwd, 'runner'),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);

@@ -4,6 +4,7 @@ import { isJsonObject, type Json, member, parseUntrustedJson, textAt } from '../
 import type { SessionStreamLine, UserMessageReceipt } from '../../gateway-api/user-api.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { screenOf } from '../transcript/screen.ts';
+import { withPrintableStrings } from '../transcript/foreign-text.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { GatewayUserClient } from './gateway-user-client.ts';
@@ -20,7 +21,7 @@ const MAX_EMPTY_ATTEMPTS = 60;
 
 /** Prints events until the message is answered. False when it failed or was refused. A stream that ends early is resumed after its last line. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
-  const transcript = new Transcript(agent, screenOf(io));
+  const transcript = new Transcript(agent, screenOf(io), { isReported: true });
   let { after } = receipt;
   const retries = new RetryBudget(MAX_EMPTY_ATTEMPTS, io);
   for (;;) {
@@ -28,7 +29,7 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
     for await (const line of openStream(gateway, agent, receipt, after)) {
       after = Math.max(after, line.seq);
       if (output === 'json') writeJsonLine(io, line);
-      else show(line, transcript, io);
+      else show(withPrintableStrings(line as unknown as Json) as unknown as SessionStreamLine, transcript, io);
       if (line.kind !== 'event' && line.message === receipt.id) {
         return line.kind === 'reply' && line.finishReason !== 'refusal';
       }

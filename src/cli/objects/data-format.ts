@@ -1,5 +1,5 @@
 import { type Pair, Document, isScalar, visit } from 'yaml';
-import { isUnprintable } from '../../lib/printable.ts';
+import { printableDocument } from '../../lib/printable.ts';
 import type { Json } from '../../lib/json.ts';
 
 /** Indentation of JSON for users, as kubectl prints it. */
@@ -7,7 +7,7 @@ const JSON_INDENT = 4;
 
 /** The value as indented JSON with a final newline. Control characters and bidirectional marks are escaped, so parsing gives the same value. */
 export function toJsonText(value: Json): string {
-  return `${escapeUnprintable(JSON.stringify(value, null, JSON_INDENT))}\n`;
+  return `${printableDocument(JSON.stringify(value, null, JSON_INDENT))}\n`;
 }
 
 /** The value as YAML with a final newline, escaped as `toJsonText` is. */
@@ -21,26 +21,9 @@ export function toYamlText(value: Json): string {
       if (isScalar(key) && needsEscape(key.value)) key.type = 'QUOTE_DOUBLE';
     },
   });
-  return escapeUnprintable(document.toString({ lineWidth: 0 }));
+  return printableDocument(document.toString({ lineWidth: 0 }));
 }
 
 function needsEscape(value: unknown): boolean {
-  return typeof value === 'string' && escapeUnprintable(value) !== value;
-}
-
-/** Replaces unprintable characters, which stand only in double-quoted text, by the escape that JSON and YAML share. */
-function escapeUnprintable(text: string): string {
-  let out = '';
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    out += character !== '\n' && isUnprintable(code) ? escapedUnits(character) : character;
-  }
-  return out;
-}
-
-function escapedUnits(character: string): string {
-  return character
-    .split('')
-    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    .join('');
+  return typeof value === 'string' && printableDocument(value) !== value;
 }

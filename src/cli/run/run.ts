@@ -11,9 +11,12 @@ import { printable } from '../../lib/printable.ts';
 import { openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
+import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
+import { stateKeys } from '../../standalone/trust/state-key.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
+import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
 import { converse, type Conversation } from './converse.ts';
@@ -65,6 +68,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   {
     await using standalone = await openStandalone({
       state,
+      keys: stateKeys(configFolder(io)),
       workspace,
       protectedPaths: governingFiles(options, manifests, io.cwd),
       agent,
@@ -103,6 +107,7 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
   if (options.session !== undefined) return options.session;
   if (options.continue !== true) return ulids.next('session');
   const { name, namespace = 'default' } = metadata;
+  assertPlainFiles(state);
   const all = await listSessions(fileRecordStore(state));
   const last = all.find((summary) => summary.agent === name && summary.namespace === namespace);
   if (last !== undefined) return last.session;

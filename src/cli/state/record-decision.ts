@@ -7,6 +7,7 @@ import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { submitDecision } from '../../standalone/decision-files.ts';
 import { isStateLocked } from '../../standalone/lock.ts';
+import { privateFiles } from '../../standalone/trust/private-folder.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { matchesTool, listStateTools } from './state-tools.ts';
 import { notFound } from './get.ts';
@@ -27,6 +28,8 @@ export interface RecordDecisionOptions {
  */
 export async function recordDecision(options: RecordDecisionOptions, io: CliIo): Promise<number> {
   const folder = await stateFolder(io, options.state);
+  // A decision in a folder that others may write to would not be this user's.
+  privateFiles(folder);
   const records = fileRecordStore(folder);
   const isRunning = isStateLocked(folder);
   if (options.verb === 'Demote') await assertTool(records, options.target);

@@ -9,6 +9,7 @@ import type { AgentEvent } from '../../tools/events.ts';
 import type { SessionScope } from '../../tools/session-path.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
+import { withPrintableStrings } from '../transcript/foreign-text.ts';
 import { type Screen, screenOf } from '../transcript/screen.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { eventsOf, listSessions, type SessionOverview } from './sessions.ts';
@@ -47,7 +48,7 @@ function showConversation(lines: readonly Json[], screen: Screen): void {
   const transcript = new Transcript(agent, screen);
   const total = { turns: 0, toolCalls: 0, tokens: 0 };
   for (const line of lines) {
-    const events = eventsOf(line);
+    const events = eventsOf(withPrintableStrings(line));
     screen.line(screen.paint('dim', `── ${printable(textAt(events[0], ['time']), 40)}`));
     for (const event of events) {
       if (isKnown(event)) transcript.show(event);

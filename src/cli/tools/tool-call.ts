@@ -3,13 +3,13 @@ import { createForge } from '../../forge/forge.ts';
 import { createForgedTool } from '../../forge/forged-tool.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/printable.ts';
+import { printable, printableDocument } from '../../lib/printable.ts';
 import { type Json, type JsonObject, parseUntrustedJson } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { readInputFile } from '../input/input-files.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { type CliIo, errorLine, EXIT, writeJsonLine } from '../io.ts';
 import { readTools } from './tool-source.ts';
 
 export interface ToolCallOptions {
@@ -27,13 +27,13 @@ export async function toolCall(options: ToolCallOptions, io: CliIo): Promise<num
     const input = await readInput(options.input, io);
     const { digest, name, output, milliseconds } = await call(options.file, input, io);
     if (options.output === 'json') writeJsonLine(io, { ok: true, tool: name, digest, output, milliseconds });
-    else io.out(`${JSON.stringify(output, null, 2)}\n`);
+    else io.out(printableDocument(`${JSON.stringify(output, null, 2)}\n`));
     return EXIT.ok;
   } catch (error) {
     if (!isTemperError(error)) throw error;
     const { code, message } = error;
     if (options.output === 'json') writeJsonLine(io, { ok: false, error: { code, message } });
-    else io.error(`temper: ${code}: ${message}\n`);
+    else io.error(errorLine({ code, message }));
     return code === 'TEMPER_USAGE' ? EXIT.usage : EXIT.refused;
   }
 }

@@ -292,6 +292,19 @@ describe('temper tool call', () => {
     assert.deepEqual([refused.exit, (refused.answer['error'] as ToolReport).code], [1, 'TEMPER_FORGE_STATIC']);
   });
 
+  it('tool call prints no character that controls a terminal', async () => {
+    const echo = { ...(await slugify()), implementation: { code: 'function execute(i) { return { slug: i.text }; }' } };
+    const path = await file('echo.json', echo);
+    const text = 'esc \u001b]0;x\u0007 c1 \u009b2J bidi \u202e tag \u{e0041}';
+    for (const output of ['json', 'text'] as const) {
+      const io = terminal('');
+      assert.equal(await toolCall({ file: path, input: JSON.stringify({ text }), output }, io), 0, io.written);
+      assert.doesNotMatch(io.written, /[^\n\x20-\x7e]/);
+      const shown = JSON.parse(io.written) as { slug?: string; output?: { slug: string } };
+      assert.equal(shown.output?.slug ?? shown.slug, text);
+    }
+  });
+
   it('tool call exits 2 for input that is not JSON, and for a file with several tools', async () => {
     assert.equal((await call('{')).exit, 2);
     assert.equal((await call('@absent.json')).exit, 2);

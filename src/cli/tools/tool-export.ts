@@ -4,10 +4,14 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { parseUntrustedJson } from '../../lib/json.ts';
+import { printableDocument } from '../../lib/printable.ts';
 import { exportPackage } from '../../tempering/packages/packages.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { type CliIo, EXIT } from '../io.ts';
+import { toYamlText } from '../objects/data-format.ts';
+import { stateFolder } from '../state/state-folder.ts';
 
 export interface ToolExportOptions {
   /** Name, object name or digest. */
@@ -22,16 +26,14 @@ export interface ToolExportOptions {
 
 /** Prints a forged tool of the state folder as a portable package. Only reads, so it works while another process has locked the folder. */
 export async function toolExport(options: ToolExportOptions, io: CliIo): Promise<number> {
-  const records = fileRecordStore(resolve(io.cwd, options.state));
+  const records = fileRecordStore(await stateFolder(io, options.state));
   const audit = await openAudit({ records, clock: systemClock });
   const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
   const tool = selectTool(registry.all(), options);
   const exportedAt = systemClock.now().toISOString();
-  const text = exportPackage(tool, {
-    form: options.form,
-    exportedAt,
-    ...(options.redact === true ? { redact: true } : {}),
-  });
+  const json = exportPackage(tool, { form: 'json', exportedAt, ...(options.redact === true ? { redact: true } : {}) });
+  // Control characters of the tool stay escaped, in a terminal and in an editor.
+  const text = options.form === 'json' ? printableDocument(json) : toYamlText(parseUntrustedJson(json));
   if (options.file === undefined) io.out(text);
   else await writeFile(resolve(io.cwd, options.file), text, { mode: 0o600 });
   if (tool.sourceWithheld)

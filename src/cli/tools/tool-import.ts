@@ -6,11 +6,14 @@ import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { printable } from '../../lib/printable.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
+import { stateKeys } from '../../standalone/trust/state-key.ts';
+import { prepareStateFolder } from '../../standalone/trust/trust.ts';
 import { storePendingImport } from '../../tempering/packages/pending-imports.ts';
 import { assertPackageDigest, type PackagedTool, parsePackage } from '../../tempering/packages/packages.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { readInputFile } from '../input/input-files.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { configFolder } from '../state/config-folder.ts';
 
 export interface ToolImportOptions {
   /** Path of the package; `-` reads standard input. */
@@ -46,8 +49,10 @@ export async function toolImport(options: ToolImportOptions, io: CliIo): Promise
   assertPackageDigest(packaged, checked.digest);
   const { name } = checked.artifact;
   const { agent, namespace } = options;
+  const state = resolve(io.cwd, options.state);
+  await prepareStateFolder(state, stateKeys(configFolder(io)));
   const importedAt = systemClock.now().toISOString();
-  await storePendingImport(fileRecordStore(resolve(io.cwd, options.state)), {
+  await storePendingImport(fileRecordStore(state), {
     name,
     digest: checked.digest,
     request: packaged.request,

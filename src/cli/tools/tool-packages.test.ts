@@ -8,6 +8,7 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { parsePackage } from '../../tempering/packages/packages.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
 import type { CliIo } from '../io.ts';
@@ -47,7 +48,7 @@ function anIo(stdin = ''): Captured {
     stdin: async () => stdin,
     async *lines() {},
     cwd: folder,
-    environment: {},
+    environment: { XDG_CONFIG_HOME: join(folder, 'config') },
     colour: false,
     terminal: false,
     signal: NEVER_ABORTED,
@@ -84,6 +85,20 @@ describe('temper tool export and import', () => {
     const { io, out } = anIo();
     assert.equal(await toolImport({ ...importing, file: 'double.json', output: 'json' }, io), 0);
     assert.equal((JSON.parse(out()) as { imported: boolean }).imported, true);
+  });
+  it('export escapes characters that control a terminal, and the package stays the same', async () => {
+    const description = 'c1 \u009b2J bidi \u202e end';
+    const records = fileRecordStore(join(folder, 'odd'));
+    const audit = await openAudit({ records, clock: systemClock });
+    const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+    await registry.register(anAcceptance(anArtifact('odd', { description })), aCaller());
+    await audit.flush();
+    for (const form of ['yaml', 'json'] as const) {
+      const text = await exported({ tool: 'odd', state: 'odd', form });
+      assert.doesNotMatch(text, /[^\n\x20-\x7e]/);
+      assert.match(text, /c1 \\u009b2J bidi \\u202e end/);
+      assert.equal(parsePackage(text).request['description'], description);
+    }
   });
   it('export lists the digests of an ambiguous name, and the known tools for an unknown name', async () => {
     const { io } = anIo();

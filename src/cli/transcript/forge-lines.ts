@@ -13,13 +13,15 @@ const INDENT = ' '.repeat(DETAIL_INDENT);
 export class ForgeLines {
   readonly #agent: string;
   readonly #screen: Screen;
+  readonly #isReported: boolean;
   readonly #gates = new Map<string, GateResult[]>();
   /** Refusals that are already on the screen, and whose `forge_tool` result is still to come. */
   #shownRefusals = 0;
 
-  constructor(agent: string, screen: Screen) {
+  constructor(agent: string, screen: Screen, isReported: boolean) {
     this.#agent = agent;
     this.#screen = screen;
+    this.#isReported = isReported;
   }
 
   show(event: ForgeEvent): void {
@@ -59,7 +61,8 @@ export class ForgeLines {
     if (running.length > 1) return `forging ${running.length} tools`;
     const [tool, gates] = first;
     const last = gates.at(-1);
-    return `forging ${printable(tool, 63)}${last === undefined ? '' : `: gate ${printable(last.gate, 40)} ${last.passed ? 'passed' : 'failed'}`}`;
+    const claim = last !== undefined && this.#isReported && !isOfGateway(last) ? ', reported by the pod' : '';
+    return `forging ${printable(tool, 63)}${last === undefined ? '' : `: gate ${printable(last.gate, 40)} ${last.passed ? 'passed' : 'failed'}${claim}`}`;
   }
 
   /** True once for each refusal on the screen, so that the failed result of `forge_tool` does not repeat it. */
@@ -70,15 +73,30 @@ export class ForgeLines {
   }
 
   #showGates(tool: string): void {
+    const gates = this.#gates.get(tool) ?? [];
+    this.#gates.delete(tool);
+    const reported = this.#isReported ? gates.filter((result) => !isOfGateway(result)) : [];
+    this.#showLine('reported by the pod:  ', reported);
+    this.#showLine(
+      '',
+      gates.filter((result) => !reported.includes(result)),
+    );
+  }
+
+  #showLine(heading: string, gates: readonly GateResult[]): void {
     const { paint } = this.#screen;
-    const gates = (this.#gates.get(tool) ?? []).map(({ gate, passed, note }) => {
+    const shown = gates.map(({ gate, passed, note }) => {
       const mark = passed ? paint('green', '✓') : paint('red', '✗');
       const words = [printable(gate, 40), printable(note, 60), mark].filter((part) => part !== '').join(' ');
       return words.replaceAll(' ', KEEP_TOGETHER);
     });
-    this.#gates.delete(tool);
-    if (gates.length > 0) this.#screen.line(`${INDENT}${gates.join('  ')}`, DETAIL_INDENT);
+    if (shown.length > 0) this.#screen.line(`${INDENT}${heading}${shown.join('  ')}`, DETAIL_INDENT);
   }
+}
+
+/** The gateway publishes these results itself, and drops them from the reports of pods. */
+function isOfGateway({ gate, passed }: GateResult): boolean {
+  return gate === 'judge' || gate === 'registration' || (gate === 'policy' && passed);
 }
 
 function shortDigest(digest: string): string {

@@ -58,6 +58,30 @@ describe('the transcript', () => {
     ]);
   });
 
+  it('gates that a pod reports are marked, and verdicts of the gateway are not', () => {
+    let out = '';
+    const screen = new Screen({ out: (text) => (out += text), colour: false });
+    const transcript = new Transcript('analyst', screen, { isReported: true });
+    const gates = [
+      ['shape', true, ''],
+      ['tests', true, '3/3 ×2'],
+      ['policy', true, ''],
+      ['judge', true, '0.93'],
+      ['registration', true, 'Session'],
+    ] as const;
+    transcript.show({ type: 'forge-start', tool: 'csv_rows', mode: 'sandbox', description: 'Parse CSV' });
+    for (const [gate, passed, note] of gates)
+      transcript.show({ type: 'forge-gate', tool: 'csv_rows', result: { gate, passed, note } });
+    transcript.show({ type: 'forge-accepted', tool: 'csv_rows', digest: `sha256:${'ab'.repeat(32)}`, tier: 'Session' });
+    const lines = out.split('\n').map((line) => line.replaceAll('\u00a0', ' ').trim());
+    assert.deepEqual(lines.slice(1, 3), [
+      'reported by the pod:  shape ✓  tests 3/3 ×2 ✓',
+      'policy ✓  judge 0.93 ✓  registration Session ✓',
+    ]);
+    const refused = shown([{ ...forge[0] } as AgentEvent, ...forge.slice(1)]);
+    assert.ok(!refused.join('').includes('reported'), 'a run observes its gates itself');
+  });
+
   it('the transcript prints the gates of a forge on one line when the forge ends', () => {
     const refused: AgentEvent = {
       type: 'forge-refused',

@@ -29,10 +29,11 @@ export class Transcript {
   #turnText = '';
   #isStreaming = false;
 
-  constructor(agent: string, screen: Screen) {
+  /** `isReported`: the events come from a pod, which may claim anything; only the gateway's own verdicts are its word. */
+  constructor(agent: string, screen: Screen, { isReported = false }: { isReported?: boolean } = {}) {
     this.#agent = printable(agent, 40);
     this.#screen = screen;
-    this.#forges = new ForgeLines(this.#agent, screen);
+    this.#forges = new ForgeLines(this.#agent, screen, isReported);
   }
 
   show(event: AgentEvent): void {

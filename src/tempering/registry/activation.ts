@@ -13,7 +13,15 @@ export interface Activation {
   record: string;
   active: boolean;
   reason?: string;
+  /** Inactive only because its state folder was adopted without its tools; set while nothing else deactivated it. */
+  unproven?: boolean;
 }
+
+/** The action of the record that a user adopted the state folder; its fact `tools` is `active` or `inactive`. */
+export const ADOPTED = 'state.adopted';
+
+const UNPROVEN =
+  'nothing proves its acceptance, because the state folder was adopted without its tools; export and import it, or trust them all with temper audit --adopt --with-tools';
 
 export interface ActivationLedger {
   byObject: Map<string, Activation>;
@@ -54,7 +62,25 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
         if (item.session === record.subject && isOwner(record.facts, item)) ledger.byObject.delete(item.object);
       }
       return;
+    case ADOPTED:
+      adopt(ledger, text(record.facts, 'tools') === 'active');
+      return;
     default:
+  }
+}
+
+/** Records before an adoption have no proof of their own: they count as far as the user who adopted the folder said. */
+function adopt({ byObject }: ActivationLedger, withTools: boolean): void {
+  for (const item of byObject.values()) {
+    if (withTools && item.unproven === true) {
+      item.active = true;
+      delete item.reason;
+      delete item.unproven;
+    } else if (!withTools && item.active) {
+      item.active = false;
+      item.reason = UNPROVEN;
+      item.unproven = true;
+    }
   }
 }
 
@@ -95,9 +121,10 @@ function demote(ledger: ActivationLedger, { subject, facts }: ChainedRecord): vo
 
 function deactivate(ledger: ActivationLedger, matches: (item: Activation) => boolean, reason: string): void {
   for (const item of ledger.byObject.values()) {
-    if (!item.active || !matches(item)) continue;
+    if ((!item.active && item.unproven !== true) || !matches(item)) continue;
     item.active = false;
     item.reason = reason;
+    delete item.unproven;
   }
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { pollAssertion } from '../../support/poll.ts';
-import { QUICKSTART, ROOT, startTemper, temporaryFolder } from '../command.ts';
+import { plainEnvironment, QUICKSTART, ROOT, startTemper, temporaryFolder } from '../command.ts';
 
 const SCRIPT = `rules:
   - when: {lastUser: wait}
@@ -21,10 +21,18 @@ async function aProject() {
   return { path: folder.path, words, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
 }
 
+/** Without NO_COLOR, so that a test can set it. */
+function plainShell(): Record<string, string> {
+  const { NO_COLOR: _, ...environment } = plainEnvironment();
+  return environment;
+}
+
 /** Runs `temper` in a shell, for redirections that a child process cannot have otherwise. */
 async function shell(command: string, cwd: string, environment: Record<string, string> = {}) {
-  const { PATH = '' } = process.env;
-  const child = spawn('sh', ['-c', command, 'sh', join(ROOT, 'bin/temper')], { cwd, env: { PATH, ...environment } });
+  const child = spawn('sh', ['-c', command, 'sh', join(ROOT, 'bin/temper')], {
+    cwd,
+    env: { ...plainShell(), ...environment },
+  });
   child.stdin.end();
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return { code: code as number | null, stdout, stderr };

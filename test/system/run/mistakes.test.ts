@@ -468,8 +468,9 @@ describe('a mistake on the command line', () => {
   before(async () => {
     folder = await temporaryFolder();
     for (const [name, text] of Object.entries(FILES)) {
-      await mkdir(dirname(join(folder.path, name)), { recursive: true });
-      await writeFile(join(folder.path, name), text);
+      // Whatever the umask of the developer is: a folder that its group may write to is refused.
+      await mkdir(dirname(join(folder.path, name)), { recursive: true, mode: 0o755 });
+      await writeFile(join(folder.path, name), text, { mode: 0o644 });
     }
   });
   after(() => folder[Symbol.asyncDispose]());
@@ -482,7 +483,7 @@ describe('a mistake on the command line', () => {
       stdin: () => Promise.resolve(input),
       lines: () => Readable.from(input.split('\n')),
       cwd: folder.path,
-      environment,
+      environment: { XDG_CONFIG_HOME: join(folder.path, 'config'), ...environment },
       colour: false,
       terminal: false,
       signal: new AbortController().signal,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { pollAssertion } from '../../support/poll.ts';
 import { jsonLines } from '../../support/json-lines.ts';
-import { ROOT } from '../command.ts';
+import { plainEnvironment, ROOT } from '../command.ts';
 import { openProject } from '../project.ts';
 
 const AGENT = `
@@ -44,8 +44,7 @@ async function aProject(policyRest = '') {
 
 /** Starts a run that reads messages from an open standard input. */
 function openRun(args: readonly string[], cwd: string) {
-  const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(join(ROOT, 'bin/temper'), args, { cwd, env: { PATH, HOME, NO_COLOR: '1' } });
+  const child = spawn(join(ROOT, 'bin/temper'), args, { cwd, env: plainEnvironment() });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
