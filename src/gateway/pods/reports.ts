@@ -9,6 +9,8 @@ import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
+/** A pod sends batches of at most 128 KiB, and single reports of at most 48 KiB. */
+const MAX_BODY_BYTES = 512 * 1_024;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -21,6 +23,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
     POD_API_PATHS.reports,
     {
       config: { access: 'pod', idempotent: true },
+      bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...POD_SECURITY,
         summary: 'Events, audit records and tool uses, as the pod reports them',
