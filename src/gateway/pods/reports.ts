@@ -6,6 +6,7 @@ import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { ToolUse } from '../../tempering/types.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { deduplicationKey } from '../http/deduplication-key.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
@@ -48,7 +49,7 @@ async function storeReports(
   deps: GatewayDeps,
 ): Promise<number> {
   const { agentUid, namespace } = pod;
-  const key = `reports/${agentUid}/${idempotencyKey}`;
+  const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
   for (const [index, event] of events.entries()) {

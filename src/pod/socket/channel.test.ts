@@ -51,7 +51,7 @@ describe('a channel between the containers of a pod', () => {
     const limits = { accepts: AGENT_FRAMES, sends: SANDBOX_FRAMES };
     const channel = new Channel(connect(join(folder, 's')), listener, limits);
     assert.equal(channel.send({ text: 'x'.repeat(SANDBOX_FRAMES.bytes) }), false);
-    assert.equal(channel.send({ list: Array(SANDBOX_FRAMES.values).fill([]) }), false);
+    assert.equal(channel.send({ list: Array(SANDBOX_FRAMES.values).fill(0) }), false);
     assert.equal(channel.send({ list: Array(SANDBOX_FRAMES.values - 4).fill(0) }), true);
     assert.ok(channel.isOpen);
     channel.close('done');
@@ -64,9 +64,10 @@ describe('a channel between the containers of a pod', () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const path = join(folder, 's');
     const reasons: string[] = [];
+    const channels: Channel[] = [];
     const server = createServer((socket) => {
       const listener = { onFrame: () => true, onClosed: (reason: string) => void reasons.push(reason) };
-      new Channel(socket, listener, { accepts: SANDBOX_FRAMES, sends: AGENT_FRAMES });
+      channels.push(new Channel(socket, listener, { accepts: SANDBOX_FRAMES, sends: AGENT_FRAMES }));
     });
     await new Promise<void>((resolve) => server.listen(path, resolve));
     const parse = context.mock.method(JSON, 'parse');
@@ -83,6 +84,7 @@ describe('a channel between the containers of a pod', () => {
     await send(SANDBOX_FRAMES.bytes + 1, '[');
     assert.equal(parse.mock.callCount(), 0);
     parse.mock.restore();
+    assert.equal(channels.length, 2);
     assert.deepEqual(reasons, ['the peer sent an invalid frame', 'the peer sent a frame that is too large']);
     server.close();
     await rm(folder, { recursive: true });
