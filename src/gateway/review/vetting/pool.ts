@@ -82,7 +82,7 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort();
-    for (const job of this.#waiting.values().toArray().flat()) this.#drop(job);
+    for (const job of Array.from(this.#waiting.values()).flat()) this.#drop(job);
     await Promise.all(this.#all.map((thread) => thread.close()));
   }
 
@@ -138,7 +138,7 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
 
   #assign(): void {
     // A list of its own: an agent whose turn it was goes to the end.
-    for (const [agentUid, jobs] of this.#waiting.entries().toArray()) {
+    for (const [agentUid, jobs] of Array.from(this.#waiting)) {
       if (this.#idle.length === 0) return;
       if (this.#busy.has(agentUid)) continue;
       const job = this.#remove(agentUid, jobs, 0);
