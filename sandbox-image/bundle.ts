@@ -52,7 +52,13 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
     banner: { js: REQUIRE },
     // A native module: its package is beside the bundle.
     external: ['isolated-vm'],
-    plugins: [keptImports(KEPT_IMPORTS[name]), linkedRunner(await linkRunnerProgram()), kubeConfigOnly(), lazyHttp()],
+    plugins: [
+      keptImports(KEPT_IMPORTS[name]),
+      linkedRunner(await linkRunnerProgram()),
+      linkedVetting(),
+      kubeConfigOnly(),
+      lazyHttp(),
+    ],
     logLevel: 'warning',
   });
   await nameSources(`${outfile}.map`);
@@ -88,6 +94,40 @@ function linkedRunner(program: string): Plugin {
     setup(hooks) {
       hooks.onLoad({ filter: /\/src\/sandbox\/program\.ts$/ }, () => ({
         contents: `export const linkRunnerProgram = async () => ${JSON.stringify(program)};`,
+      }));
+    },
+  };
+}
+
+/** The program of the threads that vet tools, as the text of one CommonJS module. */
+export async function vettingProgram(): Promise<string> {
+  const { outputFiles } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['src/gateway/review/vetting/worker.ts'],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'cjs',
+    target: 'node26',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+/** A bundle is one file, so it holds the program of its threads as text. */
+function linkedVetting(): Plugin {
+  return {
+    name: 'linked-vetting',
+    setup(hooks) {
+      hooks.onLoad({ filter: /\/src\/gateway\/review\/vetting\/program\.ts$/ }, async () => ({
+        contents: [
+          "import { Worker } from 'node:worker_threads';",
+          `const program = ${JSON.stringify(await vettingProgram())};`,
+          'export const startVettingThread = (options) => new Worker(program, { ...options, eval: true });',
+        ].join('\n'),
       }));
     },
   };

@@ -45,7 +45,7 @@ export const RELEASE_OBJECTS = {
   natsConfiguration: 'temper-nats-config',
   /** One nkey seed per NATS user: `operator.nk`, `gateway.nk`. */
   natsUsers: 'temper-nats-users',
-  /** `delivery-token.key`: the key that signs delivery tokens. */
+  /** `delivery-token.key` signs delivery tokens; `delivery-token.other.key`, the next or previous key, verifies them as well. */
   gatewaySigningKeys: 'temper-gateway-signing-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   natsStore: 'temper-nats-store',

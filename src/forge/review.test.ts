@@ -11,7 +11,8 @@ import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createToolView } from '../tools/view.ts';
 import { createForge } from './forge.ts';
 import { createForgeTool } from './forge-tool.ts';
-import { createForgeReview } from './review.ts';
+import { createForgeReview, type ForgeReviewDeps } from './review.ts';
+import { vetArtifact } from './static-gates.ts';
 import {
   aCall,
   aCaller,
@@ -38,13 +39,14 @@ before(async () => {
 });
 after(() => sandbox[Symbol.asyncDispose]());
 
-function aReview(options: { judge?: Judge; decider?: Decider } = {}) {
+function aReview(options: { judge?: Judge; decider?: Decider; vet?: ForgeReviewDeps['vet'] } = {}) {
   const registry = new TestRegistry();
   const events: AgentEvent[] = [];
   const { decider = aDecider() } = options;
   const review = createForgeReview({
     ...('judge' in options ? { judge: options.judge } : { judge: new ApprovingJudge() }),
     sessionTools: registry,
+    ...(options.vet === undefined ? {} : { vet: options.vet }),
     context: () => ({ decider, view: createToolView(), events: (event) => events.push(event) }),
   } as Parameters<typeof createForgeReview>[0]);
   return { registry, events, submit: (given: ToolCandidate) => review.submit(given, aCaller, anOp()) };
@@ -73,6 +75,25 @@ describe('forge review', () => {
       ['shape', 'static', 'schemas', 'build', 'tests', 'output-schema', 'resources', 'policy', 'judge', 'registration'],
     );
     assert.equal(events.at(-1)?.type, 'forge-accepted');
+  });
+
+  it('a review that has another thread for the vetting takes its result and vets nothing itself', async () => {
+    const evil = withSource('function execute(input) { return eval(input.code); }');
+    const asked: Json[] = [];
+    const passing = vetArtifact(candidate.artifact as unknown as Json);
+    const blind = aReview({
+      vet: async (artifact) => {
+        asked.push(artifact);
+        return passing;
+      },
+    });
+    assert.ok((await blind.submit(evil)).accepted, 'the static check did not run in this thread');
+    assert.deepEqual(asked, [evil.artifact]);
+    const refusing = aReview({
+      vet: async () => ({ ...passing, shape: [{ code: 'TEMPER_FORGE_SHAPE', message: 'it takes too long to check' }] }),
+    });
+    const refused = await refusing.submit(candidate);
+    assert.ok(!refused.accepted && refused.gate === 'shape' && refused.message.includes('too long'));
   });
 
   const TAMPERED: Record<string, [given: () => ToolCandidate, gate: string, code: string]> = {

@@ -8,7 +8,7 @@ import type { EventSink } from '../tools/events.ts';
 import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
 import { countCases } from './gates/tests.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
-import { runStaticGates } from './static-gates.ts';
+import { type ArtifactVetting, runStaticGates, vetArtifact } from './static-gates.ts';
 import type { ForgeViolation } from './request.ts';
 import type {
   AcceptedTool,
@@ -27,6 +27,8 @@ export interface ForgeReviewDeps {
   sessionTools: SessionToolRegistry;
   /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
   context(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
+  /** Runs `vetArtifact` elsewhere, for example in another thread. Absent: in this thread. */
+  vet?(artifact: Json, op: CallOptions): Promise<ArtifactVetting>;
 }
 
 /** Trusts nothing of the candidate but its measurements, and grants nothing beyond the session. */
@@ -51,7 +53,8 @@ async function review(
   context: { decider: Decider; view: ToolView; events: EventSink },
 ): Promise<ForgeResult> {
   const submitted = { artifact: candidate.artifact as unknown as Json, digest: candidate.digest };
-  const passed = runStaticGates(submitted, context, log);
+  const vetting = await (deps.vet?.(submitted.artifact, op) ?? vetArtifact(submitted.artifact));
+  const passed = runStaticGates(submitted, context, log, vetting);
   if ('accepted' in passed) return passed;
   const { open } = passed;
   const { evidence } = candidate;

@@ -34,25 +34,47 @@ export interface StaticGatesPassed {
 }
 
 /**
+ * What the artifact alone decides, and what takes time: the rules of its shape, its source and its schemas. It can be cloned, so that a
+ * review may run in another thread.
+ */
+export interface ArtifactVetting {
+  shape: readonly ForgeViolation[];
+  code: StaticCheck;
+  schemas: readonly ForgeViolation[];
+}
+
+/** Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. */
+export function vetArtifact(artifact: Json): ArtifactVetting {
+  const nothing: ArtifactVetting = { shape: [], code: { violations: [], warnings: [] }, schemas: [] };
+  const open = openArtifact(artifact);
+  if ('violations' in open) return nothing;
+  const shape = checkText(open);
+  if (hasViolations(shape)) return { ...nothing, shape };
+  const code = checkCode(open);
+  return hasViolations(code.violations) ? { ...nothing, code } : { ...nothing, code, schemas: checkSchemas(open) };
+}
+
+/**
  * Runs the gates that execute no code of the tool: shape, static, schemas, build and the policy limits, the cheapest first.
  * The author's side and the review both call this function, so the review repeats exactly what the author's side ran.
- * The policy limits are not recorded as passed: only the review decides them.
+ * The policy limits are not recorded as passed: only the review decides them. `vetting` is the result of `vetArtifact` for this artifact.
  */
 export function runStaticGates(
   { artifact, digest }: SubmittedArtifact,
   context: StaticGateContext,
   log: GateRecorder,
+  vetting: ArtifactVetting = vetArtifact(artifact),
 ): StaticGatesPassed | RefusedTool {
   const open = openArtifact(artifact);
   if ('violations' in open) return log.refuse('shape', open.violations);
   log.digest = open.digest;
-  const shape = checkText(open);
+  const { shape, schemas, code } = vetting;
   if (hasViolations(shape)) return log.refuse('shape', shape);
   log.pass('shape');
-  const { violations, warnings } = checkCode(open, context);
+  const violations = [...stepViolations(open, context), ...code.violations];
+  const { warnings } = code;
   if (hasViolations(violations)) return log.refuse('static', violations);
   log.pass('static', warnings.length === 0 ? '' : `${warnings.length} warnings`);
-  const schemas = checkSchemas(open);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas);
   log.pass('schemas');
   const build = checkDigest(open, digest);
@@ -79,14 +101,16 @@ function checkText(open: ParsedArtifact): readonly ForgeViolation[] {
   return hasViolations(hidden) ? hidden : checkArtifactRules(open);
 }
 
-/** The static check of either mode, and the search for secrets. */
-function checkCode(open: ParsedArtifact, context: StaticGateContext): StaticCheck {
-  const { implementation, requires } = open.artifact;
+/** The static check of the source, and the search for secrets. */
+function checkCode({ artifact }: ParsedArtifact): StaticCheck {
+  const { source } = artifact.implementation;
   const { violations, warnings } =
-    implementation.source === undefined
-      ? { violations: checkSteps(open, context), warnings: [] }
-      : checkSource(implementation.source, requires.apis);
-  return { violations: [...violations, ...checkSecrets(open.artifact)], warnings };
+    source === undefined ? { violations: [], warnings: [] } : checkSource(source, artifact.requires.apis);
+  return { violations: [...violations, ...checkSecrets(artifact)], warnings };
+}
+
+function stepViolations(open: ParsedArtifact, context: StaticGateContext): ForgeViolation[] {
+  return open.artifact.implementation.source === undefined ? checkSteps(open, context) : [];
 }
 
 function checkDigest(open: ParsedArtifact, declared: Digest | undefined): ForgeViolation[] {

@@ -15,6 +15,8 @@ import { type GatewayModels, openGatewayModels } from './models/gateway-models.t
 import { modelRoutes } from './models/routes.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
+import { VettingPool } from './review/vetting/pool.ts';
+import { startVettingThread } from './review/vetting/program.ts';
 import { sessionRoutes } from './pods/sessions.ts';
 
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
@@ -30,6 +32,7 @@ export const openModelModule: OpenModule = async (context) => {
   });
   const sessionRegistry = openSessionRegistry(bus);
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
+  const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
   const modelDeps = {
     models: models.set,
@@ -39,7 +42,7 @@ export const openModelModule: OpenModule = async (context) => {
   return {
     routes: [
       modelRoutes(modelDeps),
-      reviewRoutes({ ...modelDeps, registry, demotions }),
+      reviewRoutes({ ...modelDeps, registry, demotions, vetter }),
       sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
       memoryRoutes((agentUid) => createNatsMemory(bus, agentUid)),
       discoveryRoutes({ catalog, registry: sessionRegistry }),
@@ -47,6 +50,7 @@ export const openModelModule: OpenModule = async (context) => {
     catalog: models.catalog,
     usage: createUsageReports(ledger, directory),
     async [Symbol.asyncDispose]() {
+      await vetter[Symbol.asyncDispose]();
       await stopPublishing();
       await ledger.close();
     },

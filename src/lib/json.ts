@@ -17,8 +17,13 @@ export function isJsonObject(value: unknown): value is JsonObject {
  */
 export function parseUntrustedJson(text: string): Json {
   const value = JSON.parse(text) as Json;
-  if (mayContainHugeNumber(text)) requireFiniteNumbers(value);
+  assertFiniteNumbers(text, value);
   return mayContainUnsafeKey(text) ? withoutUnsafeKeys(value) : value;
+}
+
+/** Throws SyntaxError when the value, which was parsed from the text, holds a number that the text writes larger than the largest one. */
+export function assertFiniteNumbers(text: string, value: unknown): void {
+  if (mayContainHugeNumber(text)) requireFiniteNumbers(value);
 }
 
 /**
@@ -29,7 +34,7 @@ function mayContainHugeNumber(text: string): boolean {
   return /\de\+?\d{3}|(?<!\d)\d{200}/i.test(text);
 }
 
-function requireFiniteNumbers(value: Json): void {
+function requireFiniteNumbers(value: unknown): void {
   if (typeof value === 'number' && !Number.isFinite(value)) {
     throw new SyntaxError('a number of the JSON text is beyond the largest number; write a smaller number');
   }

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { on } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { bundle, writeDispatcher } from '../../sandbox-image/bundle.ts';
+import { Worker } from 'node:worker_threads';
+import { bundle, vettingProgram, writeDispatcher } from '../../sandbox-image/bundle.ts';
+import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
 const ROLES = ['agent', 'gateway', 'operator', 'sandbox'] as const;
 
@@ -38,6 +41,20 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
       assert.deepEqual([line.role, line.code], [role, 'TEMPER_CONFIGURATION_INVALID']);
     });
   }
+
+  it('the gateway bundle holds the program of its threads, which vets a tool', async () => {
+    const program = await vettingProgram();
+    const text = await readFile(join(folder, 'gateway.mjs'), 'utf8');
+    assert.match(text, /new\s+Worker\(\w+,\s*\{\s*\.\.\.\w+,\s*eval:\s*!0\s*\}\)/);
+    assert.ok(!text.includes('vetting/worker.ts'), 'the bundle refers to a file that no image has');
+    const worker = new Worker(program, { eval: true });
+    const messages = on(worker, 'message') as AsyncIterableIterator<[unknown]>;
+    assert.deepEqual((await messages.next()).value, ['ready']);
+    worker.postMessage(JSON.stringify(anArtifact('fetch')));
+    const [vetting] = (await messages.next()).value as [{ shape: { message: string }[] }];
+    assert.match(vetting.shape[0]?.message ?? '', /reserved/);
+    await worker.terminate();
+  });
 
   for (const role of ['agent', 'sandbox'] as const) {
     it(`the ${role} bundle holds the options of its role`, () => {

@@ -1,24 +1,26 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
-import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyReply } from 'fastify';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import { type Json, jsonDepth } from '../../lib/json.ts';
 import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
 import { SessionStreamLine } from '../../gateway-api/user-schemas.ts';
 import { authenticate, readIdempotencyKey, assertRouteAccess } from './authentication.ts';
+import { addJsonBodies } from './body/json-body.ts';
+import { compileValidator } from './body/validation.ts';
+import { BodyByteLimits, type ByteLimitOptions } from './limits/byte-limits.ts';
+import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } from './limits/connection-limits.ts';
+import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';
 import { RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { instrumentRequests } from './instrumented-requests.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
-import { type ErrorResponse, errorResponse, errorResponseOf } from './error-responses.ts';
+import { type ErrorResponse, errorResponseOf } from './error-responses.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
-import { type CallerLimitOptions, CallerRateLimits } from './rate-limits.ts';
+import { assertReadable, closeUnread } from './unread-bodies.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-/** Nesting depth of a body. */
-const MAX_BODY_DEPTH = 100;
 /** Event loop delay in milliseconds beyond which requests are refused. */
 const MAX_EVENT_LOOP_DELAY_MS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
@@ -29,24 +31,30 @@ export interface GatewayServerOptions {
   tls: { cert: string; key: string } | undefined;
   routes: readonly RouteModule[];
   rateLimits?: CallerLimitOptions;
+  byteLimits?: ByteLimitOptions;
+  connectionLimits?: ConnectionLimitOptions;
+  /** Replaces some of the timeouts of connections. */
+  timeouts?: Partial<Record<keyof typeof CONNECTION_TIMEOUTS, number>>;
+}
+
+/** What the hooks of the server share. */
+interface ServerLimits {
+  calls: CallerRateLimits;
+  bytes: BodyByteLimits;
+  connections: ConnectionLimits;
 }
 
 /** The server with its routes, not listening yet. Throws for a route without `config.access`. */
 export async function createGatewayServer(deps: GatewayDeps, options: GatewayServerOptions): Promise<GatewayServer> {
-  const server: GatewayServer = fastify({
-    https: { ...options.tls, minVersion: 'TLSv1.3' },
-    bodyLimit: MAX_BODY_BYTES,
-    exposeHeadRoutes: false,
-    trustProxy: false,
-    requestIdHeader: false,
-    genReqId: (request) => correlationId(request.headers[CORRELATION_HEADER], deps),
-    routerOptions: { maxParamLength: 256 },
-    requestTimeout: 60_000,
-    keepAliveTimeout: 75_000,
-    // A draining server responds with the common error form; see `addFirstHook`.
-    return503OnClosing: false,
-  }).withTypeProvider<TypeBoxTypeProvider>();
-  server.setValidatorCompiler(TypeBoxValidatorCompiler);
+  const server = openServer(deps, options);
+  const limits: ServerLimits = {
+    calls: new CallerRateLimits(deps.clock, options.rateLimits),
+    bytes: new BodyByteLimits(deps.clock, options.byteLimits),
+    connections: new ConnectionLimits(options.connectionLimits),
+  };
+  limits.connections.watch(server.server);
+  addJsonBodies(server, (request, bytes) => limits.bytes.count(request, bytes));
+  server.setValidatorCompiler(compileValidator);
   // The type checker holds handlers to the schemas of their responses; the schemas drop no member at run time.
   server.setSerializerCompiler(() => (body) => JSON.stringify(body));
   const contexts = new RequestContexts();
@@ -59,17 +67,54 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
       throw new TemperError('TEMPER_OVERLOADED', 'the gateway is overloaded', { retry: 2_000 });
     },
   });
-  addHooks(server, deps, contexts, new CallerRateLimits(deps.clock, options.rateLimits));
+  addHooks(server, deps, contexts, limits);
   server.setErrorHandler((error, request, reply) => {
     const response = errorResponseOf(error);
     if (response.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
       deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
+    closeUnread(request, reply);
     return sendError(reply, response, deps);
   });
-  server.setNotFoundHandler((_request, reply) =>
-    sendError(reply, errorResponse('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json'), deps),
-  );
+  await addDocument(server);
+  for (const add of options.routes) add(server, deps);
+  return server;
+}
+
+function openServer(deps: GatewayDeps, { tls, timeouts }: GatewayServerOptions): GatewayServer {
+  const { handshakeTimeout, headersTimeout, connectionsCheckingInterval, maxHeaderSize, ...connection } = {
+    ...CONNECTION_TIMEOUTS,
+    ...timeouts,
+  };
+  return fastify({
+    https: {
+      ...tls,
+      minVersion: 'TLSv1.3',
+      // The only protocol: HTTP/2 would multiplex streams past the limits of connections.
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout,
+      headersTimeout,
+      connectionsCheckingInterval,
+      maxHeaderSize,
+    },
+    ...connection,
+    bodyLimit: MAX_BODY_BYTES,
+    exposeHeadRoutes: false,
+    trustProxy: false,
+    requestIdHeader: false,
+    genReqId: (request) => correlationId(request.headers[CORRELATION_HEADER], deps),
+    routerOptions: { maxParamLength: 256 },
+    // A draining server responds with the common error form; see `addFirstHook`.
+    return503OnClosing: false,
+    // A path that no router can read; it reaches no hook and no route.
+    frameworkErrors: (error, request, reply) => {
+      closeUnread(request, reply);
+      void sendError(reply, errorResponseOf(error), deps);
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>();
+}
+
+async function addDocument(server: GatewayServer): Promise<void> {
   server.addSchema(ErrorBody);
   server.addSchema(ModelStreamLine);
   server.addSchema(SessionStreamLine);
@@ -79,8 +124,6 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
     document ||= JSON.stringify(server.swagger());
     return reply.type('application/json').send(document);
   });
-  for (const add of options.routes) add(server, deps);
-  return server;
 }
 
 function correlationId(header: string | string[] | undefined, deps: GatewayDeps): string {
@@ -91,33 +134,27 @@ function addFirstHook(server: GatewayServer, deps: GatewayDeps, contexts: Reques
   server.addHook('onRequest', async (request, reply) => {
     void reply.header(CORRELATION_HEADER, request.id);
     contexts.create(request, reply);
-    if (!deps.draining.aborted) return;
-    void reply.header('connection', 'close');
-    throw new TemperError('TEMPER_OVERLOADED', 'this gateway is shutting down; retry to reach another replica', {
-      retry: 500,
-    });
+    if (deps.draining.aborted) {
+      void reply.header('connection', 'close');
+      throw new TemperError('TEMPER_OVERLOADED', 'this gateway is shutting down; retry to reach another replica', {
+        retry: 500,
+      });
+    }
+    // Before anything of a body is read.
+    if (request.is404) throw new TemperError('TEMPER_NOT_FOUND', 'there is no such route; see /v1/openapi.json');
+    assertReadable(request);
   });
 }
 
-function addHooks(
-  server: GatewayServer,
-  deps: GatewayDeps,
-  contexts: RequestContexts,
-  rateLimits: CallerRateLimits,
-): void {
+function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts, limits: ServerLimits): void {
   server.addHook('onRoute', ({ method, url, config }) => assertRouteAccess(method, url, config?.access));
   server.addHook('onRequest', async (request, reply) => {
     const context = contexts.of(request);
-    // The not-found handler has no `config.access`.
-    if (request.is404) return;
     await authenticate(request, context, deps.identity);
-    rateLimits.acquire(context, request.routeOptions.config.longPoll === true, reply);
+    if (context.user !== undefined) limits.connections.exempt(request.socket);
+    limits.calls.acquire(context, request.routeOptions.config.longPoll === true, reply);
+    limits.bytes.acquire(context, request, reply);
     readIdempotencyKey(request, context);
-  });
-  server.addHook('preValidation', async ({ body }) => {
-    // Deeper nesting is an attempt to overflow the stack.
-    if (jsonDepth((body ?? null) as Json, MAX_BODY_DEPTH + 1) <= MAX_BODY_DEPTH) return;
-    throw new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${MAX_BODY_DEPTH} levels`);
   });
   instrumentRequests(server, deps, contexts);
 }

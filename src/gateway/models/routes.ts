@@ -19,6 +19,8 @@ import { sanitizeRequest } from './request.ts';
 export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory' | 'ids'>;
 
 const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
+/** 5,000 messages with their members, and the schemas of 256 tools. */
+const MAX_BODY_VALUES = 200_000;
 /** Timeout of a response; an earlier deadline of the message applies. */
 const STREAM_TIMEOUT_MS = 10 * 60_000;
 const EMBED_TIMEOUT_MS = 60_000;
@@ -50,7 +52,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
     server.post(
       POD_API_PATHS.modelStream,
       {
-        config: { access: 'pod' },
+        config: { access: 'pod', maxValues: MAX_BODY_VALUES },
         bodyLimit: MAX_BODY_BYTES,
         schema: streamSchema,
       },

@@ -6,9 +6,12 @@ import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { ToolUse } from '../../tempering/types.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { deduplicationKey } from '../http/deduplication-key.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
+/** A pod sends batches of at most 128 KiB, and single reports of at most 48 KiB. */
+const MAX_BODY_BYTES = 512 * 1_024;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -21,6 +24,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
     POD_API_PATHS.reports,
     {
       config: { access: 'pod', idempotent: true },
+      bodyLimit: MAX_BODY_BYTES,
       schema: {
         ...POD_SECURITY,
         summary: 'Events, audit records and tool uses, as the pod reports them',
@@ -45,7 +49,7 @@ async function storeReports(
   deps: GatewayDeps,
 ): Promise<number> {
   const { agentUid, namespace } = pod;
-  const key = `reports/${agentUid}/${idempotencyKey}`;
+  const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
   for (const [index, event] of events.entries()) {

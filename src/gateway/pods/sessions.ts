@@ -19,7 +19,10 @@ export interface SessionRouteDeps {
   demotions: Demotions;
 }
 
-const MAX_BODY_BYTES = 12 * 1_024 * 1_024;
+/** As much as the largest request to a model: a history beyond it is of no use. */
+const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
+/** 2,000 items with their members, most of them with several tool calls. */
+const MAX_BODY_VALUES = 100_000;
 const Params = Type.Object({ session: SessionId });
 const loadSchema = {
   ...POD_SECURITY,
@@ -62,7 +65,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
     server.post(
       `${path}/items`,
       {
-        config: { access: 'pod', idempotent: true },
+        config: { access: 'pod', idempotent: true, maxValues: MAX_BODY_VALUES },
         bodyLimit: MAX_BODY_BYTES,
         schema: appendSchema,
       },

@@ -19,16 +19,20 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { messageLogFields, parentSpanOf } from '../tracing/message-traces.ts';
 import type { RouteModule } from '../http/routes.ts';
+import { deduplicationKey } from '../http/deduplication-key.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
 import { createReviewEvents } from './event-publisher.ts';
 import { candidateOf, refusedOf } from './request.ts';
 import { gatewaySessionTools } from './session-tools.ts';
 import { descriptionOnlyView } from './tool-view.ts';
+import type { ArtifactVetter } from './vetting/pool.ts';
 
 export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory' | 'ids'> {
   registry: SessionRegistry;
   demotions: Demotions;
+  /** Vets submitted artifacts outside the thread that serves requests. */
+  vetter: ArtifactVetter;
 }
 
 const MAX_BODY_BYTES = 2 * 1_024 * 1_024;
@@ -59,7 +63,10 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
           key: request.idempotencyKey,
         };
         // Includes the digest: a pod that reuses a key must not hide a second tool.
-        const key = `${request.idempotencyKey}/${request.body.candidate.digest}`;
+        const key = deduplicationKey('review/observed', delivery.claims.agentUid, [
+          request.idempotencyKey,
+          request.body.candidate.digest,
+        ]);
         const review = await openReview(own, deps, delivery, key);
         const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
         try {
@@ -84,7 +91,8 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       async (request, reply) => {
         const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
-        const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'reported' }, modelAccess);
+        const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
+        const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
         return reply.code(204).send(null);
       },
@@ -138,7 +146,7 @@ async function openReview(
     nonce,
   });
   const events = createReviewEvents(deps.events, clock, claims, {
-    key: `review/${key}`,
+    key,
     failed: (error) => log.warn({ error, ...messageLogFields(claims) }, 'an event of a review could not be published'),
   });
   const caller = callerOf(claims, modelAccess);
@@ -148,6 +156,7 @@ async function openReview(
     judge,
     sessionTools,
     context: () => ({ decider: modelAccess.decider, view, events: events.sink }),
+    vet: (artifact, { signal }) => own.vetter.vet(agentUid, artifact, signal),
   });
   return {
     async submit(body, op) {
@@ -199,7 +208,7 @@ function toolsOf(
 ) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
-    await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}/${record.subject}`);
+    await deps.audit.append(namespace, record, `${key}/${record.action}/${record.subject}`);
   };
   return gatewaySessionTools({
     agentUid,

@@ -37,9 +37,9 @@ export class TokenBucket {
     return true;
   }
 
-  /** Takes a token, also one that is refilled later, and returns the milliseconds until then. Later calls wait longer. */
-  reserve(): number {
-    this.#tokens = this.available() - 1;
+  /** Takes tokens, also ones that are refilled later, and returns the milliseconds until then. Later calls wait longer. */
+  reserve(count = 1): number {
+    this.#tokens = this.available() - count;
     return this.#tokens >= 0 ? 0 : (-this.#tokens / this.#options.perSecond) * 1_000;
   }
 }

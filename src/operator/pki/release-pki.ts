@@ -12,6 +12,7 @@ import { type ServerNames, type KeyPair, isDue, isSignedBy, readCertificate } fr
 import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
 import type { DesiredNatsServer } from './nats-reload.ts';
 import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
+import { rotateSigningKeys, signingKeyData, signingKeysIn } from './signing-key-rotation.ts';
 
 export interface ReleasePkiDeps {
   readonly client: KubeClient;
@@ -31,7 +32,7 @@ const USERS = ['operator', 'gateway'] as const;
 const SYSTEM_SEED = 'system.nk';
 
 /**
- * Maintains the CA of a release, the certificates that it issues, the gateway signing key, and the NATS users and configuration. One
+ * Maintains the CA of a release, the certificates that it issues, the signing keys of the gateways, and the NATS users and configuration. One
  * reconcile creates or replaces what is missing, due for renewal or invalid, and writes nothing else.
  */
 export class ReleasePki {
@@ -68,7 +69,7 @@ export class ReleasePki {
     const bundle = caBundleOf(state);
     const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
     await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
-    await this.#signingKey(signal);
+    await this.#signingKeys(signal);
     await this.#nats(state, bundle, systemSeed, signal);
     const [address] = gateway.addresses;
     const gatewayEndpoint = address === undefined ? undefined : gatewayEndpointOf(address, gateway, bundle);
@@ -123,11 +124,12 @@ export class ReleasePki {
     return isSignedBy(text, state.current.certificate);
   }
 
-  async #signingKey(signal: AbortSignal): Promise<void> {
+  async #signingKeys(signal: AbortSignal): Promise<void> {
+    const now = this.#deps.clock.now();
     const known = await this.#secrets.read(RELEASE_OBJECTS.gatewaySigningKeys, signal);
-    if (known?.['delivery-token.key'] !== undefined) return;
-    const key = randomBytes(SIGNING_KEY_BYTES).toString('base64url');
-    await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, { 'delivery-token.key': key }, known, signal);
+    const newKey = (): string => randomBytes(SIGNING_KEY_BYTES).toString('base64url');
+    const keys = rotateSigningKeys(signingKeysIn(known, now), now, newKey);
+    await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, signingKeyData(keys), known, signal);
   }
 
   /** Only for the NATS server of this release: an external server has its own keys. */

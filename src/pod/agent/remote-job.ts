@@ -15,7 +15,7 @@ export interface RemoteJobDeps {
   onOutcome: (outcome: JobOutcome) => void;
 }
 
-/** Bytes an outcome frame may have in addition to the output of the job. */
+/** Bytes that the frames of a job may have in addition to its output, and to the inputs of its host calls. */
 const OVERHEAD_BYTES = 65_536;
 
 /** One job in the sandbox container. Host calls are authorized and counted in this process, because the sandbox is untrusted. */
@@ -23,6 +23,7 @@ export class RemoteJob {
   readonly #deps: RemoteJobDeps;
   readonly #finished = new AbortController();
   #hostCalls = 0;
+  #hostBytes = 0;
 
   constructor(deps: RemoteJobDeps) {
     this.#deps = deps;
@@ -47,7 +48,7 @@ export class RemoteJob {
   }
 
   handleFrame(frame: SandboxFrame, bytes: number): boolean {
-    if (frame.type === 'call') return this.#onHostCall(frame);
+    if (frame.type === 'call') return this.#onHostCall(frame, bytes);
     if (frame.type !== 'outcome') return false;
     if (frame.outcome.ok && bytes > this.#deps.job.limits.outputBytes + OVERHEAD_BYTES) {
       this.#finishWithError('TEMPER_SANDBOX_OUTPUT_TOO_LARGE', 'the result is larger than its limit');
@@ -59,9 +60,15 @@ export class RemoteJob {
     this.#finishWithError('TEMPER_SANDBOX_CRASHED', `the connection to the sandbox container was lost: ${reason}`);
   }
 
-  #onHostCall({ call, api, input }: Extract<SandboxFrame, { type: 'call' }>): boolean {
+  #onHostCall({ call, api, input }: Extract<SandboxFrame, { type: 'call' }>, bytes: number): boolean {
     const { job, op } = this.#deps;
     this.#hostCalls += 1;
+    this.#hostBytes += bytes;
+    if (this.#hostBytes > job.limits.hostBytes + OVERHEAD_BYTES) {
+      const message = `the host calls of the tool have more than the ${job.limits.hostBytes} bytes allowed`;
+      this.#finishWithError('TEMPER_SANDBOX_CALL_BUDGET', message);
+      return true;
+    }
     if (call !== this.#hostCalls || !job.apis.includes(api) || this.#hostCalls > job.limits.hostCalls) return false;
     const callOp: CallOptions = {
       signal: AbortSignal.any([op.signal, this.#finished.signal]),

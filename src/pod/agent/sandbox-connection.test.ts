@@ -160,24 +160,30 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
   });
 
-  it('the agent rejects a host call the job may not make, too many host calls, and too large a result', async () => {
+  it('the agent rejects a host call the job may not make, host calls of too many bytes or values, and too large a result', async () => {
     const { link, path } = await aLink();
     await using _ = link;
     const call = (id: number, number: number) => ({ type: 'call', id, call: number, api: 'fs.readFile', input: {} });
     const usage = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
-    const attacks: [object[], string][] = [
+    const large = (number: number) => ({ ...call(4, number), input: 'x'.repeat(100_000) });
+    const full = `{"type":"call","id":5,"call":1,"api":"fs.readFile","input":[${'[],'.repeat(600_000)}[]]}`;
+    const attacks: [(object | string)[], string][] = [
       [[call(1, 1)], 'TEMPER_SANDBOX_CRASHED'],
       [[{ type: 'found', id: 2, found: { absolute: '/x' } }], 'TEMPER_SANDBOX_CRASHED'],
       [
         [{ type: 'outcome', id: 3, outcome: { ok: true, output: 'x'.repeat(400_000), usage } }],
         'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
       ],
+      [[1, 2, 3, 4].map(large), 'TEMPER_SANDBOX_CALL_BUDGET'],
+      [[full], 'TEMPER_SANDBOX_CRASHED'],
     ];
+    const answered: HostCalls = { call: async () => 'content' };
     for (const [frames, code] of attacks) {
       const socket = connect(path);
       socket.on('error', () => undefined);
       socket.write(framed({ type: 'hello', version: 1 }));
-      const running = link.run(aJob('function execute() {}'), noHost, anOp());
+      const apis = code === 'TEMPER_SANDBOX_CALL_BUDGET' ? (['fs.readFile'] as const) : [];
+      const running = link.run(aJob('function execute() {}', { apis: [...apis] }), answered, anOp());
       await new Promise((resolve) => socket.once('data', resolve));
       for (const frame of frames) socket.write(framed(frame));
       const outcome = await running;

@@ -9,7 +9,7 @@ import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import type { RemoteWorkspace } from '../../tools/remote-workspace.ts';
-import { Channel } from '../socket/channel.ts';
+import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';
 import { RemoteFile } from './remote-file.ts';
 import { RemoteJob } from './remote-job.ts';
@@ -142,10 +142,11 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
       socket.destroy();
       return;
     }
-    const channel = new Channel(socket, {
-      onFrame: (frame, bytes) => this.#onFrame(channel, frame, bytes),
-      onClosed: (reason) => this.#onDisconnect(reason),
-    });
+    const listener = {
+      onFrame: (frame: Json, bytes: number): boolean => this.#onFrame(channel, frame, bytes),
+      onClosed: (reason: string): void => this.#onDisconnect(reason),
+    };
+    const channel: Channel = new Channel(socket, listener, { accepts: SANDBOX_FRAMES, sends: AGENT_FRAMES });
     this.#channel = channel;
     const timer = setTimeout(() => {
       if (!this.#connected) channel.close('no handshake in time');

@@ -2,9 +2,10 @@ import { connect } from 'node:net';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { Channel } from '../socket/channel.ts';
+import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import { SandboxService } from './service.ts';
@@ -57,13 +58,14 @@ async function serveConnection(
   const socket = connect(path);
   const send = (frame: SandboxFrame): boolean => channel.send(frame);
   const service = new SandboxService({ ...options, sandbox }, send);
-  const channel: Channel = new Channel(socket, {
-    onFrame: (frame) => service.handleFrame(frame),
-    onClosed: (reason) => {
+  const listener = {
+    onFrame: (frame: Json): boolean => service.handleFrame(frame),
+    onClosed: (reason: string): void => {
       service.cancelAll();
       ended.resolve(reason);
     },
-  });
+  };
+  const channel: Channel = new Channel(socket, listener, { accepts: AGENT_FRAMES, sends: SANDBOX_FRAMES });
   socket.once('connect', () => {
     options.log.info({}, 'connected to the agent');
     send({ type: 'hello', version: PROTOCOL_VERSION });

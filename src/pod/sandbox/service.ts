@@ -95,12 +95,15 @@ export class SandboxService {
     let lastCall = 0;
     const host: HostCalls = {
       call: async (api, input) => {
-        lastCall += 1;
-        const call = lastCall;
+        const call = lastCall + 1;
         const { promise, resolve } = Promise.withResolvers<SocketResult>();
-        request.calls.set(call, resolve);
         if (request.abort.signal.aborted) resolve(DISCONNECTED);
         else if (!this.#send({ type: 'call', id, call, api, input })) resolve(TOO_LARGE);
+        else {
+          // The agent numbers the calls that it receives.
+          lastCall = call;
+          request.calls.set(call, resolve);
+        }
         return valueOrThrow(await promise);
       },
     };

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { Channel, MAX_FRAME_BYTES } from './channel.ts';
+import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from './channel.ts';
 
 describe('a channel between the containers of a pod', () => {
   it('a channel closes when a frame stays incomplete, and stays open without traffic', async (context) => {
@@ -24,7 +24,7 @@ describe('a channel between the containers of a pod', () => {
           },
           onClosed: gone.resolve,
         },
-        100,
+        { accepts: AGENT_FRAMES, sends: AGENT_FRAMES, frameTimeoutMs: 100 },
       );
     });
     await new Promise<void>((resolve) => server.listen(path, resolve));
@@ -47,11 +47,45 @@ describe('a channel between the containers of a pod', () => {
     const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
     const server = createServer((socket) => socket.on('error', () => undefined));
     await new Promise<void>((resolve) => server.listen(join(folder, 's'), resolve));
-    const channel = new Channel(connect(join(folder, 's')), { onFrame: () => true, onClosed: () => undefined });
-    assert.equal(channel.send({ text: 'x'.repeat(MAX_FRAME_BYTES) }), false);
+    const listener = { onFrame: () => true, onClosed: () => undefined };
+    const limits = { accepts: AGENT_FRAMES, sends: SANDBOX_FRAMES };
+    const channel = new Channel(connect(join(folder, 's')), listener, limits);
+    assert.equal(channel.send({ text: 'x'.repeat(SANDBOX_FRAMES.bytes) }), false);
+    assert.equal(channel.send({ list: Array(SANDBOX_FRAMES.values).fill(0) }), false);
+    assert.equal(channel.send({ list: Array(SANDBOX_FRAMES.values - 4).fill(0) }), true);
     assert.ok(channel.isOpen);
     channel.close('done');
     assert.equal(channel.isOpen, false);
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('a channel closes for a frame of many values before it parses one, and for a frame above the size limit', async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-channel-'));
+    const path = join(folder, 's');
+    const reasons: string[] = [];
+    const channels: Channel[] = [];
+    const server = createServer((socket) => {
+      const listener = { onFrame: () => true, onClosed: (reason: string) => void reasons.push(reason) };
+      channels.push(new Channel(socket, listener, { accepts: SANDBOX_FRAMES, sends: AGENT_FRAMES }));
+    });
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    const parse = context.mock.method(JSON, 'parse');
+    const send = async (length: number, text: string): Promise<void> => {
+      const socket = connect(path).on('error', () => undefined);
+      const head = Buffer.alloc(4);
+      head.writeUInt32BE(length);
+      socket.write(head);
+      socket.write(text);
+      await new Promise((resolve) => socket.once('close', resolve).resume());
+    };
+    const full = `[${'[],'.repeat(1_000_000)}[]]`;
+    await send(full.length, full);
+    await send(SANDBOX_FRAMES.bytes + 1, '[');
+    assert.equal(parse.mock.callCount(), 0);
+    parse.mock.restore();
+    assert.equal(channels.length, 2);
+    assert.deepEqual(reasons, ['the peer sent an invalid frame', 'the peer sent a frame that is too large']);
     server.close();
     await rm(folder, { recursive: true });
   });

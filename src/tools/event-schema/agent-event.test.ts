@@ -58,6 +58,34 @@ describe('the schema of agent events', () => {
     }
   });
 
+  it('the schema refuses control sequences, line breaks and hidden marks where a member is a name', () => {
+    const marks = ['\u001b]52;c;Y3VybA==\u0007', '\u001b[2J', '\u009b2J', 'a\nb', 'a\rb', '\u202egnol', '\u200bx', '\u2028', '\u007f'];
+    for (const mark of marks) {
+      for (const event of [
+        { ...SAMPLES['session-start'], policy: mark },
+        { ...SAMPLES['session-start'], level: mark },
+        { ...SAMPLES['session-start'], model: mark },
+        { ...SAMPLES['forge-start'], mode: mark },
+        { ...SAMPLES.warning, code: mark },
+      ]) {
+        assert.ok(!schema.Check({ ...event, ...STAMP }), JSON.stringify(event));
+      }
+    }
+    assert.ok(schema.Check({ ...SAMPLES['forge-start'], ...STAMP, mode: 'песочница (unknown)' }));
+    assert.ok(schema.Check({ ...SAMPLES['session-start'], ...STAMP, model: 'replay/scripted:7b@latest' }));
+  });
+
+  it('every string of an event has a maximum length', () => {
+    const unbounded = Object.entries(EVENT_MEMBERS).flatMap(([kind, members]) =>
+      Object.entries(members).flatMap(([member, given]) => {
+        const { type, maxLength, pattern } = given as { type?: string; maxLength?: number; pattern?: string };
+        const bounded = maxLength !== undefined || /\{[\d,]+\}\$$/.test(pattern ?? '');
+        return type !== 'string' || bounded ? [] : [`${kind}.${member}`];
+      }),
+    );
+    assert.deepEqual(unbounded, []);
+  });
+
   it('the schema refuses text beyond the limits of the gateway', () => {
     assert.ok(!schema.Check({ ...SAMPLES.message, ...STAMP, text: 'x'.repeat(100_001) }));
     assert.ok(!schema.Check({ ...SAMPLES['forge-gate'], ...STAMP, result: { gate: 'x', passed: true, note: '' } }));

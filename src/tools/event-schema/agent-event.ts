@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TProperties, Type } from 'typebox';
-import { closed, Tier } from '../../api/v1alpha1/common.ts';
+import { closed, LevelName, ObjectName, Tier } from '../../api/v1alpha1/common.ts';
 import { GATES } from './gates.ts';
 import { AnyJson, Code, SessionId, text } from './parts.ts';
 
@@ -13,6 +13,13 @@ const note = (maxLength = MAX_TEXT) => text(maxLength, 'Text.', 0);
 // Generous: models choose tool names and call ids, and one invalid member refuses the whole batch.
 const name = note(4_096);
 const digest = note(128);
+/** Words of the pod for one line of a terminal: no control characters, line separators, and no marks that are invisible or change the direction. */
+const line = (maxLength: number) =>
+  Type.String({
+    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]*$',
+    maxLength,
+    description: 'One line of text.',
+  });
 const count = Type.Integer({ minimum: 0 });
 const gate = Type.Enum([...GATES]);
 
@@ -28,7 +35,7 @@ export type GateResult = Static<typeof GateResult>;
 
 /** The members of each kind, without `type`. */
 export const EVENT_MEMBERS = {
-  'session-start': { session: SessionId, model: name, policy: name, level: name },
+  'session-start': { session: SessionId, model: line(512), policy: ObjectName, level: LevelName },
   'message-received': { text: note() },
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
@@ -42,7 +49,7 @@ export const EVENT_MEMBERS = {
     summary: note(),
     milliseconds: Type.Number({ minimum: 0 }),
   },
-  'forge-start': { tool: name, mode: name, description: note() },
+  'forge-start': { tool: name, mode: line(64), description: note() },
   'forge-gate': { tool: name, result: GateResult },
   'forge-accepted': { tool: name, digest, tier: Tier },
   'forge-refused': { tool: name, gate, code: Code, message: note() },
@@ -50,7 +57,7 @@ export const EVENT_MEMBERS = {
   demotion: { tool: name, digest, reason: note() },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
-  warning: { code: name, message: note() },
+  warning: { code: line(128), message: note() },
   error: { code: Code, message: note(), attempt: count },
   'turn-end': { turn: count, inputTokens: count, outputTokens: count },
   'session-end': { turns: count, toolCalls: count, inputTokens: count, outputTokens: count, reply: note() },

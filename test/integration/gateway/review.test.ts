@@ -366,6 +366,31 @@ describe('review of forged tools', () => {
     assert.deepEqual(await tools('emil'), []);
   });
 
+  it('the observed refusal of a review is stored, also when the pod reported another one under the same key before', async () => {
+    createForgingAgent('gina', 'strict');
+    const candidate = aCandidate('double');
+    const refused = {
+      accepted: false,
+      name: 'double',
+      digest: candidate.digest,
+      gate: 'shape',
+      code: 'TEMPER_FORGE_SHAPE',
+      class: 'other',
+      message: 'a typo of mine',
+      details: {},
+      gates: [],
+    };
+    const body = { deliveryToken: fixture.deliveryToken('gina'), refused };
+    for (const key of ['K', `K/${candidate.digest}`, `observed/K/${candidate.digest}`]) {
+      assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'gina', body, key })).status, 204);
+    }
+    const verdict = await result('gina', candidate, { key: 'K' });
+    assert.ok(!verdict.accepted && verdict.gate === 'judge', JSON.stringify(verdict));
+    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
+    const evidence = audit.filter(({ actor }) => actor === 'agent/gina').map((record) => record.evidence);
+    assert.deepEqual(evidence, ['reported', 'reported', 'reported', 'observed']);
+  });
+
   it('a rejection reported by a pod is stored as claimed, and an invalid candidate is rejected', async () => {
     createForgingAgent('finn');
     const refused = {

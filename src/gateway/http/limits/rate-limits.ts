@@ -1,9 +1,10 @@
 import type { FastifyReply } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import { TokenBucket } from '../../lib/async/token-bucket.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
-import type { RequestContext } from './request-context.ts';
+import { TokenBucket } from '../../../lib/async/token-bucket.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { callerOf } from './caller.ts';
+import type { RequestContext } from '../request-context.ts';
 
 export interface CallerLimits {
   /** Sustained requests per second of one caller. */
@@ -52,7 +53,7 @@ export class CallerRateLimits {
     const caller = callerOf(context);
     if (caller === undefined) return;
     const limits = context.user === undefined ? this.#options.pod : this.#options.users;
-    const quota = this.#quotaOf(caller, limits);
+    const quota = this.#quotaOf(caller.id, limits);
     if (quota.requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
     const kind = longPoll ? 'longPolls' : 'inFlight';
     if (quota[kind] >= limits[kind])
@@ -71,13 +72,6 @@ export class CallerRateLimits {
     this.#quotas.set(caller, quota);
     return quota;
   }
-}
-
-function callerOf({ pod, podToken, user }: RequestContext): string | undefined {
-  if (pod !== undefined) return `agent/${pod.agentUid}`;
-  // A pod that requests its assignment may be bound already; it then uses the limits of its agent.
-  if (podToken !== undefined) return 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
-  return user === undefined ? undefined : `users/${user.namespace}`;
 }
 
 function rateLimited(what: string, retry: number): TemperError {

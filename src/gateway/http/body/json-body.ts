@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { TemperError } from '../../../lib/errors.ts';
+import { assertFiniteNumbers } from '../../../lib/json.ts';
+import { type JsonExcess, JsonScanner } from '../../../lib/json-scan.ts';
+import type { GatewayServer } from '../routes.ts';
+
+/** Values of a body whose route states no other limit. */
+export const MAX_BODY_VALUES = 50_000;
+/** Nesting depth of a body. Deeper nesting is an attempt to overflow the stack. */
+const MAX_BODY_DEPTH = 100;
+
+/** Called with the size of each part of a body, as it arrives. */
+export type CountBytes = (request: FastifyRequest, bytes: number) => void;
+
+/**
+ * Reads bodies of `application/json`, the only type that the gateway accepts. Bytes, values and depth are counted as they arrive and
+ * before anything is parsed, so a body costs memory only in proportion to its limits.
+ */
+export function addJsonBodies(server: GatewayServer, count: CountBytes): void {
+  const parse = server.getDefaultJsonParser('error', 'error');
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const text = await readText(request, payload, (bytes) => count(request, bytes));
+    const parsed = Promise.withResolvers<unknown>();
+    void parse(request, text, (error, body: unknown) => (error === null ? parsed.resolve(body) : parsed.reject(error)));
+    const body = await parsed.promise;
+    assertFinite(text, body);
+    return body;
+  });
+}
+
+function assertFinite(text: string, body: unknown): void {
+  try {
+    assertFiniteNumbers(text, body);
+  } catch (error) {
+    throw new TemperError('TEMPER_REQUEST_INVALID', 'the body holds a number beyond the largest one', { cause: error });
+  }
+}
+
+/** Throws as soon as the body exceeds a limit of its route; the rest is not read then. */
+async function readText(
+  request: FastifyRequest,
+  payload: IncomingMessage,
+  count: (bytes: number) => void,
+): Promise<string> {
+  const { bodyLimit, config } = request.routeOptions;
+  const limits = { values: config.maxValues ?? MAX_BODY_VALUES, depth: MAX_BODY_DEPTH };
+  const scanner = new JsonScanner(limits);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    // Destroying the stream would close the connection before the response is sent.
+    for await (const chunk of payload.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > bodyLimit) throw bodyTooLarge(bodyLimit);
+      const excess = scanner.scan(chunk);
+      if (excess !== undefined) throw tooComplex(excess, limits[excess]);
+      count(chunk.length);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof TemperError) throw error;
+    throw new TemperError('TEMPER_REQUEST_INVALID', 'the connection ended within the body', { cause: error });
+  }
+  return Buffer.concat(chunks, size).toString('utf8');
+}
+
+export function bodyTooLarge(limit: number): TemperError {
+  return new TemperError('TEMPER_REQUEST_TOO_LARGE', `the body exceeds the limit of this route, ${limit} bytes`);
+}
+
+function tooComplex(excess: JsonExcess, limit: number): TemperError {
+  return excess === 'depth'
+    ? new TemperError('TEMPER_REQUEST_INVALID', `the body is nested deeper than ${limit} levels`)
+    : new TemperError('TEMPER_REQUEST_TOO_LARGE', `the body holds more than ${limit} values; send it in parts`);
+}

@@ -1,0 +1,20 @@
+import type { RequestContext } from '../request-context.ts';
+
+/** The accounts that a request counts against. */
+export interface Caller {
+  /** One agent, one warm pod, or all users of a namespace. */
+  id: string;
+  /** All pods of the namespace; absent for users, so that pods cannot exhaust the share of the users who stop them. */
+  podsOf?: string;
+}
+
+/** Undefined for a request without authentication. */
+export function callerOf({ pod, podToken, user }: RequestContext): Caller | undefined {
+  if (pod !== undefined) return { id: `agent/${pod.agentUid}`, podsOf: `pods/${pod.namespace}` };
+  // A pod that requests its assignment may be bound already; it then uses the limits of its agent.
+  if (podToken !== undefined) {
+    const id = 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
+    return { id, podsOf: `pods/${podToken.namespace}` };
+  }
+  return user === undefined ? undefined : { id: `users/${user.namespace}` };
+}

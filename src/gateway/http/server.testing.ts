@@ -1,0 +1,143 @@
+import { readFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect, type TLSSocket } from 'node:tls';
+import { Type } from 'typebox';
+import type { Authenticator } from '../../identity/types.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { ulids } from '../../lib/ids.ts';
+import { createLogger } from '../../telemetry/log.ts';
+import { createRegistry, registerMetrics } from '../../telemetry/prometheus.ts';
+import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
+import { GATEWAY_METRICS } from '../../telemetry/temper-metrics.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { GatewayServer, RouteModule } from './routes.ts';
+import { createGatewayServer, type GatewayServerOptions } from './server.ts';
+
+const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
+
+/** A token `good-NAME` belongs to the agent NAME, in the namespace before a dot of the name, else in `team-a`. */
+export const testIdentity: Authenticator = {
+  pod: async (token) => podOf(token),
+  podOrWarm: async (token) => podOf(token),
+  boundIdentity: () => undefined,
+  isStillBound: () => true,
+  user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
+};
+
+function podOf(token: string) {
+  const [, name = ''] = /^good-(.+)$/.exec(token) ?? [];
+  if (name === '') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  const [namespace = ''] = name.includes('.') ? name.split('.') : ['team-a'];
+  return {
+    kind: 'pod',
+    namespace,
+    podName: name,
+    podUid: `pod-${name}`,
+    agent: name,
+    agentUid: `uid-${name}`,
+  } as const;
+}
+
+/** A gateway server with small routes, for tests that write to its sockets. */
+export class TestServer implements AsyncDisposable {
+  readonly server: GatewayServer;
+  readonly port: number;
+  /** Calls of `/held` that have started, and those whose client is gone. */
+  readonly held = { started: 0, disconnected: 0 };
+  readonly release = Promise.withResolvers<void>();
+  readonly #sockets: TLSSocket[] = [];
+
+  private constructor(server: GatewayServer, port: number) {
+    this.server = server;
+    this.port = port;
+  }
+
+  static async start(options: Partial<GatewayServerOptions> = {}): Promise<TestServer> {
+    const [cert = '', key = ''] = await Promise.all(
+      ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
+    );
+    const deps = {
+      clock: systemClock,
+      ids: ulids,
+      log: createLogger({ level: 'error', destination: { write: () => true }, secrets: createSecretRedactor() }),
+      metrics: registerMetrics(createRegistry(), GATEWAY_METRICS),
+      identity: testIdentity,
+      draining: new AbortController().signal,
+    } as unknown as GatewayDeps;
+    const late: { test?: TestServer } = {};
+    const routes: RouteModule = (adding) => addRoutes(adding, () => late.test);
+    const server = await createGatewayServer(deps, { tls: { cert, key }, ...options, routes: [routes] });
+    await server.listen({ host: '127.0.0.1', port: 0 });
+    late.test = new TestServer(server, (server.server.address() as AddressInfo).port);
+    return late.test;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.release.resolve();
+    for (const socket of this.#sockets) socket.destroy();
+    this.server.server.closeAllConnections();
+    await this.server.close();
+  }
+
+  /** A TLS connection that is ready to send. */
+  async open(ALPNProtocols: string[] = ['http/1.1']): Promise<TLSSocket> {
+    const socket = connect({ host: '127.0.0.1', port: this.port, rejectUnauthorized: false, ALPNProtocols });
+    // The server may reset a connection in the midst of a write; tests look at what arrived before.
+    socket.on('error', () => undefined);
+    this.#sockets.push(socket);
+    await new Promise<void>((resolve, reject) => {
+      socket.once('secureConnect', resolve);
+      socket.once('close', () => reject(new Error('the server closed the connection')));
+    });
+    return socket;
+  }
+
+  /** Sends the text on a connection of its own, and returns all that arrives until the server closes it. */
+  async exchange(sent: string): Promise<string> {
+    const socket = await this.open();
+    socket.write(sent);
+    return text(socket).catch(() => '');
+  }
+
+  /** The status of one request. The body may be text of any form. */
+  async status(path: string, headers: Readonly<Record<string, string>>, body?: string): Promise<number> {
+    const lines = Object.entries({
+      host: 'gateway',
+      connection: 'close',
+      ...(body === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }),
+      ...headers,
+    }).map(([name, value]) => `${name}: ${value}\r\n`);
+    const method = body === undefined ? 'GET' : 'POST';
+    return statusOf(await this.exchange(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`));
+  }
+}
+
+/** The status of the first response in the text; 0 when there is none. */
+export function statusOf(received: string): number {
+  return Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1] ?? 0);
+}
+
+function addRoutes(server: GatewayServer, test: () => TestServer | undefined): void {
+  const pod = { access: 'pod' } as const;
+  server.post('/echo', { config: pod }, async ({ body }) => ({ bytes: JSON.stringify(body ?? null).length }));
+  const Names = Type.Object(
+    { names: Type.Array(Type.String(), { maxItems: 10 }), text: Type.Optional(Type.String()) },
+    { additionalProperties: false },
+  );
+  server.post('/names', { config: pod, schema: { body: Names } }, async () => ({}));
+  server.post('/few', { config: { ...pod, maxValues: 5 } }, async () => ({}));
+  server.get('/held', { config: { ...pod, longPoll: true } }, async (request) => {
+    const { held, release } = test() ?? { held: { started: 0, disconnected: 0 }, release: Promise.withResolvers() };
+    held.started += 1;
+    request.disconnected.addEventListener('abort', () => (held.disconnected += 1));
+    await release.promise;
+    return {};
+  });
+  server.get('/quick', { config: pod }, async () => ({}));
+  server.get('/users/:namespace', { config: { access: 'user' } }, async () => ({}));
+  server.post('/users/:namespace', { config: { access: 'user' } }, async () => ({}));
+}
