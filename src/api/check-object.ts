@@ -39,6 +39,8 @@ export function checkObject(
   const { apiVersion, kind } = value;
   const foreign = foreignObject(apiVersion, kind);
   if (foreign !== undefined) return foreign;
+  if (apiVersion === undefined && kind === undefined && !hasPartOfManifest(value))
+    return { foreign: false, findings: [NO_MANIFEST] };
   const findings = [...versionFindings(apiVersion), ...kindFindings(kind)];
   if (!isKind(kind)) return { foreign: false, findings };
   const schema = check(kind, value, source);
@@ -53,6 +55,19 @@ export function checkObject(
   const all = [...findings, ...schema, ...own, ...nameFindings(kind, name), ...artifactFindings(kind, value, schema)];
   return { foreign: false, kind, ...(typeof name === 'string' ? { name } : {}), validPart: sound, findings: all };
 }
+
+function hasPartOfManifest(value: JsonObject): boolean {
+  return value['spec'] !== undefined || value['metadata'] !== undefined;
+}
+
+/** Data of another program beside manifests, such as the values of a Helm chart. */
+const NO_MANIFEST: Finding = {
+  path: ['apiVersion'],
+  rule: 'manifest',
+  message:
+    'this is no manifest: it has no apiVersion, kind, metadata or spec; is it the data of another program, such as Helm values?',
+  fix: `name the manifests with -f instead of their folder, move this file to another folder, or begin a manifest with apiVersion: ${API_VERSION}`,
+};
 
 /** Only objects that clearly belong to another API group. A Temper kind in another group is an error, and so is a misspelt Temper group. */
 function foreignObject(apiVersion: Json | undefined, kind: Json | undefined): CheckedObject | undefined {

@@ -92,7 +92,7 @@ describe('loading manifests', () => {
     const named = await loadManifests([project, script]);
     assert.ok(named.problems.some(({ file, field }) => file === script && field === 'apiVersion'));
     const elsewhere = await loadManifests([join(project, 'replay')]);
-    assert.ok(elsewhere.problems.some(({ field }) => field === 'kind'));
+    assert.ok(elsewhere.problems.some(({ rule }) => rule === 'manifest'));
     await writeFile(script, 'kind: Agent\n');
     assert.ok((await loadManifests([project])).problems.some(({ field }) => field === 'apiVersion'));
   });

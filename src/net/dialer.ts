@@ -1,11 +1,11 @@
 /** Opens connections only to validated addresses. */
-import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isPublicAddress } from './addresses.ts';
+import { createResolver } from './resolver.ts';
 import type { Target } from './targets.ts';
 
 export interface Network {
@@ -15,15 +15,12 @@ export interface Network {
   connect(address: string, port: number, signal: AbortSignal): Promise<Socket>;
 }
 
-export const systemNetwork: Network = {
-  async resolve(host) {
-    const found = await lookup(host, { all: true, order: 'verbatim' });
-    return found.map((entry) => entry.address);
-  },
-  connect(address, port, signal) {
-    return established(connectTcp({ host: address, port }), 'connect', signal);
-  },
-};
+export function createSystemNetwork(): Network {
+  return {
+    resolve: createResolver(),
+    connect: (address, port, signal) => established(connectTcp({ host: address, port }), 'connect', signal),
+  };
+}
 
 /**
  * The addresses to connect to, in order. A single internal address rejects the whole name: the next DNS response could list that address

@@ -6,7 +6,7 @@ import { readBody } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type CallOptions, withTimeout } from '../lib/call-options.ts';
-import { dial, type Network, systemNetwork, validateAddresses } from './dialer.ts';
+import { dial, createSystemNetwork, type Network, validateAddresses } from './dialer.ts';
 import { headersToReturn, headersToSend, withoutCredentials } from './headers.ts';
 import { type Target, type TargetRules, validateTarget } from './targets.ts';
 
@@ -57,7 +57,8 @@ interface HopRequest {
   body: string | undefined;
 }
 
-export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
+export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
+  const options = { network: createSystemNetwork(), ...given };
   return (request, rules, op) =>
     withTimeout(op, options.clock, TOTAL_TIMEOUT_MS, async (bounded) => {
       try {
@@ -77,7 +78,7 @@ async function follow(
   request: FetchRequest,
   rules: TargetRules,
   op: CallOptions,
-  options: SafeFetchOptions,
+  options: SafeFetchOptions & { network: Network },
 ): Promise<FetchResponse> {
   let hop = firstHop(request);
   let target = validateTarget(request.url, rules);
@@ -127,9 +128,9 @@ async function requestHop(
   target: Target,
   hop: HopRequest,
   op: CallOptions,
-  options: SafeFetchOptions,
+  options: SafeFetchOptions & { network: Network },
 ): Promise<HopResponse> {
-  const network = options.network ?? systemNetwork;
+  const { network } = options;
   const addresses = await validateAddresses(target, network, op.signal);
   options.onRequest?.({ method: hop.method, host: target.host, port: target.port });
   const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);

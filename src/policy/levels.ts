@@ -1,18 +1,9 @@
-import { BUILTIN_LEVELS, expandActions } from '../api/v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, GRANTABLE_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { SubConstraints, TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../lib/errors.ts';
-import {
-  CODE_MODES,
-  FILE_SCOPES,
-  GIT_MODES,
-  GRANTABLE_CATEGORIES,
-  LEVELS,
-  NETWORK_MODES,
-  TERMINAL_MODES,
-  rankOf,
-} from './tables.ts';
+import { CODE_MODES, FILE_SCOPES, GIT_MODES, LEVELS, NETWORK_MODES, TERMINAL_MODES, rankOf } from './tables.ts';
 import type { Constraints } from './tables.ts';
 import type { ActionType, ToolCategory } from './types.ts';
 

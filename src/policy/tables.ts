@@ -1,4 +1,4 @@
-import { BUILTIN_LEVELS, FORGE_MODES, TOOL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, FORGE_MODES, LEVEL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
@@ -50,17 +50,15 @@ export interface LevelTable {
   forgeApis: boolean;
 }
 
-const ISOLATED: readonly ToolCategory[] = ['file_system', 'code_execution', 'version_control'];
-
 export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
   sandboxed: {
-    categories: ISOLATED,
+    categories: LEVEL_CATEGORIES.sandboxed,
     constraints: constraints('Workspace', 'None', 'LocalOnly', 'None'),
     forgeModes: ['Compose'],
     forgeApis: false,
   },
   restricted: {
-    categories: [...ISOLATED, 'web'],
+    categories: LEVEL_CATEGORIES.restricted,
     constraints: constraints('Project', 'Allowlist', 'ReadAndBranch', 'None', [
       ...expandActions('deploy'),
       'db:mutate',
@@ -69,24 +67,18 @@ export const LEVELS: Readonly<Record<BuiltinLevel, LevelTable>> = {
     forgeApis: false,
   },
   standard: {
-    categories: [...ISOLATED, 'web', 'terminal', 'analytics'],
+    categories: LEVEL_CATEGORIES.standard,
     constraints: constraints('Project', 'Open', 'Full', 'RestrictedCommands'),
     forgeModes: FORGE_MODES,
     forgeApis: true,
   },
   elevated: {
-    categories: TOOL_CATEGORIES,
+    categories: LEVEL_CATEGORIES.elevated,
     constraints: constraints('Full', 'Open', 'Full', 'Full'),
     forgeModes: FORGE_MODES,
     forgeApis: true,
   },
 };
-
-/**
- * The categories of tools that reach only what the agent is granted key by key or agent by agent. They are open at every built-in level
- * when `grants.memory` or `grants.messages` has an entry.
- */
-export const GRANTABLE_CATEGORIES: ReadonlySet<ToolCategory> = new Set<ToolCategory>(['memory', 'communication']);
 
 function constraints(
   files: Constraints['files'],

@@ -73,7 +73,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/swagger': ['gateway'],
   '@fastify/under-pressure': ['gateway'],
   commander: ['cli'],
-  'p-limit': ['nats', 'cli'],
+  'p-limit': ['net', 'nats', 'cli'],
   ulid: ['lib'],
   'fast-check': ['*'],
   // Only its tests, which build a bundle.

@@ -1,18 +1,22 @@
 import { isSameModelName } from '../names.ts';
-import type { Finding, PatternRules, ValidPart } from '../findings.ts';
+import type { FieldPath, Finding, PatternRules, ValidPart } from '../findings.ts';
 import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-force.ts';
+import { GRANTABLE_CATEGORIES, LEVEL_CATEGORIES, type ToolCategoryName } from '../v1alpha1/actions.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { type Policies, type SetFinding, type SetMember, policiesByNamespace } from './set.ts';
-import { quoted } from './shared.ts';
+import { itemsOf, quoted } from './shared.ts';
 
 /** What is valid in a set of manifests, and has no effect or not the effect that its author expects. */
 export function manifestWarnings<M extends SetMember>(members: readonly M[], patterns: PatternRules): SetFinding<M>[] {
   const policies = policiesByNamespace(members);
   return members.flatMap((member) =>
-    [...notInForceFindings(member), ...grantFindings(member, patterns), ...judgeFindings(member, policies)].map(
-      (finding) => ({ ...finding, member }),
-    ),
+    [
+      ...notInForceFindings(member),
+      ...grantFindings(member, patterns),
+      ...judgeFindings(member, policies),
+      ...levelFindings(member),
+    ].map((finding) => ({ ...finding, member })),
   );
 }
 
@@ -53,6 +57,36 @@ function notInForceFindings({ kind, spec }: SetMember): Finding[] {
     message: describeNotInForce(entry),
     fix: 'remove it, or keep it for a later version',
   }));
+}
+
+/** Categories of a custom level that neither its base nor a grant opens: a custom level never allows more than its base. */
+function levelFindings({ kind, spec }: SetMember): Finding[] {
+  if (kind !== 'TrustPolicy') return [];
+  return [...itemsOf((spec as ValidPart<TrustPolicySpec>).levels, ['spec', 'levels'])].flatMap(
+    ([{ base, categories }, path]) => (base === undefined ? [] : unopenedCategories(base, categories ?? [], path)),
+  );
+}
+
+function unopenedCategories(
+  base: keyof typeof LEVEL_CATEGORIES,
+  categories: readonly (ToolCategoryName | undefined)[],
+  path: FieldPath,
+): Finding[] {
+  const opened: readonly ToolCategoryName[] = LEVEL_CATEGORIES[base];
+  return categories.flatMap((category, index): Finding[] => {
+    if (category === undefined || opened.includes(category) || GRANTABLE_CATEGORIES.has(category)) return [];
+    const levels = Object.entries(LEVEL_CATEGORIES).filter(([, open]) =>
+      (open as readonly string[]).includes(category),
+    );
+    return [
+      {
+        path: [...path, 'categories', index],
+        rule: 'level-category',
+        message: `category ${quoted(category)} has no effect: the base level ${quoted(base)} does not open it, and a custom level never allows more than its base`,
+        fix: `remove it, use base ${levels.map(([name]) => name).join(' or ')}, or name the tools in spec.tools.allow`,
+      },
+    ];
+  });
 }
 
 /** An agent that may forge, under a policy of the set that accepts none of its tools. */

@@ -19,6 +19,25 @@ export const TOOL_CATEGORIES = [
 
 export type ToolCategoryName = (typeof TOOL_CATEGORIES)[number];
 
+const ISOLATED_CATEGORIES: readonly ToolCategoryName[] = ['file_system', 'code_execution', 'version_control'];
+
+/** The tool categories that each built-in level opens. */
+export const LEVEL_CATEGORIES = {
+  sandboxed: ISOLATED_CATEGORIES,
+  restricted: [...ISOLATED_CATEGORIES, 'web'],
+  standard: [...ISOLATED_CATEGORIES, 'web', 'terminal', 'analytics'],
+  elevated: TOOL_CATEGORIES,
+} as const satisfies Record<string, readonly ToolCategoryName[]>;
+
+/**
+ * The categories of tools that reach only what the agent is granted key by key or agent by agent. They are open at every built-in level
+ * when `grants.memory` or `grants.messages` has an entry.
+ */
+export const GRANTABLE_CATEGORIES: ReadonlySet<ToolCategoryName> = new Set<ToolCategoryName>([
+  'memory',
+  'communication',
+]);
+
 /** Host functions that a forged tool may declare. Without `clock` and `random`, time and randomness throw in the tool. */
 export const TOOL_APIS = ['fetch', 'fs.readFile', 'crypto', 'clock', 'random'] as const;
 

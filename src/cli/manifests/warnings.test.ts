@@ -40,6 +40,19 @@ ${policy}
 const FORGES = '  forge: {enabled: true}';
 
 describe('warnings about manifests', () => {
+  it('a warning names each category of a custom level that its base does not open', async () => {
+    const constraints =
+      '{files: Workspace, network: None, git: LocalOnly, code: Isolated, terminal: None, requireApproval: []}';
+    const level = (base: string, categories: string): string =>
+      `  levels: [{name: mine, base: ${base}, categories: [${categories}], constraints: ${constraints}}]`;
+    assert.deepEqual(await warningsOf('', level('restricted', 'file_system, database, web, terminal')), [
+      'level-category spec.levels[0].categories[1]',
+      'level-category spec.levels[0].categories[3]',
+    ]);
+    assert.deepEqual(await warningsOf('', level('elevated', 'database, mcp, other')), []);
+    assert.deepEqual(await warningsOf('', level('sandboxed', 'memory, communication')), []);
+  });
+
   it('a warning names an agent that may forge under a policy that accepts none of its tools', async () => {
     assert.deepEqual(await warningsOf(FORGES, '  models: {allow: ["x/*"]}'), ['judge-missing spec.forge.enabled']);
     const own = '  models: {allow: ["x/*"], judge: x/y}';

@@ -1,5 +1,5 @@
-import { resolve } from 'node:path';
 import type { Logger, LogLevel } from '../../telemetry/log.ts';
+import { assertInputFile } from '../input/input-files.ts';
 import type { CliIo } from '../io.ts';
 import { roleLogger, runRole } from './role.ts';
 import { packageVersion } from '../tracing.ts';
@@ -43,12 +43,13 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
   },
 };
 
-/** Runs one role in this process until SIGTERM, or until the role fails. */
+/** Runs one role in this process until SIGTERM, or until the role fails. Throws TEMPER_USAGE for a configuration that cannot be read. */
 export async function serve({ role, config }: { role: ConfiguredRole; config: string }, io: CliIo): Promise<number> {
+  const path = await assertInputFile(config, '--config', io);
   const createLog = (level: LogLevel): Logger => roleLogger(role, level, io);
   return runRole(createLog('info'), async () => {
     const run = await ROLES[role]();
     const { signal, environment } = io;
-    await run({ config: resolve(io.cwd, config), signal, createLog, environment });
+    await run({ config: path, signal, createLog, environment });
   });
 }

@@ -40,6 +40,8 @@ const FILES: Readonly<Record<string, string>> = {
   'project/agent.yaml': BOTH,
   'project/.temper/lock.json': '{}',
   'project/.github/workflow.yaml': 'on: push\n',
+  'chart/values.yaml': 'image:\n  tag: v1\n',
+  'chart/agent.yaml': BOTH,
   'kustomized/kustomization.yaml': 'apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n',
   'kustomized/values.yaml': 'replicas: 2\n',
   'kustomized/agent.yaml': BOTH,
@@ -305,6 +307,24 @@ const RUNS: readonly Mistake[] = [
 ];
 
 const STATE: readonly Mistake[] = [
+  {
+    name: 'a configuration of a role that does not exist',
+    words: ['serve', 'gateway', '--config', 'nosuch.yaml'],
+    code: 2,
+    text: /TEMPER_USAGE: --config nosuch\.yaml does not exist/,
+  },
+  {
+    name: 'a folder as the configuration of a role',
+    words: ['serve', 'operator', '--config', 'notes'],
+    code: 2,
+    text: /TEMPER_USAGE: --config notes is a folder; name a file/,
+  },
+  {
+    name: 'a folder with Helm values and without a kustomization',
+    words: ['validate', '-f', 'chart'],
+    code: 1,
+    text: /values\.yaml[^]*this is no manifest: .*such as Helm values\?[^]*name the manifests with -f instead of their folder/,
+  },
   {
     name: 'a file as the state folder',
     words: [...runOf('agent.yaml'), '--state', 'agent.yaml'],
