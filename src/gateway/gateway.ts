@@ -80,7 +80,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const counts = registerMetrics(registry, GATEWAY_METRICS);
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config, run), clock);
-  const transport = stack.use(createTransport({ access, clock, metrics }));
+  const transport = stack.use(createTransport({ access, clock, metrics, component: 'gateway' }));
   const watches = stack.use(
     createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
   );
