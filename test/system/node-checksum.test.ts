@@ -15,12 +15,12 @@ describe('the check of the Node binary before it is staged', () => {
   const binary = (file: string) => ({ path: join(folder, file), version: '1.2.3', arch: 'x64' });
   /** A release with these checksums; the URLs are those of nodejs.org. */
   const release = (sums: string, status = 200) => {
-    const fetch = async (url: string | URL | Request) => {
-      const file = String(url).replace('https://nodejs.org/dist/v1.2.3/', '');
+    const fetch = async (url: string) => {
+      const file = url.replace('https://nodejs.org/dist/v1.2.3/', '');
       const body = file === 'SHASUMS256.txt' ? sums : file === `${NAME}.tar.gz` ? new Uint8Array(archive) : undefined;
       return body === undefined ? new Response('', { status: 404 }) : new Response(body, { status });
     };
-    return { fetch: fetch as typeof globalThis.fetch };
+    return { fetch: fetch as unknown as typeof globalThis.fetch };
   };
   const sumsOf = (bytes: Buffer) =>
     `${'0'.repeat(64)}  ${NAME}.tar.xz\n${createHash('sha256').update(bytes).digest('hex')}  ${NAME}.tar.gz\n`;

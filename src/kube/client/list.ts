@@ -26,7 +26,7 @@ const MAX_PAGE_SIZE = 500;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
 const GONE = 410;
 
-/** The number of objects per page. Shrinks for good when a page was too large; each collection has its own. */
+/** The number of objects per page. Shrinks when a page was too large, and never grows; each collection has its own. */
 export class PageSize {
   #limit = MAX_PAGE_SIZE;
 
