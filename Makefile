@@ -16,7 +16,7 @@ TAG ?= dev
 SECONDS := 600
 AGENTS ?= 1000
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck unused verify bench bench-cluster clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck lock unused verify bench bench-cluster clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,13 +77,16 @@ lint: setup ## Typed lint
 typecheck: setup ## Check the types
 	@node_modules/.bin/tsc
 
+lock: setup ## Compare package.json, the lock file and the installed packages
+	@$(NODE) --test --test-reporter=dot test/structure/lock-file.test.ts
+
 unused: setup ## Find unused code, files and packages
 	@$(NODE) node_modules/knip/bin/knip.js
 	@$(NODE) node_modules/knip/bin/knip.js --production --config knip.production.json --include files
 
-verify: setup ## generate, format, lint, typecheck, unused code, clean tree
+verify: setup ## generate, format, lint, typecheck, unused code, lock file, clean tree
 	@set -e; before=$$(git status --porcelain 2>/dev/null | cksum); \
-	$(MAKE) --no-print-directory generate format lint typecheck unused; \
+	$(MAKE) --no-print-directory generate format lint typecheck unused lock; \
 	after=$$(git status --porcelain 2>/dev/null | cksum); \
 	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
 

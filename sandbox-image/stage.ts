@@ -1,11 +1,13 @@
 /**
  * Creates the contents of the two images as folders that their Containerfiles copy: `<out>/temper` and `<out>/temper-sandbox`.
- * A bundle for each role the image runs, and the native packages of this platform, which no bundle can hold. Usage: stage.ts <out>
+ * A bundle for each role the image runs, and the native packages of this platform, which no bundle can hold. Node itself is compared with the
+ * release of nodejs.org; NODE_RELEASE=required makes a release that cannot be reached an error. Usage: stage.ts <out>
  */
 import { cp, mkdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { bundle, writeDispatcher } from './bundle.ts';
+import { compareWithRelease } from './node-checksum.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
@@ -71,9 +73,24 @@ async function copyPackages(paths: Iterable<string>, app: string): Promise<void>
   }
 }
 
+/** Stops when the binary differs from the release. Without a connection to nodejs.org it says so, unless NODE_RELEASE=required. */
+async function checkNode(folder: string): Promise<void> {
+  const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string };
+  const binary = { path: join(folder, 'bin/node'), version, arch: process.arch };
+  const result = await compareWithRelease(binary, { fetch: globalThis.fetch });
+  if (result === 'equal') {
+    console.log(`node ${version}: equal to the release of nodejs.org`);
+    return;
+  }
+  const message = `node ${version}: not compared with the release of nodejs.org: ${result.unreachable}`;
+  if (process.env['NODE_RELEASE'] === 'required') throw new Error(`${message}; NODE_RELEASE=required`);
+  console.warn(`${message}; it is the package with the sha512 of package-lock.json`);
+}
+
 async function stageBoth(out: string): Promise<void> {
   const lock = await readLock();
   const node = dirname(createRequire(join(ROOT, 'package.json')).resolve(`node-linux-${process.arch}/package.json`));
+  await checkNode(node);
   const temper = join(out, 'temper');
   for (const name of TEMPER_BUNDLES) await bundle(name, join(temper, APP));
   await writeDispatcher(join(temper, APP), TEMPER_BUNDLES);

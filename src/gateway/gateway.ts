@@ -81,7 +81,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   counts.gauge('temper_build_info', { version: run.version ?? '', node: process.versions.node }, 1);
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config, run), clock);
-  const transport = stack.use(createTransport({ access, clock, metrics }));
+  const transport = stack.use(createTransport({ access, clock, metrics, component: 'gateway' }));
   const watches = stack.use(
     createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
   );

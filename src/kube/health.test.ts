@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { describe, it } from 'node:test';
 import { type HealthOptions, startHealthServer } from './health.ts';
 import { FakeClock } from '../lib/fake-clock.testing.ts';
@@ -54,6 +55,16 @@ describe('the health server', () => {
     assert.match(text, /^leader_election_master_status\{name="x"\} 1$/m);
     assert.equal((await scene.ask('/'))[0], 404);
     assert.equal((await scene.ask('/metrics', 'POST'))[0], 405);
+  });
+
+  it('without a host the health server answers on IPv4, and on IPv6 where the machine has it', async () => {
+    const registry = createRegistry();
+    await using server = await startHealthServer({ port: 0, clock: new FakeClock(), registry, notReady: () => [] });
+    const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+    const hasIpv6 = addresses.some(({ family, internal }) => family === 'IPv6' && internal);
+    for (const host of hasIpv6 ? ['127.0.0.1', '[::1]'] : ['127.0.0.1']) {
+      assert.equal((await fetch(`http://${host}:${server.port}/healthz`)).status, 200, host);
+    }
   });
 
   it('startHealthServer rejects when the port is in use', async () => {

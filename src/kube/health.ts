@@ -5,7 +5,8 @@ import { messageOf } from '../lib/errors.ts';
 import type { MetricsPage } from '../telemetry/metrics.ts';
 
 export interface HealthOptions {
-  host: string;
+  /** Default: every address, of IPv6 where the machine has it, and of IPv4. */
+  host?: string | undefined;
   /** 0 for any free port. */
   port: number;
   clock: Clock;
@@ -64,7 +65,7 @@ export async function startHealthServer(options: HealthOptions): Promise<HealthS
 
 function listening(server: Server, { host, port }: HealthOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject).listen({ host, port }, () => {
+    server.once('error', reject).listen(host === undefined ? { port } : { host, port }, () => {
       server.removeListener('error', reject);
       resolve();
     });

@@ -355,6 +355,10 @@ export const ERROR_CODES = {
     meaning: 'The API server did not respond, or its response cannot be parsed.',
     fix: 'Check the address, the network and the certificate authority the message names.',
   },
+  TEMPER_KUBE_RESPONSE_TOO_LARGE: {
+    meaning: 'One response of the API server is larger than the client reads. Lists are requested again in smaller pages.',
+    fix: 'Select fewer objects, by namespace or label, or delete the large ones.',
+  },
   TEMPER_CLUSTER_FORBIDDEN: {
     meaning: 'The cluster does not allow this: RBAC or an admission policy denies it.',
     fix: 'The message names the missing permission or the rule; ask the administrator of the namespace.',

@@ -49,7 +49,7 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
 }
 
 function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): LeaderElection {
-  const client = createKubeClient(deps.transport);
+  const client = createKubeClient(deps.transport, { connection: 'lease' });
   return new LeaderElection({ ...deps, ...deps.election, client, namespace, name: COMPONENT });
 }
 

@@ -37,14 +37,14 @@ export async function runOperator(config: OperatorConfig, run: OperatorRun): Pro
   const operatorMetrics = registerMetrics(registry, OPERATOR_METRICS);
   operatorMetrics.gauge('temper_build_info', { version, node: process.versions.node }, 1);
   const access = await loadClusterAccess(roleSource(environment), clock);
-  await using transport = createTransport({ access, clock, metrics });
+  await using transport = createTransport({ access, clock, metrics, component: 'operator' });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
   await using nats =
     config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: operatorMetrics });
   const identity = `${hostname()}_${randomUUID()}`;
   const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, operatorMetrics, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
-  const { host = '0.0.0.0', port = PORTS.health } = config.health ?? {};
+  const { host, port = PORTS.health } = config.health ?? {};
   const waitingFor = () => manager.unsyncedInformers();
   await using _health = await startHealthServer({ host, port, clock, registry, notReady: waitingFor });
   await manager.run(signal);

@@ -1,4 +1,4 @@
-import type { OutgoingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 
 /** An object of the API, unvalidated: tests assert the fields they need. */
@@ -8,6 +8,7 @@ export interface ApiResponse {
   /** The HTTP status. */
   readonly status: number;
   readonly body: ApiObject;
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** The user that an administrator impersonates. */
@@ -69,7 +70,7 @@ function send(agent: Agent, url: URL, method: string, call: CallOptions): Promis
       response.on('error', reject);
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: response.statusCode ?? 0, body: bodyOf(text) });
+        resolve({ status: response.statusCode ?? 0, body: bodyOf(text), headers: response.headers });
       });
     });
     request.on('timeout', () => request.destroy(new Error(`${method} ${url.pathname}: no response within 30 s`)));

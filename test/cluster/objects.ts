@@ -7,9 +7,11 @@ const CLUSTER_SCOPED = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
   'CustomResourceDefinition',
+  'FlowSchema',
   'Namespace',
   'Node',
   'PriorityClass',
+  'PriorityLevelConfiguration',
   'ValidatingAdmissionPolicy',
   'ValidatingAdmissionPolicyBinding',
 ]);

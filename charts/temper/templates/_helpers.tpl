@@ -18,6 +18,9 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "temper.podLabels" -}}
 {{ include "temper.selector" . }}
 app.kubernetes.io/part-of: temper
+{{- with .root.Values.podLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Labels of a component's objects. */}}
@@ -28,6 +31,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* Takes root and image. A digest takes precedence over a tag; without either the chart's version. */}}
 {{- define "temper.image" -}}
+{{- with .root.Values.global.imageRegistry | default .image.registry }}{{ . }}/{{ end }}
 {{- if .image.digest }}{{ .image.repository }}@{{ .image.digest }}
 {{- else }}{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end }}
@@ -53,6 +57,9 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 securityContext:
   runAsNonRoot: true
   runAsUser: {{ .user }}
@@ -71,6 +78,10 @@ topologySpreadConstraints:
   {{- end }}
 {{- with .root.Values.nodeSelector }}
 nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.affinity }}
+affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .root.Values.tolerations }}

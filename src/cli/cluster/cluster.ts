@@ -28,7 +28,7 @@ const NO_METRICS = { count: () => {}, gauge: () => {}, observe: () => {}, watch:
 export async function openCluster(options: ClusterOptions, io: CliIo): Promise<Cluster> {
   if (options.kubeconfig !== undefined) await assertInputFile(options.kubeconfig, '--kubeconfig', io);
   const access = await loadClusterAccess(sourceOf(options, io), systemClock);
-  const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
+  const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS, component: 'cli' });
   const { TEMPER_NAMESPACE } = io.environment;
   const namespace = options.namespace ?? access.namespace ?? 'default';
   return {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { ClusterAccess } from '../../kube/client/cluster-access.ts';
+import { userAgent } from '../../kube/client/user-agent.ts';
 import { LineSplitter } from '../../lib/async/line-splitter.ts';
 import { readBody } from '../../lib/async/read-body.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
@@ -64,6 +65,7 @@ async function open(access: ClusterAccess, call: RawRequest, signal: AbortSignal
     signal,
     headers: {
       accept: 'application/json',
+      'user-agent': userAgent('cli'),
       ...headers,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...call.headers,

@@ -4,8 +4,11 @@ import { TemperError } from '../../lib/errors.ts';
 import type { TlsCredentials } from './loaded-cluster.ts';
 import { OrphanStreamGuard } from './http2-orphan-streams.ts';
 
-/** Calls share few connections. Watches, which stay open for minutes, use separate connections, so that no call waits behind a watch. */
-export type ConnectionPurpose = 'calls' | 'watches';
+/**
+ * Calls share few connections. Watches, which stay open for minutes, use separate connections, so that no call waits behind a watch. The Lease
+ * has its own, so that no burst of writes delays a renewal and a dead connection is replaced without affecting them.
+ */
+export type ConnectionPurpose = 'calls' | 'watches' | 'lease';
 
 const PING_INTERVAL_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -18,6 +21,7 @@ const KEEP_ALIVE_MS = 60_000;
  */
 const SETTINGS = {
   calls: { connections: 2, headersTimeout: 60_000, bodyTimeout: 60_000 },
+  lease: { connections: 1, headersTimeout: 60_000, bodyTimeout: 60_000 },
   watches: { headersTimeout: 60_000, bodyTimeout: 0 },
 } as const satisfies Record<ConnectionPurpose, Agent.Options>;
 

@@ -34,7 +34,7 @@ function aClient(
     retireStreamConnection: () => {},
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
-  return { client: createKubeClient(transport, isLeader === undefined ? {} : { isLeader }), sent };
+  return { client: createKubeClient(transport, isLeader === undefined ? {} : { isLeader }), transport, sent };
 }
 
 function failingWith(status: number, reason: string) {
@@ -53,6 +53,23 @@ const MUTATIONS: Record<string, (client: KubeClient) => Promise<unknown>> = {
 };
 
 describe('the Kubernetes client', () => {
+  it('a client of the Lease sends reads and mutations over the connection of the Lease', async () => {
+    const sent: KubeRequest[] = [];
+    const send: Transport['send'] = async (request) => {
+      sent.push(request);
+      return { metadata: { name: 'a' } };
+    };
+    const { transport } = aClient();
+    const client = createKubeClient({ ...transport, send }, { connection: 'lease' });
+    await client.get(PODS, REF, SIGNAL);
+    await client.create(PODS, POD, SIGNAL);
+    await client.patch(PODS, REF, {}, SIGNAL);
+    assert.deepEqual(
+      sent.map(({ connection }) => connection),
+      ['lease', 'lease', 'lease'],
+    );
+  });
+
   it('every mutation is rejected while the process is not the leader; reads are sent', async () => {
     let isLeader = false;
     const { client, sent } = aClient(

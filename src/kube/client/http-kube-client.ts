@@ -27,8 +27,17 @@ const SERVICE_ACCOUNTS: ResourceType = {
 };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-/** `isLeader` is called immediately before every attempt of a mutation, retries included; without it every process may write. */
-export function createKubeClient(transport: Transport, options: { isLeader?: () => boolean } = {}): KubeClient {
+export interface KubeClientOptions {
+  /** Called immediately before every attempt of a mutation, retries included; without it every process may write. */
+  readonly isLeader?: () => boolean;
+  /** The connections of its calls; default `calls`. */
+  readonly connection?: NonNullable<KubeRequest['connection']>;
+}
+
+export function createKubeClient(shared: Transport, options: KubeClientOptions = {}): KubeClient {
+  const { connection } = options;
+  const transport: Pick<Transport, 'send'> =
+    connection === undefined ? shared : { send: (request, signal) => shared.send({ ...request, connection }, signal) };
   const write = writerOf(transport, options.isLeader);
   return {
     ...readers(transport),
@@ -82,7 +91,7 @@ export function createKubeClient(transport: Transport, options: { isLeader?: () 
   };
 }
 
-function readers(transport: Transport): KubeReader {
+function readers(transport: Pick<Transport, 'send'>): KubeReader {
   return {
     async get(type, ref, signal) {
       try {
@@ -111,7 +120,7 @@ function readers(transport: Transport): KubeReader {
 
 type Send = Transport['send'];
 
-function writerOf(transport: Transport, isLeader: (() => boolean) | undefined): Send {
+function writerOf(transport: Pick<Transport, 'send'>, isLeader: (() => boolean) | undefined): Send {
   if (isLeader === undefined) return (request, signal) => transport.send(request, signal);
   return async (request, signal) => {
     const before = (): void => {

@@ -4,18 +4,22 @@ import { printable } from '../../lib/printable.ts';
 import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import { ApiError } from './kube-client.ts';
 
-/** The maximum size of a response; a page of five hundred large objects is smaller. */
+/** The maximum size of a response whose request names no other. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const MAX_ERROR_RESPONSE_BYTES = 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 1_000;
 
 function tooLarge(what: string, limit: number): TemperError {
-  return new TemperError('TEMPER_KUBE_UNREACHABLE', `${what}: the response is larger than ${limit} bytes`);
+  return new TemperError('TEMPER_KUBE_RESPONSE_TOO_LARGE', `${what}: the response is larger than ${limit} bytes`);
 }
 
-/** The JSON body of a successful response. */
-export async function readResponse(body: AsyncIterable<Uint8Array>, what: string): Promise<Json> {
-  const text = await readBody(body, MAX_RESPONSE_BYTES, () => tooLarge(what, MAX_RESPONSE_BYTES));
+/** The JSON body of a successful response. Throws `TEMPER_KUBE_RESPONSE_TOO_LARGE` as soon as it has more than `maxBytes`. */
+export async function readResponse(
+  body: AsyncIterable<Uint8Array>,
+  what: string,
+  maxBytes = MAX_RESPONSE_BYTES,
+): Promise<Json> {
+  const text = await readBody(body, maxBytes, () => tooLarge(what, maxBytes));
   try {
     return parseUntrustedJson(text);
   } catch (error) {

@@ -11,6 +11,7 @@ import type { ClusterAccess } from './cluster-access.ts';
 import type { Credentials } from './loaded-cluster.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
+import { userAgent } from './user-agent.ts';
 import { createTransport, type KubeRequest, type Transport, type TransportOptions } from './transport.ts';
 
 const PEM = {
@@ -141,28 +142,35 @@ describe('the transport', () => {
     });
   });
 
-  it('send passes method, path, body and content type, and the headers of the credentials', async () => {
+  it('send passes method, path, body, content type, the component, and the headers of the credentials', async () => {
     const seen: unknown[] = [];
-    await using scene = await anHttpScene((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const { method, url, headers } = request;
-        seen.push([
-          method,
-          url,
-          headers['content-type'],
-          headers.accept,
-          headers.authorization,
-          String(Buffer.concat(chunks)),
-        ]);
-        response.end('{"a":1,"__proto__":{"b":2}}');
-      });
-    });
+    await using scene = await anHttpScene(
+      (request, response) => {
+        const chunks: Buffer[] = [];
+        request.on('data', (chunk: Buffer) => chunks.push(chunk));
+        request.on('end', () => {
+          const { method, url, headers } = request;
+          seen.push([
+            method,
+            url,
+            headers['content-type'],
+            headers.accept,
+            headers.authorization,
+            headers['user-agent'],
+            String(Buffer.concat(chunks)),
+          ]);
+          response.end('{"a":1,"__proto__":{"b":2}}');
+        });
+      },
+      { component: 'operator' },
+    );
     scene.access.credentials = { headers: { authorization: 'Bearer t' }, tls: {} };
     const result = await scene.transport.send({ ...POST, contentType: 'application/x', body: { z: 1 } }, signal());
     assert.deepEqual(result, { a: 1 });
-    assert.deepEqual(seen, [['POST', '/api/v1/pods', 'application/x', 'application/json', 'Bearer t', '{"z":1}']]);
+    const agent = userAgent('operator');
+    assert.match(agent, /^temper-operator\/\d+\.\d+\.\d+\S* \([a-z0-9]+\/[a-z0-9]+\)$/);
+    const head = ['POST', '/api/v1/pods', 'application/x', 'application/json', 'Bearer t', agent];
+    assert.deepEqual(seen, [[...head, '{"z":1}']]);
     assert.equal(scene.metrics.counts['rest_client_requests_total{200}'], 1);
   });
 
@@ -251,6 +259,29 @@ describe('the transport', () => {
     assert.equal(scene.metrics.counts['rest_client_requests_total{<error>}'], 2);
   });
 
+  it('calls for the Lease use a connection of their own, which is replaced when the caller gives up waiting', async () => {
+    const sockets: Socket[] = [];
+    const bySocket = new Map<unknown, string[]>();
+    const server = createServer((request, response) => {
+      const paths = bySocket.get(request.socket) ?? [];
+      bySocket.set(request.socket, [...paths, request.url ?? '']);
+      if (request.url !== '/silent') response.end('{}');
+    });
+    server.on('connection', (socket: Socket) => sockets.push(socket));
+    await using scene = await aScene(server, 'http', { clock: systemClock });
+    const lease = (path: string, until = signal()) =>
+      scene.transport.send({ method: 'GET', path, connection: 'lease' }, until);
+    await scene.transport.send(GET, signal());
+    await lease('/lease');
+    await assert.rejects(lease('/silent', AbortSignal.any([signal(), AbortSignal.timeout(20)])), {
+      name: 'TimeoutError',
+    });
+    await lease('/lease');
+    await scene.transport.send(GET, signal());
+    const seen = sockets.map((socket) => bySocket.get(socket));
+    assert.deepEqual(seen, [[GET.path, GET.path], ['/lease', '/silent'], ['/lease']]);
+  });
+
   it('an aborted call rejects with the reason of its signal, before and after it is sent', async () => {
     await using scene = await anHttpScene(() => {});
     const controller = new AbortController();
@@ -284,7 +315,8 @@ describe('the transport', () => {
       more();
     });
     const unreadable = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_UNREACHABLE');
-    await assert.rejects(endless.transport.send(GET, signal()), unreadable);
+    const tooLarge = (error: unknown): boolean => isTemperError(error, 'TEMPER_KUBE_RESPONSE_TOO_LARGE');
+    await assert.rejects(endless.transport.send(GET, signal()), tooLarge);
     await using html = await anHttpScene(inTurn({ status: 200, body: '<html>' }).listener);
     await assert.rejects(html.transport.send(GET, signal()), unreadable);
     const server = createServer();

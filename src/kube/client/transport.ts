@@ -5,6 +5,7 @@ import type { Json } from '../../lib/json.ts';
 import { readResponse, readError } from './response.ts';
 import { ApiError } from './kube-client.ts';
 import type { ClusterAccess } from './cluster-access.ts';
+import { userAgent } from './user-agent.ts';
 import { Connections, type ConnectionPurpose } from './connections.ts';
 import type { Metrics } from '../metrics.ts';
 
@@ -16,6 +17,10 @@ export interface KubeRequest {
   /** The content type of the body; default `application/json`. */
   contentType?: string;
   accept?: string;
+  /** The maximum size of the response; a larger one throws `TEMPER_KUBE_RESPONSE_TOO_LARGE`. */
+  maxResponseBytes?: number;
+  /** The connections of a call; default `calls`. */
+  connection?: 'calls' | 'lease';
   /** Called immediately before each attempt, since a retry may wait long. When it throws, nothing is sent and the call throws its error. */
   beforeAttempt?: () => void;
 }
@@ -40,6 +45,8 @@ export interface TransportOptions {
   metrics: Metrics;
   /** The timeout of one attempt, and of the start of a stream, in milliseconds; default 30,000. */
   timeoutMs?: number;
+  /** The component of this process, e.g. `operator`; part of the `User-Agent`. */
+  component?: string;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -56,7 +63,9 @@ export function createTransport(options: TransportOptions): Transport {
   const sender = new RequestSender(options, connections);
   return {
     send: (request, signal) =>
-      sender.sendWithRetry(request, signal, 'calls', (response) => readResponse(response.body, nameOf(request))),
+      sender.sendWithRetry(request, signal, request.connection ?? 'calls', (response) =>
+        readResponse(response.body, nameOf(request), request.maxResponseBytes),
+      ),
     open: (request, signal) =>
       sender.sendWithRetry(request, signal, 'watches', (response) => Promise.resolve(response.body)),
     retireStreamConnection: () => connections.retire('watches'),
@@ -129,7 +138,11 @@ class RequestSender {
       );
     } catch (error) {
       if (error instanceof ApiError || error instanceof TemperError) throw error;
-      if (signal.aborted) throw signal.reason;
+      if (signal.aborted) {
+        // The caller waits no longer: over a dead connection its next call would fail too.
+        if (isTimeout(signal.reason)) this.#connections.retire(purpose);
+        throw signal.reason;
+      }
       if (timedOut.signal.aborted) {
         this.#connections.retire(purpose);
         throw new TemperError('TEMPER_TIMEOUT', `${what}: no response within ${timeoutMs} ms`, { retry: 'backoff' });
@@ -146,7 +159,7 @@ class RequestSender {
     signal: AbortSignal,
     purpose: ConnectionPurpose,
   ): Promise<Dispatcher.ResponseData> {
-    const { access, clock, metrics } = this.#options;
+    const { access, clock, metrics, component } = this.#options;
     const { headers, tls } = await access.credentials();
     const { method, path, body, contentType = 'application/json', accept = 'application/json' } = request;
     const host = access.server.host;
@@ -158,7 +171,12 @@ class RequestSender {
         origin: access.server.origin,
         path: access.server.pathname.replace(/\/$/, '') + path,
         method,
-        headers: { ...headers, accept, ...(body === undefined ? {} : { 'content-type': contentType }) },
+        headers: {
+          ...headers,
+          accept,
+          'user-agent': userAgent(component),
+          ...(body === undefined ? {} : { 'content-type': contentType }),
+        },
         body: body === undefined ? null : JSON.stringify(body),
         signal,
       });
@@ -170,6 +188,11 @@ class RequestSender {
       metrics.observe('rest_client_request_duration_seconds', { verb: method, host }, seconds);
     }
   }
+}
+
+/** The reason of `AbortSignal.timeout`. */
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError';
 }
 
 /**

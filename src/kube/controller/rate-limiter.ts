@@ -20,23 +20,38 @@ export interface RateLimiterOptions {
   burst: number;
   /** The refill rate of the token bucket that all keys share. */
   perSecond: number;
+  /** The maximum delay that the token bucket adds, in milliseconds. */
+  maxSharedDelayMs: number;
 }
 
-const DEFAULT_LIMITS: RateLimiterOptions = { baseDelayMs: 5, maxDelayMs: 1_000_000, burst: 100, perSecond: 10 };
+/**
+ * client-go limits all keys together to ten retries per second, without a maximum: after an outage, ten thousand failed keys wait up to a
+ * thousand seconds. These limits spread them over half a minute.
+ */
+const DEFAULT_LIMITS: RateLimiterOptions = {
+  baseDelayMs: 5,
+  maxDelayMs: 300_000,
+  burst: 100,
+  perSecond: 100,
+  maxSharedDelayMs: 30_000,
+};
 
 /** The longer of two delays: exponential backoff per key, and a token bucket that all keys share. */
 export function createRateLimiter(
   clock: Pick<Clock, 'monotonic'>,
   limits: Partial<RateLimiterOptions> = {},
 ): RateLimiter {
-  const { baseDelayMs, maxDelayMs, burst, perSecond } = { ...DEFAULT_LIMITS, ...limits };
+  const { baseDelayMs, maxDelayMs, burst, perSecond, maxSharedDelayMs } = { ...DEFAULT_LIMITS, ...limits };
   const failures = new Map<string, number>();
   const bucket = new TokenBucket(clock, { burst, perSecond });
+  const maxDebt = (maxSharedDelayMs / 1_000) * perSecond;
+  // Beyond the maximum the bucket stays as it is, so that its debt is repaid within the maximum delay.
+  const sharedDelay = (): number => (1 - bucket.available() > maxDebt ? maxSharedDelayMs : bucket.reserve());
   return {
     when(key) {
       const count = failures.get(key) ?? 0;
       failures.set(key, count + 1);
-      return Math.max(Math.min(baseDelayMs * 2 ** count, maxDelayMs), bucket.reserve());
+      return Math.max(Math.min(baseDelayMs * 2 ** count, maxDelayMs), sharedDelay());
     },
     forget: (key) => void failures.delete(key),
     failures: (key) => failures.get(key) ?? 0,

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { Backoff } from './backoff.ts';
 import { ApiError, type ResourceType } from '../client/kube-client.ts';
-import { listAll, type ObjectSelection } from '../client/list.ts';
+import { listAll, PageSize, type ObjectSelection } from '../client/list.ts';
 import { Latch } from '../../lib/async/latch.ts';
 import type { Metrics } from '../metrics.ts';
 import { type Change, type KubeObject, keyOf, type Store } from './store.ts';
@@ -57,6 +57,7 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   readonly #backoff: Backoff;
   readonly #listeners: ChangeListener<T>[] = [];
   readonly #synced = new Latch();
+  readonly #pageSize = new PageSize();
   #running: Promise<unknown> | undefined;
   /** The resourceVersion of the store; undefined when a list is needed. */
   #version: string | undefined;
@@ -118,7 +119,8 @@ export class Reflector<T extends KubeObject> implements AsyncDisposable {
   async #list(signal: AbortSignal): Promise<void> {
     const { transport, type, metadataOnly } = this.#options;
     this.#count('reflector_lists_total');
-    const { items, resourceVersion } = await listAll<T>(transport, type, this.#selection(), signal, metadataOnly);
+    const options = { metadataOnly, pageSize: this.#pageSize };
+    const { items, resourceVersion } = await listAll<T>(transport, type, this.#selection(), signal, options);
     const changes = this.store.replace(items.map((item) => this.#transform(item)));
     this.#version = resourceVersion;
     this.#listedAt = this.#options.clock.monotonic();

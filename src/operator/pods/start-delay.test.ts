@@ -28,10 +28,24 @@ describe('a late pod', () => {
 
   it('the latest warning Event explains a late pod, with escaped text', async () => {
     const requests: object[] = [];
+    const source = { component: 'kubelet' };
     const events = [
-      { reason: 'FailedScheduling', message: 'too early', lastTimestamp: '2026-05-04T12:00:01Z' },
-      { reason: 'FailedMount', message: 'configmap \u001b[2J "orders" not found\n', eventTime: '2026-05-04T12:00:09Z' },
-      { reason: 'Odd', message: 'without a time', lastTimestamp: null, eventTime: null },
+      {
+        reason: 'FailedScheduling',
+        message: 'too early',
+        lastTimestamp: '2026-05-04T12:00:01Z',
+        reportingComponent: 'default-scheduler',
+      },
+      {
+        reason: 'FailedMount',
+        message: 'configmap \u001b[2J "orders" not found\n',
+        eventTime: '2026-05-04T12:00:09Z',
+        source,
+      },
+      { reason: 'Odd', message: 'without a time', lastTimestamp: null, eventTime: null, source },
+      // Any writer of the namespace can create these.
+      { reason: 'Forged', message: 'call 555', eventTime: '2026-05-04T12:00:10Z' },
+      { reason: 'Forged', message: 'call 555', eventTime: '2026-05-04T12:00:10Z', reportingComponent: 'mine', source },
     ];
     const client = {
       list: async (_type: object, options: object) => {

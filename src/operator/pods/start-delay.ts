@@ -8,12 +8,23 @@ import { podState } from './pod-state.ts';
 const START_TIMEOUT_MS = 15_000;
 const MAX_MESSAGE_LENGTH = 600;
 
+/** In a protected namespace the admission policies let no user write Events of these components. */
+const TRUSTED_COMPONENTS: ReadonlySet<string> = new Set([
+  'kubelet',
+  'default-scheduler',
+  'attachdetach-controller',
+  'node-controller',
+  'taint-eviction-controller',
+]);
+
 interface PodEvent extends KubeObject {
   readonly type?: string;
   readonly reason?: string;
   readonly message?: string;
   readonly eventTime?: string | null;
   readonly lastTimestamp?: string | null;
+  readonly source?: { readonly component?: string };
+  readonly reportingComponent?: string;
   readonly series?: { readonly lastObservedTime?: string } | null;
 }
 
@@ -25,7 +36,8 @@ export function isLate(pod: Pod, now: Date): boolean {
 
 /**
  * The latest warning Event of a late pod, such as a missing volume, a failed network setup or an unreachable node. The pod status does not
- * contain these problems. Unhealthy events are skipped, because a failed readiness probe is not a cause. Reads the Events of this pod from
+ * contain these problems. Unhealthy events are skipped, because a failed readiness probe is not a cause, and so are those of other
+ * components, because any writer of the namespace can create them. Reads the Events of this pod from
  * the API server; undefined when there is no warning.
  */
 export async function latestWarning(
@@ -36,9 +48,15 @@ export async function latestWarning(
   const { namespace = '', uid = '' } = metadata;
   const fieldSelector = `involvedObject.uid=${uid},type=Warning,reason!=Unhealthy`;
   const events = await client.list<PodEvent>(TYPES.events, { namespace, fieldSelector }, signal);
-  const [latest] = events.toSorted((one, other) => timeOf(other) - timeOf(one));
+  const trusted = events.filter((event) => TRUSTED_COMPONENTS.has(componentOf(event)));
+  const [latest] = trusted.toSorted((one, other) => timeOf(other) - timeOf(one));
   if (latest === undefined) return undefined;
   return printable(`${latest.reason ?? ''}: ${(latest.message ?? '').trim()}`, MAX_MESSAGE_LENGTH);
+}
+
+/** An Event of the older API names its component in `source`, one of the newer API in `reportingComponent`. */
+function componentOf({ source, reportingComponent = '' }: PodEvent): string {
+  return reportingComponent === '' ? (source?.component ?? '') : reportingComponent;
 }
 
 function timeOf({ series, lastTimestamp, eventTime }: PodEvent): number {

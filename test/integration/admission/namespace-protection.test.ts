@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test';
 import type { ApiObject, ApiUser } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { type ForbiddenRequest, forbiddenRequests, GATEWAY_TOKEN } from '../../support/admission/forbidden-requests.ts';
-import { installAdmissionPolicies, isDeniedBy } from '../../support/admission/policies.ts';
+import { agentPod } from '../../support/admission/agent-pod.ts';
+import { admissionObjects, installAdmissionPolicies, isDeniedBy } from '../../support/admission/policies.ts';
 import { createAll, createNamespace, grant } from '../../cluster/objects.ts';
 import { pollValue } from '../../support/poll.ts';
 
@@ -83,9 +84,7 @@ describe('the admission policy of protected namespaces', () => {
   });
 
   it('the operator can create what agents need, and nothing else', async () => {
-    const labels = { 'temper.dev/agent-pod': 'true' };
-    const spec = { automountServiceAccountToken: false, containers: [container] };
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', labels }, spec };
+    const pod = agentPod('p');
     // The operator uses these two dry runs to check that the policy is enforced.
     const pods = '/api/v1/namespaces/protected/pods?dryRun=All';
     assert.equal((await plane.admin.call('POST', pods, { body: pod, as: OPERATOR })).status, 201);
@@ -95,8 +94,6 @@ describe('the admission policy of protected namespaces', () => {
       'create a service account',
       'create a network policy that allows all egress',
       'delete the deny-all network policy',
-      'delete the pod',
-      'change the labels of the pod',
     ];
     for (const one of ATTEMPTS) {
       const answer = await attempt(one, 'protected', OPERATOR);
@@ -107,19 +104,103 @@ describe('the admission policy of protected namespaces', () => {
     }
   });
 
-  it('only nodes can write the status of pods', async () => {
-    const path = '/api/v1/namespaces/protected/pods/analyst/status?dryRun=All';
-    const body = { status: { phase: 'Running' } };
-    const contentType = 'application/strategic-merge-patch+json';
-    const byNode = await plane.admin.call('PATCH', path, { body, contentType, as: NODE });
-    assert.equal(byNode.status, 200, JSON.stringify(byNode.body));
-    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType })));
-    const named = { user: 'system:node:node-1', groups: ['system:authenticated'] };
-    await grant(plane, named, 'edit', 'protected');
-    await grant(plane, named, 'cluster-admin');
-    assert.ok(
-      isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })),
-    );
+  it('the operator changes and deletes only pods with the agent-pod label', async () => {
+    const pods = '/api/v1/namespaces/protected/pods';
+    // The policy lets the operator alone create it, and only with the label.
+    const made = await plane.admin.call('POST', pods, { body: agentPod('own'), as: OPERATOR });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    const note = { body: { metadata: { annotations: { a: 'b' } } }, contentType: 'application/merge-patch+json' };
+    assert.equal((await plane.admin.call('PATCH', `${pods}/own`, { ...note, as: OPERATOR })).status, 200);
+    assert.equal((await plane.admin.call('DELETE', `${pods}/own`, { as: OPERATOR })).status, 200);
+    const theirs = await plane.admin.call('PATCH', `${pods}/analyst`, { ...note, as: OPERATOR });
+    assert.ok(isDeniedBy('namespace-protection', theirs), JSON.stringify(theirs.body));
+    const removed = await plane.admin.call('DELETE', `${pods}/analyst?dryRun=All`, { as: OPERATOR });
+    assert.ok(isDeniedBy('namespace-protection', removed), JSON.stringify(removed.body));
+  });
+
+  it('no user limits the pods of agents by a LimitRange, and the platform team limits other objects by a quota', async () => {
+    const at = (rest: string) => `/api/v1/namespaces/protected/${rest}?dryRun=All`;
+    const limits = { metadata: { name: 'x' }, spec: { limits: [{ type: 'Container', max: { cpu: '1m' } }] } };
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('POST', at('limitranges'), { body: limits })));
+    const quota = (name: string) => ({ metadata: { name }, spec: { hard: { 'count/agents.temper.dev': '50' } } });
+    const platform = await plane.admin.call('POST', at('resourcequotas'), { body: quota('agents') });
+    assert.equal(platform.status, 201, JSON.stringify(platform.body));
+    const own = await plane.admin.call('POST', at('resourcequotas'), { body: quota('temper-agents') });
+    assert.ok(isDeniedBy('namespace-protection', own), JSON.stringify(own.body));
+    const collection = await plane.admin.call('DELETE', at('resourcequotas'));
+    assert.equal(collection.status, 200, 'the namespace has no quota yet');
+    const writer = { user: 'quota-writer', groups: ['system:authenticated'] };
+    const rules = [{ apiGroups: [''], resources: ['resourcequotas'], verbs: ['create'] }];
+    await grant(plane, writer, rules, 'protected');
+    const refused = await plane.admin.call('POST', at('resourcequotas'), { body: quota('agents'), as: writer });
+    assert.ok(isDeniedBy('namespace-protection', refused), JSON.stringify(refused.body));
+  });
+
+  it('only nodes, the control plane and the operator write Events in their own name', async () => {
+    const now = '2026-05-04T12:00:00.000000Z';
+    const about = { apiVersion: 'v1', kind: 'Pod', name: 'analyst', namespace: 'protected' };
+    const metadata = { name: 'forged', namespace: 'protected' };
+    const core = (component: object) => ({
+      path: '/api/v1/namespaces/protected/events?dryRun=All',
+      body: {
+        apiVersion: 'v1',
+        kind: 'Event',
+        metadata,
+        involvedObject: about,
+        reason: 'R',
+        type: 'Warning',
+        ...component,
+      },
+    });
+    const newer = (reportingController: string) => ({
+      path: '/apis/events.k8s.io/v1/namespaces/protected/events?dryRun=All',
+      body: {
+        apiVersion: 'events.k8s.io/v1',
+        kind: 'Event',
+        metadata,
+        eventTime: now,
+        regarding: about,
+        reason: 'R',
+        action: 'A',
+        type: 'Warning',
+        reportingController,
+        reportingInstance: 'x',
+      },
+    });
+    const forged = [
+      core({ source: { component: 'kubelet' } }),
+      core({
+        source: { component: 'mine' },
+        reportingComponent: 'kubelet',
+        reportingInstance: 'x',
+        action: 'A',
+        eventTime: now,
+      }),
+      core({ source: { component: 'temper-operator' } }),
+      newer('kubelet'),
+      newer('default-scheduler'),
+    ];
+    const send = ({ path, body }: (typeof forged)[number], as?: ApiUser) =>
+      plane.admin.call('POST', path, { body, ...(as === undefined ? {} : { as }) });
+    for (const event of forged) {
+      const answer = await send(event, EDITOR);
+      assert.ok(isDeniedBy('events', answer), `${JSON.stringify(event)}: ${JSON.stringify(answer.body)}`);
+    }
+    for (const event of [core({ source: { component: 'mine' } }), newer('example.com/mine')]) {
+      const answer = await send(event, EDITOR);
+      assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    }
+    const [own] = forged;
+    assert.ok(own !== undefined);
+    const outside = { ...own, path: own.path.replace('protected', 'open') };
+    outside.body = {
+      ...own.body,
+      metadata: { ...metadata, namespace: 'open' },
+      involvedObject: { ...about, namespace: 'open' },
+    } as typeof own.body;
+    assert.equal((await send(outside, EDITOR)).status, 201);
+    const byOperator = await send(core({ source: { component: 'temper-operator' } }), OPERATOR);
+    assert.equal(byOperator.status, 201, JSON.stringify(byOperator.body));
   });
 
   it('a node can create tokens for the pods that it runs', async () => {
@@ -153,15 +234,56 @@ describe('the admission policy of protected namespaces', () => {
 
   it('the API server reports no type errors for any admission policy', async () => {
     const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
-    for (const policy of ['namespace-protection', 'reserved', 'use-policy', 'resume', 'approvals', 'contributors']) {
+    const all = (await admissionObjects()).filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    assert.equal(all.length, 12);
+    for (const policy of all.map(({ metadata }) => metadata.name)) {
       const checked = await pollValue(
-        `the type check of temper-${policy}`,
-        () => plane.admin.call('GET', `${path}/temper-${policy}`),
+        `the type check of ${policy}`,
+        () => plane.admin.call('GET', `${path}/${policy}`),
         ({ body }) => (body['status'] as ApiObject | undefined)?.['observedGeneration'] === 1,
       );
       const { typeChecking } = checked.body['status'] as ApiObject;
       assert.deepEqual(typeChecking ?? {}, {}, policy);
     }
+  });
+
+  it('with checkStatusWrites only nodes can write the status of pods, and only the scheduler can bind them', async () => {
+    for (const policy of await admissionObjects('--set', 'admissionPolicies.checkStatusWrites=true')) {
+      if (policy.kind !== 'ValidatingAdmissionPolicy') continue;
+      const at = `/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/${policy.metadata.name}`;
+      const replaced = await plane.admin.call('PATCH', at, {
+        body: policy,
+        contentType: 'application/merge-patch+json',
+      });
+      assert.equal(replaced.status, 200);
+    }
+    const path = '/api/v1/namespaces/protected/pods/analyst/status?dryRun=All';
+    const body = { status: { phase: 'Running' } };
+    const contentType = 'application/strategic-merge-patch+json';
+    await pollValue(
+      'the changed policy',
+      () => plane.admin.call('PATCH', path, { body, contentType }),
+      (answer) => isDeniedBy('namespace-protection', answer),
+    );
+    const binding = {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'analyst' },
+      target: { kind: 'Node', name: 'n' },
+    };
+    for (const rest of ['pods/analyst/binding', 'bindings']) {
+      const answer = await plane.admin.call('POST', `/api/v1/namespaces/protected/${rest}`, { body: binding });
+      assert.ok(isDeniedBy('namespace-protection', answer), JSON.stringify(answer.body));
+    }
+    const byNode = await plane.admin.call('PATCH', path, { body, contentType, as: NODE });
+    assert.equal(byNode.status, 200, JSON.stringify(byNode.body));
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType })));
+    const named = { user: 'system:node:node-1', groups: ['system:authenticated'] };
+    await grant(plane, named, 'edit', 'protected');
+    await grant(plane, named, 'cluster-admin');
+    assert.ok(
+      isDeniedBy('namespace-protection', await plane.admin.call('PATCH', path, { body, contentType, as: named })),
+    );
   });
 
   it('deleting a protected namespace deletes its pods too', async () => {

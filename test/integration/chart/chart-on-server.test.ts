@@ -17,6 +17,8 @@ const temper = (namespace: string, rest: string) => `/apis/temper.dev/v1alpha1/n
 const core = (namespace: string, rest: string) => `/api/v1/namespaces/${namespace}/${rest}`;
 const network = (namespace: string, rest: string) => `/apis/networking.k8s.io/v1/namespaces/${namespace}/${rest}`;
 const named = (name: string, rest: object = {}) => ({ metadata: { name }, ...rest });
+/** Selects one object by name: a list with it needs the right to that name alone. */
+const only = (name: string) => `?fieldSelector=metadata.name=${name}`;
 const token = { spec: { audiences: ['temper-gateway'], expirationSeconds: 600 } };
 const emptyPatch = {};
 
@@ -36,8 +38,13 @@ const operatorMay = (ns: string): Request[] => [
   ['POST', core(ns, 'serviceaccounts'), named('temper-agent')],
   ['PATCH', core(ns, 'serviceaccounts/temper-users'), emptyPatch],
   ['PATCH', core(ns, 'configmaps/temper-endpoints'), emptyPatch],
-  ['GET', core(ns, 'configmaps')],
-  ['GET', network(ns, 'networkpolicies')],
+  ...(['temper-agent', 'temper-users'] as const).map(
+    (name): Request => ['GET', core(ns, `serviceaccounts${only(name)}`)],
+  ),
+  ['GET', core(ns, `configmaps${only('temper-endpoints')}`)],
+  ['GET', core(ns, `resourcequotas${only('temper-agents')}`)],
+  ['GET', network(ns, `networkpolicies${only('temper-deny-all')}`)],
+  ['GET', network(ns, `networkpolicies${only('temper-allow-gateway')}`)],
   ['PATCH', network(ns, 'networkpolicies/temper-deny-all'), emptyPatch],
   ['POST', core(ns, 'resourcequotas'), named('temper-agents')],
   ['PATCH', core(ns, 'resourcequotas/temper-agents'), emptyPatch],
@@ -65,6 +72,11 @@ const OPERATOR_OWN: readonly Request[] = [
 
 /** Requests that the operator must not be able to send, even in such a namespace. */
 const operatorMayNot = (ns: string): Request[] => [
+  ['GET', core(ns, 'configmaps')],
+  ['GET', core(ns, `configmaps${only('other')}`)],
+  ['GET', core(ns, 'serviceaccounts')],
+  ['GET', core(ns, 'resourcequotas')],
+  ['GET', network(ns, 'networkpolicies')],
   ['GET', core(ns, 'secrets')],
   ['GET', core(ns, 'secrets/any')],
   ['POST', core(ns, 'secrets'), named('x')],
@@ -93,6 +105,8 @@ const OPERATOR_NOWHERE: readonly Request[] = [
   ['GET', core('kube-system', 'secrets')],
   ['GET', '/api/v1/secrets'],
   ['GET', '/api/v1/nodes'],
+  ['GET', '/api/v1/namespaces'],
+  ['GET', '/api/v1/configmaps'],
   ['POST', '/apis/authentication.k8s.io/v1/tokenreviews', { spec: { token: 'x' } }],
   [
     'PATCH',
@@ -245,6 +259,31 @@ for (const mode of ['cluster', 'namespaced'] as const) {
     it('the operator has the rights that it needs', async () => {
       await assertMay('operator', [...operatorMay('team-a'), ...OPERATOR_OWN]);
       if (mode === 'cluster') await assertMay('operator', operatorMay('team-b'));
+    });
+
+    it('the API server serves the Lease and the other requests of the operator at their own priority levels', async () => {
+      const flow = (path: string) => `/apis/flowcontrol.apiserver.k8s.io/v1/${path}`;
+      const uidOf = async (path: string) => {
+        const { status, body } = await plane.admin.call('GET', flow(path));
+        assert.equal(status, 200, path);
+        return (body['metadata'] as { uid: string }).uid;
+      };
+      const own = 'temper-temper-system-operator';
+      const leases = `/apis/coordination.k8s.io/v1/namespaces/${RELEASE}/leases`;
+      const cases = [
+        [`${own}-lease`, 'leader-election', `${leases}/temper-operator`],
+        [own, own, temper('team-a', 'agents')],
+      ] as const;
+      for (const [schema, level, path] of cases) {
+        const expected = [await uidOf(`flowschemas/${schema}`), await uidOf(`prioritylevelconfigurations/${level}`)];
+        await pollValue(
+          `the flow schema ${schema}`,
+          () => plane.admin.call('GET', path, { token: tokens.get('operator') ?? '' }),
+          ({ headers }) =>
+            headers['x-kubernetes-pf-flowschema-uid'] === expected[0] &&
+            headers['x-kubernetes-pf-prioritylevel-uid'] === expected[1],
+        );
+      }
     });
 
     it('the operator has no other rights', async () => {

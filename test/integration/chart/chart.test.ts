@@ -6,7 +6,9 @@ import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
 import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
+import { METRICS } from '../../../src/kube/metrics.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
+import { GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 
 const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../../fixtures/chart/', import.meta.url);
@@ -32,7 +34,7 @@ describe('the chart', () => {
     const described = pathsOf(schema, schema).map(({ path }) => path);
     assert.deepEqual(
       described.filter((path) => !has(values, path)),
-      ['global'],
+      [],
     );
     assert.deepEqual(
       pathsOf(schema, schema).filter(({ text }) => text === ''),
@@ -40,8 +42,7 @@ describe('the chart', () => {
     );
     const page = await readFile(new URL('../../../docs/reference/chart.md', import.meta.url), 'utf8');
     for (const { path, text } of pathsOf(schema, schema)) {
-      if (path !== 'global')
-        assert.ok(page.includes(`| \`${path}\` | ${text}`), `docs/reference/chart.md lacks ${path}: ${text}`);
+      assert.ok(page.includes(`| \`${path}\` | ${text}`), `docs/reference/chart.md lacks ${path}: ${text}`);
     }
   });
 
@@ -64,6 +65,20 @@ describe('the chart', () => {
     ['users.subjects[0].kind=ServiceAccount', '/users/subjects/0'],
     ['tracing.endpoint=collector:4318', '/tracing/endpoint'],
     ['tracing.sampleRatio=2', '/tracing/sampleRatio'],
+    ["admissionPolicies.agentPods.images={x' || true || 'y}", '/admissionPolicies/agentPods/images/0'],
+    ["admissionPolicies.agentPods.imagePullSecrets={x'y}", '/admissionPolicies/agentPods/imagePullSecrets/0'],
+    ['admissionPolicies.checkStatusWrites=yes', '/admissionPolicies/checkStatusWrites'],
+    ['image.registry=mirror.example/', '/image/registry'],
+    ['global.imageRegistry=two words', '/global/imageRegistry'],
+    ['gateway.proxy.httpsProxy=http://user:password@proxy:3128', '/gateway/proxy/httpsProxy'],
+    ['gateway.proxy.noProxy={a,b}', '/gateway/proxy/noProxy/0'],
+    ['gateway.caBundle.key=', '/gateway/caBundle/key'],
+    ['gateway.extraEnv[0].value=x', '/gateway/extraEnv/0'],
+    ['networkPolicies.dnsPorts={0}', '/networkPolicies/dnsPorts/0'],
+    ['monitoring.serviceMonitor.interval=often', '/monitoring/serviceMonitor/interval'],
+    ['flowControl.shares=0', '/flowControl/shares'],
+    ['priorityClassName=Not A Name', '/priorityClassName'],
+    ['crds.enabled=no', '/crds/enabled'],
   ];
   for (const [setting, place] of REFUSED) {
     it(`helm rejects ${setting} and names its path`, async () => {
@@ -107,7 +122,7 @@ describe('the chart', () => {
     const own = await policiesOf();
     const second = await policiesOf('--set', 'clusterPrerequisites.enabled=false');
     assert.deepEqual(Object.keys(second), Object.keys(own));
-    assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 6);
+    assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 12);
     assert.deepEqual(new Set(Object.values(second)), new Set(['installed']));
   });
 
@@ -150,7 +165,190 @@ describe('the chart', () => {
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
   });
+
+  it('podLabels cannot replace a label that selects the pods', async () => {
+    for (const name of ['app.kubernetes.io/component', 'temper.dev/agent-pod']) {
+      const flags = ['--set-json', `podLabels=${JSON.stringify({ [name]: 'x' })}`];
+      await assert.rejects(renderChart(...flags), (error: Error) => error.message.includes('/podLabels'));
+    }
+  });
+
+  it('a registry precedes every image, and global.imageRegistry replaces it', async () => {
+    const own = await renderChart('--set', 'image.registry=one.example,sandboxImage.registry=two.example:5000/x');
+    assert.deepEqual(imagesOf(own), ['nats:2.15.2-scratch', 'one.example/temper:0.1.0']);
+    const classes = (objects: readonly ChartObject[]) =>
+      (configOf(objects, 'temper-operator', 'operator.yaml')['sandboxClasses'] as { image: string }[]).map(
+        (one) => one.image,
+      );
+    assert.deepEqual(classes(own), ['two.example:5000/x/temper-sandbox:0.1.0']);
+    const flags = ['--set', 'image.registry=one.example,global.imageRegistry=mirror.example'];
+    const mirrored = await renderChart(...flags);
+    assert.deepEqual(imagesOf(mirrored), ['mirror.example/nats:2.15.2-scratch', 'mirror.example/temper:0.1.0']);
+    assert.deepEqual(classes(mirrored), ['mirror.example/temper-sandbox:0.1.0']);
+    assert.match(policyText(mirrored, 'temper-agent-pods'), /'mirror\.example\/temper-sandbox:0\.1\.0'/);
+  });
+
+  it('the admission policy of agent pods permits the images and pull secrets of the release and those listed', async () => {
+    const images = ['other.example/a:1', 'side.example/*'];
+    const flags = [
+      '--set-json',
+      `admissionPolicies.agentPods=${JSON.stringify({ images, imagePullSecrets: ['other'] })}`,
+    ];
+    const text = policyText(await renderChart(...flags, '--set', 'imagePullSecrets={own}'), 'temper-agent-pods');
+    assert.match(
+      text,
+      /c\.image in \['other\.example\/a:1', 'temper-sandbox:0\.1\.0', 'temper:0\.1\.0'\] \|\| c\.image\.startsWith\('side\.example\/'\)/,
+    );
+    assert.match(text, /s\.name in \['other', 'own'\]/);
+  });
+
+  it('labels, annotations, affinity, priority and environment reach every pod of the release', async () => {
+    const values = {
+      podLabels: { team: 'x' },
+      podAnnotations: { 'example.com/a': 'b' },
+      affinity: { nodeAffinity: {} },
+      priorityClassName: 'other',
+      'operator.extraEnv': [{ name: 'A', value: 'operator' }],
+      'gateway.extraEnv': [{ name: 'A', value: 'gateway' }],
+    };
+    const flags = Object.entries(values).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
+    const workloads = workloadsOf(await renderChart(...flags, ...REPLAY));
+    assert.equal(workloads.length, 4);
+    for (const { name, template } of workloads) {
+      assert.equal(template.metadata.labels['team'], 'x', name);
+      assert.equal(template.metadata.annotations['example.com/a'], 'b', name);
+      assert.deepEqual(
+        [template.spec.affinity, template.spec.priorityClassName],
+        [{ nodeAffinity: {} }, 'other'],
+        name,
+      );
+      const component = name.slice('temper-'.length);
+      const hasEnv = component === 'operator' || component === 'gateway';
+      const [env] = template.spec.containers.map((container) => container.env?.find((one) => one.name === 'A')?.value);
+      assert.equal(env, hasEnv ? component : undefined, name);
+    }
+  });
+
+  it('a proxy and certificate authorities reach the gateway alone, and its network policy permits the proxy', async () => {
+    const flags = ['gateway.proxy.httpsProxy=http://proxy.corp:3128', 'gateway.proxy.noProxy={models.corp}'];
+    flags.push(
+      'gateway.caBundle.configMap=corporate-ca',
+      'tracing.endpoint=http://collector.observability:4318/v1/traces',
+    );
+    const objects = await renderChart('--set', flags.join(','));
+    const environments = Object.fromEntries(
+      workloadsOf(objects).map(({ name, template }) => [
+        name,
+        Object.fromEntries(template.spec.containers.flatMap(({ env = [] }) => env.map((one) => [one.name, one.value]))),
+      ]),
+    );
+    const gateway = environments['temper-gateway'];
+    assert.equal(gateway?.['NODE_USE_ENV_PROXY'], '1');
+    assert.equal(gateway['HTTPS_PROXY'], 'http://proxy.corp:3128');
+    assert.equal(
+      gateway['NO_PROXY'],
+      'localhost,127.0.0.1,::1,.svc,.cluster.local,collector.observability,models.corp',
+    );
+    assert.equal(gateway['NODE_EXTRA_CA_CERTS'], '/etc/temper/provider-ca/ca.crt');
+    assert.equal(environments['temper-operator']?.['HTTPS_PROXY'], undefined);
+    const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-gateway');
+    assert.ok(JSON.stringify(policy?.['spec']).includes('"port":3128'));
+  });
+
+  it('DNS is permitted to kube-system, OpenShift and NodeLocal DNSCache, on both ports', async () => {
+    const policy = (await renderChart()).find(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-api-server',
+    );
+    assert.ok(policy !== undefined);
+    const [, dns] = (policy['spec'] as { egress: { ports: { port: number }[]; to: object[] }[] }).egress;
+    assert.deepEqual(new Set(dns?.ports.map(({ port }) => port)), new Set([53, 5353]));
+    const text = JSON.stringify(dns?.to);
+    for (const peer of ['kube-system', 'openshift-dns', '169.254.20.10/32']) assert.ok(text.includes(peer), peer);
+  });
+
+  it('without crds.enabled the chart installs the admission policies and no CRD', async () => {
+    const kinds = (await renderChart('--set', 'crds.enabled=false')).map(({ kind }) => kind);
+    assert.ok(!kinds.includes('CustomResourceDefinition'));
+    assert.equal(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy').length, 12);
+  });
+
+  it('every alert reads metrics that a role reports, and has a runbook line', async () => {
+    const flags = ['--set', 'monitoring.prometheusRule.enabled=true,monitoring.prometheusRule.labels.release=p'];
+    const rule = (await renderChart(...flags)).find(({ kind }) => kind === 'PrometheusRule');
+    assert.equal(rule?.metadata.labels?.['release'], 'p');
+    const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
+    const alerts = groups.flatMap(({ rules }) => rules);
+    assert.equal(alerts.length, 13);
+    const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
+    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
+    for (const { alert, expr } of alerts) {
+      assert.ok(page.includes(`| \`${alert}\` |`), alert);
+      const read = [...expr.matchAll(/([a-z_]+)\{ *namespace="temper-system"/g)].map(([, name = '']) => name);
+      assert.ok(read.length > 0, `${alert}: ${expr}`);
+      for (const name of read) assert.ok(name.replace(/_bucket$/, '') in metrics, `${alert}: ${name}`);
+    }
+  });
+
+  it('the ServiceMonitor selects the metrics Services of operator and gateway', async () => {
+    const objects = await renderChart('--set', 'monitoring.serviceMonitor.enabled=true');
+    const monitor = objects.find(({ kind }) => kind === 'ServiceMonitor');
+    assert.ok(monitor !== undefined);
+    const { selector, endpoints } = monitor['spec'] as {
+      selector: { matchLabels: Record<string, string>; matchExpressions: { key: string; values: string[] }[] };
+      endpoints: { port: string }[];
+    };
+    const services = objects.filter(({ kind, metadata }) => {
+      const { labels = {} } = metadata;
+      const equal = Object.entries(selector.matchLabels).every(([name, value]) => labels[name] === value);
+      return (
+        kind === 'Service' &&
+        equal &&
+        selector.matchExpressions.every(({ key, values }) => values.includes(labels[key] ?? ''))
+      );
+    });
+    const scraped = services.filter((service) =>
+      (service['spec'] as { ports: { name: string }[] }).ports.some(({ name }) => name === endpoints[0]?.port),
+    );
+    assert.deepEqual(scraped.map(({ metadata }) => metadata.name).sort(), [
+      'temper-gateway-metrics',
+      'temper-operator-metrics',
+    ]);
+  });
 });
+
+interface Workload {
+  readonly name: string;
+  readonly template: {
+    metadata: { labels: Record<string, string>; annotations: Record<string, string> };
+    spec: {
+      affinity?: object;
+      priorityClassName?: string;
+      containers: { image: string; env?: { name: string; value: string }[] }[];
+    };
+  };
+}
+
+function workloadsOf(objects: readonly ChartObject[]): Workload[] {
+  return objects
+    .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+    .map(({ metadata, ...object }) => ({
+      name: metadata.name,
+      template: (object['spec'] as unknown as { template: Workload['template'] }).template,
+    }));
+}
+
+function imagesOf(objects: readonly ChartObject[]): string[] {
+  const images = workloadsOf(objects).flatMap(({ template }) => template.spec.containers.map(({ image }) => image));
+  return [...new Set(images)].sort();
+}
+
+function policyText(objects: readonly ChartObject[], name: string): string {
+  const policy = objects.find(({ kind, metadata }) => kind === 'ValidatingAdmissionPolicy' && metadata.name === name);
+  assert.ok(policy !== undefined);
+  return (policy['spec'] as { validations: { expression: string }[] }).validations
+    .map(({ expression }) => expression)
+    .join('\n');
+}
 
 interface Schema {
   readonly description?: string;

@@ -102,6 +102,12 @@ export function forbiddenRequests(pod: string): readonly ForbiddenRequest[] {
       body: object('Job', 'batch/v1', 'work', { spec: { template } }),
     },
     {
+      action: 'block drains by a disruption budget',
+      method: 'POST',
+      path: ['apis/policy/v1', 'poddisruptionbudgets'],
+      body: object('PodDisruptionBudget', 'policy/v1', 'all', { spec: { maxUnavailable: 0, selector: {} } }),
+    },
+    {
       action: 'create a replication controller',
       method: 'POST',
       path: ['api/v1', 'replicationcontrollers'],

@@ -64,13 +64,28 @@ const APPROVAL = {
   },
 };
 
+const APPROVAL_REQUEST = {
+  apiVersion: 'temper.dev/v1alpha1',
+  kind: 'ApprovalRequest',
+  metadata: { name: 'probe', namespace: 'probe' },
+  spec: {
+    type: 'PromoteTool',
+    agent: { name: 'probe', uid: 'u-1' },
+    nonce: 'probeprobeprobeprobe',
+    summary: 'probe',
+    risk: 'low',
+    subject: { promotion: { tool: 'probe', digest: `sha256:${'0'.repeat(64)}`, tier: 'Shared' } },
+  },
+};
+
 /** Waits until each policy denies a dry run. The policies are probed one by one, because the API server starts to enforce them at different times. */
 async function waitUntilEnforced(plane: ControlPlane): Promise<void> {
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'probe' } };
   const endpoints = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'temper-endpoints' } };
   const probes = [
     ['namespace-protection', '/api/v1/namespaces/probe/secrets', secret],
-    ['reserved', '/api/v1/namespaces/probe/configmaps', endpoints],
+    ['config-maps', '/api/v1/namespaces/probe/configmaps', endpoints],
+    ['reserved', '/apis/temper.dev/v1alpha1/namespaces/probe/approvalrequests', APPROVAL_REQUEST],
     ['approvals', '/apis/temper.dev/v1alpha1/namespaces/probe/approvals', APPROVAL],
   ] as const;
   for (const [policy, path, body] of probes) {

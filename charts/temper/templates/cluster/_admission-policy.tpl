@@ -24,9 +24,14 @@ spec:
 {{- end }}
 {{- end }}
 
+{{/* The names of all policies, without the prefix `temper-`, as a JSON list. */}}
+{{- define "temper.admissionPolicyNames" -}}
+{{- list "namespace-protection" "events" "agent-pods" "operator" "namespaces" "config-maps" "config-map-collections" "reserved" "use-policy" "resume" "approvals" "contributors" | toJson -}}
+{{- end }}
+
 {{/* Digests of the policies by name, which the operator compares. */}}
 {{- define "temper.admissionPolicyDigests" -}}
-{{- range $name := list "namespace-protection" "reserved" "use-policy" "resume" "approvals" "contributors" }}
+{{- range $name := include "temper.admissionPolicyNames" $ | fromJsonArray }}
 temper-{{ $name }}: sha256:{{ include (printf "temper.admissionPolicy.%s" $name) $ | fromYaml | toRawJson | sha256sum }}
 {{- end }}
 {{- end }}

@@ -26,20 +26,31 @@ matchConstraints:
       operations: [CREATE, UPDATE, DELETE]
       resources:
         - pods
-        - pods/binding
         - pods/ephemeralcontainers
         - pods/resize
-        - pods/status
         - serviceaccounts
         - secrets
         - services
-        - services/status
         - endpoints
         - resourcequotas
-        - resourcequotas/status
+        - limitranges
         - replicationcontrollers
         - replicationcontrollers/scale
         - podtemplates
+      scope: "*"
+    {{- if .Values.admissionPolicies.checkStatusWrites }}
+    # Writes of nodes, the scheduler and controllers, which no built-in role permits to users.
+    - apiGroups: [""]
+      apiVersions: ["*"]
+      operations: [CREATE, UPDATE, DELETE]
+      resources: [bindings, pods/binding, pods/status, services/status, resourcequotas/status, replicationcontrollers/status]
+      scope: "*"
+    {{- end }}
+    # A PodDisruptionBudget over agents that permits no disruption blocks every drain.
+    - apiGroups: [policy]
+      apiVersions: ["*"]
+      operations: [CREATE, UPDATE, DELETE]
+      resources: [poddisruptionbudgets, poddisruptionbudgets/status]
       scope: "*"
     - apiGroups: [apps, batch]
       apiVersions: ["*"]
@@ -62,6 +73,8 @@ variables:
     expression: {{ include "temper.cel.isSystem" . | quote }}
   - name: isOperator
     expression: {{ include "temper.cel.isOperator" . | quote }}
+  - name: isPlatform
+    expression: {{ include "temper.cel.isPlatform" . | quote }}
   - name: isToken
     expression: request.resource.resource == 'serviceaccounts' && has(request.subResource) && request.subResource == 'token'
 validations:
@@ -80,13 +93,50 @@ validations:
       request.operation == 'CONNECT' || variables.isToken || variables.isSystem || (
         variables.isOperator && !has(request.subResource) &&
         request.resource.resource in ['pods', 'serviceaccounts', 'networkpolicies', 'resourcequotas']
+      ) || (
+        request.resource.resource == 'resourcequotas' && !has(request.subResource) && !(request.name in ['', 'temper-agents']) &&
+        variables.isPlatform
       )
-    message: this namespace is protected because agents run in it; only the Temper operator creates pods, workloads, secrets, services, service accounts, network policies and quotas here. Use another namespace for your workloads
+    message: this namespace is protected because agents run in it; only the Temper operator creates pods, workloads, secrets, services, service accounts, network policies, disruption budgets, limits and quotas here. Use another namespace for your workloads
     reason: Forbidden
   # The operator also probes this rule: it trusts the protection only after a dry run of such a pod is refused.
   - expression: >-
-      !variables.isOperator || request.operation != 'CREATE' || request.resource.resource != 'pods' || has(request.subResource) ||
-      (has(object.metadata.labels) && 'temper.dev/agent-pod' in object.metadata.labels)
-    message: a pod that the operator creates in this namespace needs the label temper.dev/agent-pod, which the deny-all network policy selects
+      !variables.isOperator || request.resource.resource != 'pods' || has(request.subResource) || request.operation == 'CONNECT' ||
+      [object, oldObject].all(o, o == null || (has(o.metadata.labels) && 'temper.dev/agent-pod' in o.metadata.labels))
+    message: a pod that the operator creates, changes or deletes in this namespace needs the label temper.dev/agent-pod, which the deny-all network policy selects
+    reason: Forbidden
+{{- end }}
+
+{{/*
+Events in the name of a node or of the operator: both show them as the cause of a late pod. The core group also matches events.k8s.io, which is
+another name of the same objects.
+*/}}
+{{- define "temper.admissionPolicy.events" -}}
+failurePolicy: Fail
+matchConstraints:
+  matchPolicy: Equivalent
+  namespaceSelector:
+    matchLabels: {temper.dev/agents: "true"}
+  objectSelector: {}
+  resourceRules:
+    - apiGroups: [""]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [events]
+      scope: "*"
+variables:
+  - name: isSystem
+    expression: {{ include "temper.cel.isSystem" . | quote }}
+  - name: isOperator
+    expression: {{ include "temper.cel.isOperator" . | quote }}
+  - name: components
+    expression: >-
+      [has(object.reportingComponent) ? object.reportingComponent : '',
+       has(object.source) && has(object.source.component) ? object.source.component : '']
+validations:
+  - expression: >-
+      variables.isSystem || variables.isOperator ||
+      !variables.components.exists(c, c in ['kubelet', 'default-scheduler', 'attachdetach-controller', 'node-controller', 'taint-eviction-controller', 'temper-operator'])
+    message: only nodes, the control plane and the Temper operator write Events in their own name here; set another reportingComponent
     reason: Forbidden
 {{- end }}

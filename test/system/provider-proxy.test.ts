@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+
+const NODE = fileURLToPath(new URL('../../bin/node', import.meta.url));
+const ROOT = new URL('../../', import.meta.url).href;
+
+/** Calls a provider as the gateway does, a host of the cluster, and the API server. The failures do not matter: the proxy refuses every call. */
+const PROGRAM = `
+import { createTransport } from '${ROOT}src/kube/client/transport.ts';
+import { systemClock } from '${ROOT}src/lib/clock.ts';
+const access = {
+  server: new URL('https://api-server.invalid'),
+  credentials: async () => ({ headers: {}, tls: {} }),
+  refresh: async () => {},
+};
+const metrics = { count() {}, gauge() {}, observe() {}, watch() {} };
+const transport = createTransport({ access, clock: systemClock, metrics });
+const { signal } = new AbortController();
+await transport.send({ method: 'GET', path: '/' }, signal).catch(() => {});
+for (const url of ['https://models.invalid/v1', 'http://models-2.invalid/v1', 'http://replay.temper-system.svc.invalid.svc/v1']) {
+  await globalThis.fetch(url).catch(() => {});
+}
+await transport[Symbol.asyncDispose]();
+`;
+
+describe('the proxy of the gateway', () => {
+  it('model providers are called through the proxy, and neither the API server nor Services of the cluster', async () => {
+    const proxied: string[] = [];
+    const proxy = createServer((request, response) => {
+      proxied.push(new URL(request.url ?? '').host);
+      response.writeHead(502).end();
+    });
+    proxy.on('connect', (request, socket) => {
+      proxied.push((request.url ?? '').replace(/:\d+$/, ''));
+      socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    // The variables that the chart sets.
+    const environment = {
+      PATH: process.env['PATH'] ?? '',
+      NODE_USE_ENV_PROXY: '1',
+      HTTPS_PROXY: url,
+      HTTP_PROXY: url,
+      NO_PROXY: 'localhost,127.0.0.1,::1,.svc,.cluster.local',
+    };
+    try {
+      await promisify(execFile)(NODE, ['--input-type=module', '--eval', PROGRAM], { env: environment });
+    } finally {
+      await new Promise((resolve) => proxy.close(resolve));
+    }
+    assert.deepEqual(proxied, ['models.invalid', 'models-2.invalid']);
+  });
+});
