@@ -44,9 +44,6 @@ import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
 
-/** Interval of the sweep for undelivered messages: a NATS advisory about one may be lost. */
-const SWEEP_INTERVAL_MS = 60_000;
-
 export interface GatewayRun {
   log: Logger;
   /** Starts the drain. */
@@ -113,7 +110,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     draining: draining.signal,
   };
   const server = await openServer(context, stack);
-  stack.defer(startDeadLettering(context));
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
@@ -255,32 +251,6 @@ function depsOf(context: ServerContext): GatewayDeps {
     sessions: createSessionReports({ bus, registry, uses }),
     usage: modules.usage,
     draining,
-  };
-}
-
-/** Dead-letters messages that NATS stopped delivering: on its advisories, and by a periodic sweep for missed ones. Returns the stop function. */
-function startDeadLettering({ bus, log }: ServerContext): () => Promise<void> {
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const deadLetters = createDeadLetters(bus);
-  const sweep = async (): Promise<void> => {
-    while (!signal.aborted) {
-      try {
-        await deadLetters.reconcile();
-      } catch (error) {
-        log.warn({ error }, 'the sweep of the inboxes for undelivered messages failed');
-      }
-      await clock.sleep(SWEEP_INTERVAL_MS, signal).catch(() => undefined);
-    }
-  };
-  const failed = (error: unknown): void =>
-    log.warn({ error }, 'an undelivered message could not be dead-lettered; it will be retried');
-  const running = Promise.all([sweep(), deadLetters.run(signal, failed)]).catch((error: unknown) =>
-    log.error({ error }, 'dead-letter worker stopped'),
-  );
-  return async () => {
-    stopping.abort();
-    await running;
   };
 }
 

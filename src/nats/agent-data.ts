@@ -1,5 +1,4 @@
 import type { JetStreamConnection } from './connection/connection.ts';
-import { createNatsInbox } from './inbox/inbox.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, token } from './jetstream/names.ts';
 import { messageCounts, purge } from './jetstream/stream-reader.ts';
 
@@ -10,7 +9,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.promotions, prefix: 'temper.promotions.' },
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },
-  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked].map((bucket) => ({
+  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked, BUCKETS.deliveries].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),
   })),
@@ -19,8 +18,6 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
 /** Deletes all data of a deleted agent, in every stream and bucket except audit and ledger. Idempotent. Throws TEMPER_BUS_*. */
 export async function deleteAgentData(connection: JetStreamConnection, agentUid: string): Promise<void> {
   const uid = token(agentUid);
-  // The consumer first, so that nothing is delivered while the messages are purged.
-  await createNatsInbox(connection).remove(uid);
   for (const { stream, prefix } of AGENT_SUBJECTS) {
     await purge(connection, stream, `${prefix}${uid}`);
     await purge(connection, stream, `${prefix}${uid}.>`);
@@ -29,7 +26,7 @@ export async function deleteAgentData(connection: JetStreamConnection, agentUid:
 
 /** UIDs of all agents that have stored data. The caller deletes the data of those whose Agent no longer exists. */
 export async function agentsWithData(connection: JetStreamConnection): Promise<string[]> {
-  const found = new Set(await createNatsInbox(connection).agents());
+  const found = new Set<string>();
   for (const { stream, prefix } of AGENT_SUBJECTS) {
     for (const subject of Object.keys(await messageCounts(connection, stream, `${prefix}>`))) {
       const [uid = ''] = subject.slice(prefix.length).split('.');

@@ -1,12 +1,11 @@
-import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
 import type { FinishReason } from '../bus/port.ts';
-import { onAbort } from '../lib/async/abort.ts';
 import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
-import { isStreamMissing } from './connection/errors.ts';
+import { notify } from './notify/notifications.ts';
+import { followSubject } from './notify/follow.ts';
 import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
@@ -54,12 +53,6 @@ export interface SessionEvents {
   remove(agentUid: string): Promise<void>;
 }
 
-/** Maximum size of the events in flight to one follower. */
-const MAX_IN_FLIGHT_BYTES = 512 * 1_024;
-const RETRY_MS = 500;
-/** The server deletes the ephemeral consumer of a follower that disconnected without deleting it after this time. */
-const INACTIVE_THRESHOLD_MS = 30_000;
-
 /** Transcripts and replies, stored for one day. */
 export function createSessionEvents(connection: JetStreamConnection): SessionEvents {
   const generation = new BaseSequenceCache(connection);
@@ -77,6 +70,7 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
           : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
       const options = { ...id, traceparent };
       const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
+      notify(connection, subjects.notifySession(agentUid, session));
       return ack?.seq ?? 0;
     },
     async read(agentUid, session, after, limit) {
@@ -94,26 +88,17 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
     },
     baseSequence: () => generation.get(),
     async *follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
-      const subject = subjects.events(agentUid, session);
-      const ended = AbortSignal.any([signal, connection.closed]);
-      let last = after;
-      while (!ended.aborted) {
-        try {
-          last = await resumeSequence(connection, last, failOnStoreLoss);
-          // Stored events are read in pages: all at once could exceed the server's `max_pending` for one client.
-          for await (const line of storedEvents(subject, last)) {
-            if (ended.aborted) return;
-            yield line;
-            last = line.seq;
-          }
-          for await (const line of newEvents(connection, subject, last + 1, ended)) {
-            yield line;
-            last = line.seq;
-          }
-        } catch (error) {
-          if (!ended.aborted && !isTransient(error, connection)) throw error;
-        }
-        await connection.clock.sleep(RETRY_MS, ended).catch(() => undefined);
+      const messages = followSubject(connection, {
+        stream: STREAMS.events,
+        subject: subjects.events(agentUid, session),
+        notifications: subjects.notifySession(agentUid, session),
+        after,
+        resume: (last) => resumeSequence(connection, last, failOnStoreLoss),
+        signal,
+      });
+      for await (const { data, seq } of messages) {
+        const line = parseEvent(parseJsonBytes(data));
+        if (line !== undefined) yield { ...line, seq };
       }
     },
     remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
@@ -135,46 +120,8 @@ async function resumeSequence(
   return baseSequence;
 }
 
-/** True for errors that end by themselves: the server becomes available again, and the operator recreates lost streams. */
-function isTransient(error: unknown, connection: JetStreamConnection): boolean {
-  return !connection.state().connected || isStreamMissing(error instanceof Error ? (error.cause ?? error) : error);
-}
-
 function deduplicationOptions(agentUid: string, once: string | undefined): PublishOptions {
   return once === undefined ? {} : { id: deduplicationId(`${token(agentUid)}\n${once}`) };
-}
-
-/** New events, until the signal is aborted or the server ends the consumer. */
-async function* newEvents(
-  connection: JetStreamConnection,
-  subject: string,
-  fromSequence: number,
-  signal: AbortSignal,
-): AsyncGenerator<StoredSessionEvent> {
-  const options = {
-    filter_subjects: subject,
-    deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: fromSequence,
-    inactive_threshold: INACTIVE_THRESHOLD_MS,
-  };
-  const consumer = await connection.request(() => connection.jetstream.consumers.get(STREAMS.events, options));
-  const messages: ConsumerMessages = await consumer.consume({ max_bytes: MAX_IN_FLIGHT_BYTES });
-  const stop = (): void => messages.stop();
-  using _cancellation = onAbort(signal, stop);
-  // The client alone would wait for heartbeats of a server that has deleted this consumer.
-  const unsubscribe = connection.onChange(stop);
-  try {
-    if (signal.aborted) return;
-    for await (const { data, seq } of messages) {
-      const line = parseEvent(parseJsonBytes(data));
-      if (line !== undefined) yield { ...line, seq };
-    }
-  } finally {
-    unsubscribe();
-    messages.stop();
-    // Otherwise the server deletes it after the inactive threshold.
-    if (connection.state().connected) await consumer.delete().catch(() => false);
-  }
 }
 
 /** Parses a stored event; undefined for an invalid one. */

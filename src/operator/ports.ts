@@ -2,10 +2,10 @@ import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
-/** A message in flight, identified by its JetStream sequences. */
+/** A message in flight, identified by its JetStream sequence and its number of deliveries. */
 export interface InFlightMessage {
   readonly streamSequence: number;
-  readonly consumerSequence: number;
+  readonly deliveries: number;
 }
 
 /**

@@ -28,7 +28,7 @@ const CLAIMS: DeliveryTokenClaims = {
   root: 'm',
   depth: 0,
   deadline: new Date(Date.now() + 3_600_000).toISOString(),
-  at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+  at: { streamSequence: 1, deliveries: 1 },
 };
 
 describe('the authorization of a delivery token', () => {

@@ -28,8 +28,8 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       }
       return delivery;
     },
-    async ack(at) {
-      await inbox.ack(at);
+    async ack(at, storeReply) {
+      await inbox.ack(at, storeReply);
       count('answered');
     },
     async retry(at, delayMs) {
@@ -48,7 +48,6 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),
     depth: (agentUid) => inbox.depth(agentUid),
     remove: (agentUid) => inbox.remove(agentUid),
-    agents: () => inbox.agents(),
   };
 }
 

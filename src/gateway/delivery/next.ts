@@ -159,11 +159,7 @@ async function signedDelivery(
     deadline: message.deadline,
     time: message.time,
     traceparent,
-    at: {
-      streamSequence: coordinates.streamSequence,
-      consumerSequence: coordinates.consumerSequence,
-      deliveries: coordinates.deliveries,
-    },
+    at: { streamSequence: coordinates.streamSequence, deliveries: coordinates.deliveries },
   };
   Object.assign(request.logFields, messageLogFields(claims));
   return { message: { ...message, traceparent }, deliveryToken: deps.deliveryTokens.sign(claims), ackTimeoutMs };

@@ -49,12 +49,14 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
     case 'ack': {
       const text = withinLimit(outcome.reply);
       const finishReason = text === outcome.reply ? outcome.finishReason : 'truncated';
-      // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const line = { kind: 'reply', message: claims.message, text, finishReason } as const;
-      await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
-        deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
-      );
-      await deliveryOf(claims, deps).ack();
+      // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
+      const storeReply = async (): Promise<void> => {
+        await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
+          deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
+        );
+      };
+      await deliveryOf(claims, deps).ack(storeReply);
       if (claims.time !== undefined) {
         deps.metrics.observe('temper_message_duration_seconds', {}, secondsSince(claims.time, deps.clock));
       }

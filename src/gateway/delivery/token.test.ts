@@ -16,7 +16,7 @@ const CLAIMS: DeliveryTokenClaims = {
   root: 'msg-0',
   depth: 1,
   deadline: '2030-01-01T00:00:00.000Z',
-  at: { streamSequence: 7, consumerSequence: 3, deliveries: 1 },
+  at: { streamSequence: 7, deliveries: 1 },
 };
 
 const invalid = (error: unknown) => isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID');
@@ -31,7 +31,7 @@ const claims = fc.record({
   root: text,
   depth: fc.nat(),
   deadline: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString()),
-  at: fc.record({ streamSequence: fc.nat(), consumerSequence: fc.nat(), deliveries: fc.nat() }),
+  at: fc.record({ streamSequence: fc.nat(), deliveries: fc.nat() }),
 });
 
 describe('a delivery token', () => {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
-import type { DeliveryCoordinates } from '../../nats/jetstream/delivery.ts';
+import type { DeliveryCoordinates } from '../../nats/inbox/inbox-deliveries.ts';
 
 /** The claims of a delivery token. The gateway copies them into every action of the delivery; they are signed, never taken from the pod. */
 export interface DeliveryTokenClaims {
@@ -21,13 +21,14 @@ export interface DeliveryTokenClaims {
   time?: string;
   /** W3C Trace Context of the delivery. */
   traceparent?: string;
-  /** The delivery in NATS, for ack and nak. */
-  at: Pick<DeliveryCoordinates, 'streamSequence' | 'consumerSequence' | 'deliveries'>;
+  /** The delivery in NATS. Tokens of older gateways have further numbers. */
+  at: Pick<DeliveryCoordinates, 'streamSequence' | 'deliveries'>;
 }
 
 /** The NATS coordinates of the delivery of a token. */
 export function coordinatesOf({ agentUid, message, at }: DeliveryTokenClaims): DeliveryCoordinates {
-  return { agentUid, message, ...at };
+  const { streamSequence, deliveries } = at;
+  return { agentUid, message, streamSequence, deliveries };
 }
 
 /** Signs and verifies delivery tokens. Any replica with the same keys verifies tokens of another replica. */
@@ -91,7 +92,7 @@ function invalidToken(): TemperError {
 function claimsOf(value: Json): DeliveryTokenClaims {
   const texts = ['agentUid', 'agent', 'namespace', 'podUid', 'message', 'session', 'root', 'deadline'] as const;
   const at = member(value, 'at');
-  const numbers = ['streamSequence', 'consumerSequence', 'deliveries'].map((name) => member(at, name));
+  const numbers = ['streamSequence', 'deliveries'].map((name) => member(at, name));
   const optional = ['time', 'traceparent'].map((name) => member(value, name));
   const isComplete =
     isJsonObject(value) &&

@@ -21,7 +21,7 @@ const CLAIMS: DeliveryTokenClaims = {
   depth: 1,
   deadline: '2026-06-01T13:00:00Z',
   traceparent: `00-${TRACE}-${'b'.repeat(16)}-01`,
-  at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+  at: { streamSequence: 1, deliveries: 1 },
 };
 
 function aSpan(changes: Partial<ReportedSpan> = {}): ReportedSpan {

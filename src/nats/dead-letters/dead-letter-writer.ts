@@ -12,7 +12,7 @@ import { parseJsonBytes, messageAt } from '../jetstream/stream-reader.ts';
 
 /** A message that could not be delivered. */
 export interface StoredDeadLetter {
-  /** `<stream sequence>-<time it was sent, base 36>`, or `<stream sequence>-lost`; unique. */
+  /** `<stream sequence>-<time it was sent, base 36>`; unique. */
   id: string;
   agentUid: string;
   /** RFC 3339: when it was dead-lettered. */
@@ -21,7 +21,7 @@ export interface StoredDeadLetter {
   code: ErrorCode;
   /** Printable. */
   reason: string;
-  /** Absent when the inbox entry was not a valid message, or was deleted before it could be copied. */
+  /** Absent when the inbox entry was not a valid message. */
   message?: Envelope;
 }
 
@@ -55,16 +55,6 @@ export async function writeDeadLetter(connection: JetStreamConnection, input: De
   // Before the message leaves the inbox: after a crash here the next attempt repeats both steps, and the event is stored once.
   await publishFailure(connection, 'failed', letter);
   return true;
-}
-
-/** Writes a dead letter without content, for a message that was terminated before it could be copied. */
-export async function writeDeadLetterWithoutBody(
-  connection: JetStreamConnection,
-  input: DeadLetterInput,
-): Promise<void> {
-  const { agentUid, streamSequence, deliveries, code, reason } = input;
-  const id = `${streamSequence}-lost`;
-  await storeOnce(connection, { id, agentUid, time: connection.clock.now().toISOString(), deliveries, code, reason });
 }
 
 async function storeOnce(connection: JetStreamConnection, letter: StoredDeadLetter): Promise<void> {

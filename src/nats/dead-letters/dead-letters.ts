@@ -3,29 +3,15 @@ import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
-import {
-  type StoredDeadLetter,
-  writeDeadLetter,
-  writeDeadLetterWithoutBody,
-  deadLetterSubject,
-  removeFromInbox,
-} from './dead-letter-writer.ts';
+import { type StoredDeadLetter, deadLetterSubject } from './dead-letter-writer.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { parseEnvelope } from '../inbox/envelope.ts';
 import { natsError } from '../connection/errors.ts';
 import { publishFailure } from './failure-events.ts';
-import { createInboxConsumers, deliveredMessages } from '../inbox/inbox-consumers.ts';
-import { CONSUMERS, STREAMS, subjects, token } from '../jetstream/names.ts';
+import { notify } from '../notify/notifications.ts';
+import { STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import {
-  messageCounts,
-  firstMessage,
-  parseJsonBytes,
-  lastMessage,
-  purge,
-  readMessages,
-} from '../jetstream/stream-reader.ts';
-import { consumeQueue } from '../jetstream/queue-consumer.ts';
+import { messageCounts, parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface DeadLetters {
   /** Newest first, at most 1,000. Without a UID: of all agents. */
@@ -41,14 +27,9 @@ export interface DeadLetters {
   count(agentUid: string): Promise<number>;
   /** Deletes all dead letters of a deleted agent. */
   remove(agentUid: string): Promise<void>;
-  /** Dead-letters messages past `max_deliver` as the server's advisories arrive, until the signal is aborted. Several replicas may run it. */
-  run(signal: AbortSignal, onFailure?: (error: unknown) => void): Promise<void>;
-  /** Scans all inboxes for messages past `max_deliver` that produced no advisory, and dead-letters them. Returns their number. Call it once a minute. */
-  reconcile(): Promise<number>;
 }
 
 const MAX_LISTED = 1_000;
-const EXHAUSTED_REASON = 'delivered the maximum number of times without an acknowledgement';
 
 /** Messages that could not be delivered, for users to inspect, retry or drop. */
 export function createDeadLetters(connection: JetStreamConnection): DeadLetters {
@@ -79,6 +60,7 @@ export function createDeadLetters(connection: JetStreamConnection): DeadLetters 
       const resent = { ...message, time: now.toISOString(), deadline };
       // The id deduplicates a retry that is repeated after a crash before the next line.
       await publish(connection, subjects.inbox(agentUid), resent as unknown as Json, { id: `retry:${agentUid}:${id}` });
+      notify(connection, subjects.notifyInbox(agentUid));
       await deleteAt(connection, found.seq);
     },
     async drop(agentUid, id) {
@@ -93,11 +75,6 @@ export function createDeadLetters(connection: JetStreamConnection): DeadLetters 
       return Object.values(counts).reduce((sum, count) => sum + count, 0);
     },
     remove: (agentUid) => purge(connection, STREAMS.deadLetters, `temper.deadletters.${token(agentUid)}.>`),
-    async run(signal, onFailure = () => undefined) {
-      const queue = { stream: STREAMS.advisories, consumer: CONSUMERS.deadLetters, signal, onFailure };
-      await consumeQueue(connection, queue, ({ data }) => handleAdvisory(connection, parseJsonBytes(data)));
-    },
-    reconcile: () => sweepUndelivered(connection),
   };
 }
 
@@ -116,54 +93,6 @@ async function deleteAt(connection: JetStreamConnection, seq: number): Promise<v
   } catch (error) {
     throw natsError(error, 'deleting a dead letter');
   }
-}
-
-/** Handles one advisory about a delivery. Ignores invalid advisories and those of other streams. */
-async function handleAdvisory(connection: JetStreamConnection, advisory: Json | undefined): Promise<void> {
-  if (!isJsonObject(advisory) || advisory.stream !== STREAMS.inbox) return;
-  const { type, consumer: agentUid, stream_seq: streamSequence, deliveries } = advisory;
-  if (typeof agentUid !== 'string' || typeof streamSequence !== 'number' || typeof deliveries !== 'number') return;
-  if (typeof type !== 'string' || !type.endsWith('.terminated')) {
-    await moveToDeadLetters(connection, agentUid, streamSequence, deliveries);
-    return;
-  }
-  const subject = `temper.deadletters.${token(agentUid)}.${streamSequence}.*`;
-  if ((await firstMessage(connection, STREAMS.deadLetters, subject)) !== undefined) return;
-  const reason = 'terminated at the server before it was copied; its content is lost';
-  await writeDeadLetterWithoutBody(connection, {
-    agentUid,
-    streamSequence,
-    deliveries,
-    code: 'TEMPER_MESSAGE_UNDELIVERED',
-    reason,
-  });
-}
-
-async function moveToDeadLetters(
-  connection: JetStreamConnection,
-  agentUid: string,
-  streamSequence: number,
-  deliveries: number,
-): Promise<boolean> {
-  const cause = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: EXHAUSTED_REASON } as const;
-  if (!(await writeDeadLetter(connection, { agentUid, streamSequence, deliveries, ...cause }))) return false;
-  await removeFromInbox(connection, streamSequence);
-  return true;
-}
-
-async function sweepUndelivered(connection: JetStreamConnection): Promise<number> {
-  const consumers = createInboxConsumers(connection);
-  const counts = await messageCounts(connection, STREAMS.inbox, 'temper.inbox.*');
-  let moved = 0;
-  for (const agentUid of Object.keys(counts).map((subject) => subject.slice('temper.inbox.'.length))) {
-    const info = await consumers.info(agentUid);
-    if (info === undefined) continue;
-    const { exhausted: givenUp } = await deliveredMessages(connection, agentUid, info);
-    for (const streamSequence of givenUp) {
-      if (await moveToDeadLetters(connection, agentUid, streamSequence, info.config.max_deliver ?? 0)) moved += 1;
-    }
-  }
-  return moved;
 }
 
 function parseDeadLetter(value: Json | undefined): StoredDeadLetter | undefined {

@@ -2,6 +2,7 @@ import { isSessionId } from '../../agent/session/session-id.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
+import { notify } from '../notify/notifications.ts';
 import { subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
 
@@ -34,4 +35,5 @@ export async function publishFailure(
   await publish(connection, subjects.events(agentUid, message.session), event, {
     id: `${what}:${token(agentUid)}:${id}`,
   });
+  notify(connection, subjects.notifySession(agentUid, message.session));
 }

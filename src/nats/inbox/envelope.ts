@@ -1,10 +1,23 @@
 import type { Envelope } from '../../bus/port.ts';
+import { isSessionId } from '../../agent/session/session-id.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { spanContextOf } from '../../telemetry/traceparent.ts';
+import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
 const TEXT_MEMBERS = ['id', 'from', 'to', 'session', 'root', 'deadline', 'time'] as const;
 const MAX_NAME = 512;
 const MAX_DEPTH = 100;
+/** Forms of an id that can be a token of a subject: the record of an ended message has the id in its key. */
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** A stored message; without an envelope when it is not valid. */
+export interface ParsedMessage {
+  envelope: Envelope | undefined;
+}
+
+export function parseMessage(data: Uint8Array, traceparent?: string): ParsedMessage {
+  return { envelope: parseEnvelope(parseJsonBytes(data), traceparent) };
+}
 
 /**
  * Parses a message from the inbox, copying only known members; undefined for an invalid message. The input is untrusted: every
@@ -14,6 +27,7 @@ export function parseEnvelope(value: Json | undefined, traceparent?: string): En
   if (!isJsonObject(value) || typeof value.text !== 'string') return undefined;
   if (!TEXT_MEMBERS.every((name) => isName(value[name])) || !isDepth(value.depth)) return undefined;
   const { id, from, to, session, text, root, depth, deadline, time } = value as unknown as Envelope;
+  if (!ID.test(id) || !isSessionId(session)) return undefined;
   if (Number.isNaN(Date.parse(deadline)) || Number.isNaN(Date.parse(time))) return undefined;
   const trace = traceparent !== undefined && spanContextOf(traceparent) !== undefined ? { traceparent } : {};
   return { id, from, to, session, text, root, depth, deadline, time, ...trace };

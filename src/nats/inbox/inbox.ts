@@ -1,20 +1,22 @@
-import { deliveryLost } from '../../bus/delivery-end.ts';
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
-import { isTemperError } from '../../lib/errors.ts';
-import { writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { type DeliveryCoordinates, sendAck } from '../jetstream/delivery.ts';
-import { parseEnvelope } from './envelope.ts';
-import { createInboxConsumers, deliveredMessages, type DeliveryRules, type InboxConsumers } from './inbox-consumers.ts';
-import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
+import { NotificationListener, notify } from '../notify/notifications.ts';
+import { BUCKETS, bucketStream, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { pullMessage } from '../jetstream/pull-consumer.ts';
-import { parseJsonBytes, lastMessage, purge } from '../jetstream/stream-reader.ts';
+import { messageCounts, purge } from '../jetstream/stream-reader.ts';
+import {
+  type DeliveryCoordinates,
+  type DeliveryRules,
+  InboxDeliveries,
+  type InboxDelivery,
+  type TakeResult,
+} from './inbox-deliveries.ts';
+import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
-const NANOS_PER_MS = 1_000_000;
+export type { InboxDelivery };
 
 /** The sender of a message and its idempotency key. */
 export interface SenderIdentity {
@@ -27,15 +29,8 @@ export interface SenderIdentity {
 /** A message before it has an id. Without `root` it starts a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
-export interface InboxDelivery {
-  message: Envelope;
-  coordinates: DeliveryCoordinates;
-  /** The message is redelivered after this time unless the receiver calls `working`. */
-  ackWaitMs: number;
-}
-
 export interface InboxDepth {
-  /** Messages not delivered yet. */
+  /** Messages that are not in flight. */
   pending: number;
   /** Messages delivered and not acknowledged: 0 or 1. */
   inFlight: number;
@@ -44,7 +39,7 @@ export interface InboxDepth {
 /** A delivery that is not acknowledged yet. */
 interface InFlight {
   streamSequence: number;
-  consumerSequence: number;
+  deliveries: number;
 }
 
 /** Inboxes of all agents. Any process may acknowledge a delivery that another process fetched. Methods throw TEMPER_BUS_* on connection errors. */
@@ -54,21 +49,22 @@ export interface NatsInbox {
    * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
    */
   publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt>;
-  /** The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time. */
+  /**
+   * The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time; a session
+   * whose message waits for its redelivery does not delay other sessions.
+   */
   fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
   /**
-   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. Throws TEMPER_DELIVERY_LOST
-   * when the message was redelivered since and is not acknowledged yet.
+   * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. `storeReply` runs before,
+   * and only for the latest delivery of the message. Throws TEMPER_DELIVERY_LOST when the message was redelivered since, TEMPER_NOT_FOUND
+   * when no delivery of it is open.
    */
-  ack(at: DeliveryCoordinates): Promise<void>;
-  /**
-   * Redelivers the message after the delay. Throws TEMPER_NOT_FOUND for a delivery that the server does not know, and, like `reject` and
-   * `working`, TEMPER_DELIVERY_LOST for one after which the server has delivered again: the later delivery belongs to another receiver.
-   */
+  ack(at: DeliveryCoordinates, storeReply?: () => Promise<void>): Promise<void>;
+  /** Redelivers the message after the delay. Throws, like `reject` and `working`, what `ack` throws. */
   retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
-  /** Moves the message to the dead letters. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
+  /** Moves the message to the dead letters. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
-  /** Reports progress and restarts the ack wait. Throws TEMPER_NOT_FOUND for a delivery that the server does not know. */
+  /** Reports progress and restarts the ack wait. */
   working(at: DeliveryCoordinates): Promise<void>;
   /** The message in flight, identified by its last delivery; undefined when there is none. */
   inFlight(agentUid: string): Promise<InFlight | undefined>;
@@ -78,11 +74,13 @@ export interface NatsInbox {
    */
   redeliver(agentUid: string, only?: InFlight): Promise<boolean>;
   depth(agentUid: string): Promise<InboxDepth>;
-  /** Deletes the consumer and the messages of a deleted agent. Idempotent. */
+  /** Deletes the messages and the delivery state of a deleted agent. Idempotent. */
   remove(agentUid: string): Promise<void>;
-  /** UIDs of all agents that have a consumer. */
-  agents(): Promise<string[]>;
 }
+
+const DEFAULT_ACK_WAITS_MS = [60_000, 60_000, 90_000, 120_000, 120_000];
+/** A waiting call looks again after this time, in case a notification was lost. */
+const RECHECK_MS = 30_000;
 
 /** The id of a message, derived from sender and key: a repeated call gets the same id without a record of the first call. */
 export function messageId({ uid, key }: SenderIdentity): string {
@@ -90,21 +88,24 @@ export function messageId({ uid, key }: SenderIdentity): string {
 }
 
 /**
- * One durable consumer and one message in flight per agent. A message is delivered at most five times and then becomes a dead letter
- * (written by `createDeadLetters(…).run`). The ids of acknowledged messages are stored in a bucket too: a restarting server forgets
- * the ids of deleted messages, so a message sent again at that moment would be stored and processed a second time.
+ * Inboxes without a consumer: however many agents there are, the server has one stream of messages and one bucket of delivery states.
+ * A message is delivered at most five times and then becomes a dead letter.
  */
 export function createNatsInbox(connection: JetStreamConnection, rules: Partial<DeliveryRules> = {}): NatsInbox {
-  return new JetStreamInbox(connection, createInboxConsumers(connection, rules));
+  return new JetStreamInbox(connection, { ackWaitsMs: DEFAULT_ACK_WAITS_MS, ...rules });
 }
 
 class JetStreamInbox implements NatsInbox {
   readonly #connection: JetStreamConnection;
-  readonly #consumers: InboxConsumers;
+  readonly #deliveries: InboxDeliveries;
+  /** Start of the connection whose store the deliveries remember. */
+  #connectedSince = 0;
 
-  constructor(connection: JetStreamConnection, consumers: InboxConsumers) {
+  constructor(connection: JetStreamConnection, rules: DeliveryRules) {
     this.#connection = connection;
-    this.#consumers = consumers;
+    const changed = (agentUid: string): void => notify(connection, subjects.notifyInbox(agentUid));
+    const store = createNatsInboxStore(connection);
+    this.#deliveries = new InboxDeliveries({ store, clock: connection.clock, rules, changed });
   }
 
   async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt> {
@@ -114,135 +115,86 @@ class JetStreamInbox implements NatsInbox {
     const subject = subjects.inbox(agentUid);
     const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
     const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
+    notify(this.#connection, subjects.notifyInbox(agentUid));
     return { id, duplicate: stored?.duplicate === true };
   }
 
   async fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
-    const { clock } = this.#connection;
+    const { clock, closed } = this.#connection;
     const deadline = clock.monotonic() + waitMs;
-    const ensure = (): Promise<void> => this.#consumers.ensure(agentUid);
-    for (;;) {
-      const timeoutMs = Math.max(1, deadline - clock.monotonic());
-      const pulled = await pullMessage(this.#connection, STREAMS.inbox, token(agentUid), {
-        ensureConsumer: ensure,
-        waitMs: timeoutMs,
-        signal,
-      });
-      if (pulled === undefined) return undefined;
-      const { streamSequence, consumerSequence, deliveries } = pulled;
-      const message = parseEnvelope(parseJsonBytes(pulled.data), pulled.traceparent);
-      const coordinates = { agentUid, message: message?.id ?? '', streamSequence, consumerSequence, deliveries };
-      if (message !== undefined && (await this.#isDeliverable(message, coordinates))) {
-        return { message, coordinates, ackWaitMs: this.#consumers.ackWaitMs(deliveries) };
-      }
-      if (message === undefined) {
-        await this.reject(coordinates, 'TEMPER_MESSAGE_INVALID', 'inbox entry is not a valid message');
-      }
+    const ended = AbortSignal.any([signal, closed]);
+    if (ended.aborted) return undefined;
+    using notifications = new NotificationListener(this.#connection, subjects.notifyInbox(agentUid));
+    while (!ended.aborted) {
+      notifications.reset();
+      const taken = await this.#take(agentUid, ended);
+      if (taken.delivery !== undefined) return taken.delivery;
+      const leftMs = deadline - clock.monotonic();
+      if (leftMs <= 0) return undefined;
+      const dueMs = taken.dueTime === undefined ? RECHECK_MS : taken.dueTime - clock.now().getTime();
+      await notifications.wait(Math.max(1, Math.min(leftMs, RECHECK_MS, dueMs)), ended);
     }
+    return undefined;
   }
 
-  async ack(at: DeliveryCoordinates): Promise<void> {
-    if (await this.#isSuperseded(at)) {
-      // A repeated call, after which the next message was delivered.
-      if (await this.#isAcked(at)) return;
-      throw deliveryLost();
-    }
-    await publish(this.#connection, ackedSubject(at), at.streamSequence);
-    try {
-      await this.#sendAck(at, '+ACK');
-    } catch (error) {
-      // A server that lost the delivery redelivers the message; the id in the bucket then ends it.
-      if (!isTemperError(error, 'TEMPER_NOT_FOUND')) throw error;
-    }
+  async ack(at: DeliveryCoordinates, storeReply?: () => Promise<void>): Promise<void> {
+    await this.#current().ack(at, storeReply);
   }
 
   async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
-    await this.#assertCurrent(at);
-    if (delayMs <= 0) return this.#sendAck(at, '-NAK');
-    // With `backoff` the server adds the delay to the difference between this delivery's ack wait and the first one's.
-    const extraMs = this.#consumers.ackWaitMs(at.deliveries) - this.#consumers.ackWaitMs(1);
-    const delay = Math.round((delayMs - extraMs) * NANOS_PER_MS);
-    await this.#sendAck(at, `-NAK ${JSON.stringify({ delay })}`);
+    await this.#current().retry(at, delayMs);
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
-    await this.#assertCurrent(at);
-    const { agentUid, streamSequence, deliveries } = at;
-    // Copied first: `+TERM` deletes the message from a work-queue stream.
-    await writeDeadLetter(this.#connection, { agentUid, streamSequence, deliveries, code, reason });
-    await this.#sendAck(at, '+TERM');
+    await this.#current().reject(at, code, reason);
   }
 
   async working(at: DeliveryCoordinates): Promise<void> {
-    await this.#assertCurrent(at);
-    await this.#sendAck(at, '+WPI');
+    await this.#current().working(at);
   }
 
   async inFlight(agentUid: string): Promise<InFlight | undefined> {
-    const info = await this.#consumers.info(agentUid);
-    if (info === undefined || info.num_ack_pending === 0) return undefined;
-    const { inFlight } = await deliveredMessages(this.#connection, agentUid, info);
-    if (inFlight === undefined) return undefined;
-    return { streamSequence: inFlight, consumerSequence: info.delivered.consumer_seq };
+    const found = await this.#current().inFlight(agentUid);
+    return found === undefined ? undefined : { streamSequence: found.sequence, deliveries: found.deliveries };
   }
 
   async redeliver(agentUid: string, only?: InFlight): Promise<boolean> {
-    const current = await this.inFlight(agentUid);
+    const current = only ?? (await this.inFlight(agentUid));
     if (current === undefined) return false;
-    if (only !== undefined && only.consumerSequence !== current.consumerSequence) return false;
-    await this.#sendAck({ agentUid, message: '', deliveries: 1, ...current }, '-NAK');
-    return true;
+    return this.#current().release(agentUid, { sequence: current.streamSequence, deliveries: current.deliveries });
   }
 
   async depth(agentUid: string): Promise<InboxDepth> {
-    const info = await this.#consumers.info(agentUid);
-    if (info !== undefined) return { pending: info.num_pending, inFlight: info.num_ack_pending };
-    return { pending: await this.#consumers.countWithoutConsumer(agentUid), inFlight: 0 };
+    const subject = subjects.inbox(agentUid);
+    const [counts, current] = await Promise.all([
+      messageCounts(this.#connection, STREAMS.inbox, subject),
+      this.inFlight(agentUid),
+    ]);
+    const stored = counts[subject] ?? 0;
+    const inFlight = current === undefined || stored === 0 ? 0 : 1;
+    return { pending: stored - inFlight, inFlight };
   }
 
   async remove(agentUid: string): Promise<void> {
-    await this.#consumers.remove(agentUid);
     await purge(this.#connection, STREAMS.inbox, subjects.inbox(agentUid));
+    await purge(this.#connection, bucketStream(BUCKETS.deliveries), stateSubject(agentUid));
   }
 
-  agents(): Promise<string[]> {
-    return this.#consumers.list();
-  }
-
-  /** False for a message that was processed before, which is acknowledged, or whose deadline has passed, which is dead-lettered. */
-  async #isDeliverable(message: Envelope, at: DeliveryCoordinates): Promise<boolean> {
-    if (await this.#isAcked(at)) {
-      await this.#sendAck(at, '+ACK');
-      return false;
+  /** Without a connection it waits like an empty inbox: the connection returns, or the wait ends. */
+  async #take(agentUid: string, signal: AbortSignal): Promise<TakeResult> {
+    try {
+      return await this.#current().take(agentUid, signal);
+    } catch (error) {
+      if (this.#connection.state().connected) throw error;
+      return { dueTime: undefined };
     }
-    if (Date.parse(message.deadline) > this.#connection.clock.now().getTime()) return true;
-    await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${message.deadline}, has passed`);
-    return false;
   }
 
-  async #isAcked(at: DeliveryCoordinates): Promise<boolean> {
-    return (await lastMessage(this.#connection, bucketStream(BUCKETS.acked), ackedSubject(at))) !== undefined;
+  /** After a reconnect the store may be another one, in which sequences start again. */
+  #current(): InboxDeliveries {
+    const since = this.#connection.state().since.getTime();
+    if (since !== this.#connectedSince) this.#deliveries.clear();
+    this.#connectedSince = since;
+    return this.#deliveries;
   }
-
-  /** The consumer has delivered again since: the server would apply an acknowledgement of this delivery to the later one. */
-  async #isSuperseded({ agentUid, consumerSequence }: DeliveryCoordinates): Promise<boolean> {
-    const info = await this.#consumers.info(agentUid);
-    return info !== undefined && info.delivered.consumer_seq > consumerSequence;
-  }
-
-  async #assertCurrent(at: DeliveryCoordinates): Promise<void> {
-    if (await this.#isSuperseded(at)) throw deliveryLost();
-  }
-
-  #sendAck(
-    { agentUid, streamSequence, consumerSequence, deliveries }: DeliveryCoordinates,
-    verb: string,
-  ): Promise<void> {
-    const delivery = { stream: STREAMS.inbox, consumer: agentUid, streamSequence, consumerSequence, deliveries };
-    return sendAck(this.#connection, delivery, verb);
-  }
-}
-
-function ackedSubject({ agentUid, message }: DeliveryCoordinates): string {
-  return bucketSubject(BUCKETS.acked, `${token(agentUid)}.${token(message)}`);
 }

@@ -4,11 +4,13 @@ import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { DeliveryCoordinates } from '../jetstream/delivery.ts';
 import type { NatsInbox } from './inbox.ts';
+import type { DeliveryCoordinates } from './inbox-deliveries.ts';
 
 /** The ends of a delivery that any process may call; `token` of a `Delivery` identifies it. */
 export interface InboxDeliveryEnds extends Pick<Delivery, 'ack' | 'retry' | 'reject'> {
+  /** `storeReply` runs before the message is acknowledged, and not for a delivery that has ended. */
+  ack(storeReply?: () => Promise<void>): Promise<void>;
   /** `reason` is for users. */
   reject(code: ErrorCode, reason?: string): Promise<void>;
   /** Restarts the acknowledgement timeout. Throws TEMPER_DELIVERY_LOST after the end of the delivery. */
@@ -19,6 +21,7 @@ export interface ReceivedDelivery extends Delivery, InboxDeliveryEnds {
   coordinates: DeliveryCoordinates;
   /** Acknowledgement timeout in milliseconds. */
   ackTimeoutMs: number;
+  ack(storeReply?: () => Promise<void>): Promise<void>;
   reject(code: ErrorCode, reason?: string): Promise<void>;
 }
 
@@ -56,7 +59,7 @@ export class InboxReceiver implements MessageReceiver {
     const inbox = this.#inbox;
     const delivery = new DeliveryEnd();
     return {
-      ack: () => delivery.end(() => lostWhenUnknown(inbox.ack(at))),
+      ack: (storeReply) => delivery.end(() => lostWhenUnknown(inbox.ack(at, storeReply))),
       retry: (delayMs) => delivery.end(() => lostWhenUnknown(inbox.retry(at, delayMs))),
       reject: (code, reason = 'the message cannot be processed') =>
         delivery.end(() => lostWhenUnknown(inbox.reject(at, code, reason))),

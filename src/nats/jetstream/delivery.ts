@@ -3,17 +3,6 @@ import type { JetStreamConnection } from '../connection/connection.ts';
 import { natsError, isConsumerMissing, isStreamMissing } from '../connection/errors.ts';
 import { token } from './names.ts';
 
-/** Everything another process needs to acknowledge a delivery. Plain JSON without a secret and without proof of origin: sign it. */
-export interface DeliveryCoordinates {
-  agentUid: string;
-  /** Id of the message. */
-  message: string;
-  streamSequence: number;
-  consumerSequence: number;
-  /** 1 for the first. */
-  deliveries: number;
-}
-
 /** The numbers by which the server identifies a delivery. */
 export interface ConsumerDelivery {
   stream: string;

@@ -9,7 +9,6 @@ export const STREAMS = {
   promotions: 'temper-promotions',
   audit: 'temper-audit',
   deadLetters: 'temper-deadletters',
-  advisories: 'temper-advisories',
 } as const;
 
 export const BUCKETS = {
@@ -19,14 +18,16 @@ export const BUCKETS = {
   ledger: 'temper-ledger',
   /** Health of model providers. */
   health: 'temper-health',
-  /** Ids of acknowledged messages, so that none is processed twice. */
+  /** How messages ended, by id, so that none is processed twice. */
   acked: 'temper-acked',
+  /** Deliveries that have not ended, one state per agent. */
+  deliveries: 'temper-deliveries',
 } as const;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
-/** Durable consumers that all replicas of a role share. The inbox stream has one durable consumer per agent, named by the agent's UID. */
-export const CONSUMERS = { deadLetters: 'dead-letters', wakeups: 'wakeups', promotions: 'promotions' } as const;
+/** Durable consumers that all replicas of a role share. */
+export const CONSUMERS = { wakeups: 'wakeups', promotions: 'promotions' } as const;
 
 /** The stream behind a bucket. */
 export function bucketStream(bucket: BucketName): string {
@@ -40,6 +41,10 @@ export function bucketSubject(bucket: BucketName, key: string): string {
 
 export const subjects = {
   inbox: (agentUid: string) => `temper.inbox.${token(agentUid)}`,
+  /** Of no stream: notifies that the inbox of the agent may have a message to deliver. */
+  notifyInbox: (agentUid: string) => `temper.notify.${token(agentUid)}`,
+  /** Of no stream: notifies that the session has a new event. */
+  notifySession: (agentUid: string, session: string) => `temper.notify.${token(agentUid)}.${sessionToken(session)}`,
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,

@@ -11,6 +11,7 @@ import { printable } from '../../lib/printable.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { natsError, isStreamMissing } from '../connection/errors.ts';
 import { BUCKETS, type BucketName, bucketStream, bucketSubject, STREAMS } from './names.ts';
+import { removeConsumers } from '../inbox/remove-consumers.ts';
 import { initialSequence } from './store-generation.ts';
 
 export interface TopologyOptions {
@@ -62,11 +63,10 @@ const DUPLICATE_WINDOW_MINUTES = 30;
 const NANOS_PER = { minute: 60_000_000_000, day: 86_400_000_000_000 };
 /** Size of all streams together, unless the installation sets another; the server's `max_file_store` must be at least this. */
 export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
-const ADVISORY_SUBJECT = '$JS.EVENT.ADVISORY.CONSUMER';
 
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 19, maxPerSubject: 1_000 },
   { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
   {
@@ -78,15 +78,6 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
   { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 20, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.audit, subjects: ['temper.audit.*'], storePercent: 15, days: 90 },
   { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 5, days: 30, maxPerSubject: 1 },
-  {
-    ...workQueue(STREAMS.advisories, `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`, 7),
-    subjects: [
-      `${ADVISORY_SUBJECT}.MAX_DELIVERIES.${STREAMS.inbox}.*`,
-      `${ADVISORY_SUBJECT}.MSG_TERMINATED.${STREAMS.inbox}.*`,
-    ],
-    storePercent: 1,
-    discard: DiscardPolicy.Old,
-  },
 ];
 
 const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
@@ -99,6 +90,8 @@ const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days:
   // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must
   // not prevent an ack.
   { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
+  // Kept longer than a message: a delivery must not be forgotten before its message.
+  { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
 ];
 
 /** The configuration of all streams and buckets, in the server's format. */
@@ -138,6 +131,8 @@ export async function reconcileTopology(
       throw natsError(error, `reconciling the stream ${desired.name}`);
     }
   }
+  // An older release had one per agent. Without its pods they deliver nothing, but each costs the server memory.
+  await removeConsumers(connection, STREAMS.inbox);
   return report;
 }
 
@@ -220,7 +215,7 @@ function streamConfig(
   };
 }
 
-/** A stream with work-queue retention: each message is stored until one of several consumers acknowledges it. */
+/** A stream with work-queue retention: each message is stored until a consumer acknowledges it or a reader deletes it. */
 function workQueue(name: string, subject: string, days: number) {
   return { name, subjects: [subject], days, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New };
 }

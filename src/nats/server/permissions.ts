@@ -12,49 +12,39 @@ interface RolePermissions {
 const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
 const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
 /** Streams in which the operator may purge the subjects of a deleted agent. */
-const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.advisories);
+const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit);
 
 export const gatewayPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'events', 'wakeups', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'notify', 'events', 'wakeups', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
     ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
     ...GATEWAY_READABLE.flatMap(readSubjects),
-    `$JS.API.CONSUMER.CREATE.${STREAMS.inbox}.>`,
-    `$JS.API.CONSUMER.INFO.${STREAMS.inbox}.*`,
-    `$JS.API.CONSUMER.DELETE.${STREAMS.inbox}.*`,
-    `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
-    `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.inbox}.*`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
-    ...queueConsumerSubjects(STREAMS.advisories, CONSUMERS.deadLetters),
-    ...ephemeralConsumerSubjects(STREAMS.events),
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
     ...[BUCKETS.sessions, BUCKETS.sessionTools].map((bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`),
-    `$JS.ACK.${STREAMS.inbox}.>`,
   ],
-  subscribe: [],
+  subscribe: ['temper.notify.>'],
 };
 
 export const operatorPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'notify', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
     `$KV.${BUCKETS.ledger}.>`,
+    // Redelivers the in-flight message of a deleted pod.
+    `$KV.${BUCKETS.deliveries}.>`,
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,
       `$JS.API.STREAM.UPDATE.${stream}`,
       ...readSubjects(stream),
     ]),
     ...PURGEABLE.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
-    `$JS.API.CONSUMER.INFO.${STREAMS.inbox}.*`,
     `$JS.API.CONSUMER.DELETE.${STREAMS.inbox}.*`,
     `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
-    // Redelivers the in-flight message of a deleted pod.
-    `$JS.ACK.${STREAMS.inbox}.>`,
-    ...queueConsumerSubjects(STREAMS.advisories, CONSUMERS.deadLetters),
     ...queueConsumerSubjects(STREAMS.wakeups, CONSUMERS.wakeups),
     ...queueConsumerSubjects(STREAMS.promotions, CONSUMERS.promotions),
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),

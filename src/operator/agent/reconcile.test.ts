@@ -20,7 +20,7 @@ import { addIndexes } from './observe.ts';
 import { type AgentDeps, AgentReconciler } from './reconcile.ts';
 import { ValidationCache } from './validation-cache.ts';
 
-const IN_FLIGHT = { streamSequence: 7, consumerSequence: 3 };
+const IN_FLIGHT = { streamSequence: 7, deliveries: 3 };
 const METADATA = {
   namespace: 'team-a',
   resourceVersion: 'v1',

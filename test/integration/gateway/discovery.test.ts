@@ -61,7 +61,7 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       root: 'root-1',
       depth: 0,
       deadline: new Date(Date.now() + 600_000).toISOString(),
-      at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+      at: { streamSequence: 1, deliveries: 1 },
     });
     await pollValue(
       `the gateway to know agent ${name}`,

@@ -206,9 +206,9 @@ describe('an operator and its NATS server', () => {
     assert.equal(second?.coordinates.deliveries, 2);
     assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
-    const { streamSequence, consumerSequence } = first.coordinates;
+    const { streamSequence, deliveries } = first.coordinates;
     assert.equal(
-      await agentActivity().redeliver(metadata.uid, { streamSequence, consumerSequence }, NEVER_ABORTED),
+      await agentActivity().redeliver(metadata.uid, { streamSequence, deliveries }, NEVER_ABORTED),
       false,
     );
     assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });

@@ -34,7 +34,7 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
-import type { DeliveryRules } from '../../../src/nats/inbox/inbox-consumers.ts';
+import type { DeliveryRules } from '../../../src/nats/inbox/inbox-deliveries.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
@@ -169,7 +169,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       root,
       depth: 0,
       deadline: new Date(Date.now() + 600_000).toISOString(),
-      at: { streamSequence: 1, consumerSequence: 1, deliveries: 1 },
+      at: { streamSequence: 1, deliveries: 1 },
     });
   }
 

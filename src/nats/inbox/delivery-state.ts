@@ -1,0 +1,121 @@
+import { deliveryLost } from '../../bus/delivery-end.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { TemperError } from '../../lib/errors.ts';
+
+/** A message of one session that was delivered and has not ended. */
+export interface OpenDelivery {
+  session: string;
+  /** Stream sequence of the message. */
+  sequence: number;
+  /** Id of the message; empty for an inbox entry that is not a valid message. */
+  message: string;
+  /** 1 for the first. */
+  deliveries: number;
+  /** Epoch milliseconds. The message is redelivered from then on. */
+  until: number;
+}
+
+export interface Rejection {
+  code: ErrorCode;
+  /** For users; not printable yet. */
+  reason: string;
+}
+
+export interface CurrentDelivery extends OpenDelivery {
+  /** The message is rejected: the gateway that reads this moves it to the dead letters. */
+  rejection?: Rejection;
+}
+
+/**
+ * The deliveries of one agent that have not ended: at most one in flight, and the messages of sessions that wait for their
+ * redelivery. A session of a waiting message gets no other message, all other sessions do.
+ */
+export interface DeliveryState {
+  current?: CurrentDelivery;
+  waiting: readonly OpenDelivery[];
+}
+
+/** Identifies one delivery of a message. */
+export type DeliveryIdentity = Pick<OpenDelivery, 'sequence' | 'message' | 'deliveries'>;
+
+export const EMPTY_STATE: DeliveryState = { waiting: [] };
+
+/**
+ * While so many sessions of an agent wait for a redelivery, no further session gets a message. Bounds the size of a state and the
+ * cost of a search: an agent for which every message fails does not read its whole inbox for each attempt.
+ */
+export const MAX_OPEN_SESSIONS = 64;
+
+/** The delivery in flight; undefined when there is none, or when its acknowledgement timeout has passed. */
+export function inFlight({ current }: DeliveryState, now: number): CurrentDelivery | undefined {
+  return current !== undefined && current.rejection === undefined && current.until > now ? current : undefined;
+}
+
+export function openDeliveries({ current, waiting }: DeliveryState): readonly OpenDelivery[] {
+  return current === undefined ? waiting : [...waiting, current];
+}
+
+/** The oldest message that is to be redelivered now. */
+export function oldestDue(state: DeliveryState, now: number): OpenDelivery | undefined {
+  return openDeliveries(state)
+    .filter(({ until }) => until <= now)
+    .reduce<OpenDelivery | undefined>(
+      (oldest, one) => (oldest && oldest.sequence < one.sequence ? oldest : one),
+      undefined,
+    );
+}
+
+/** When the next waiting message is to be redelivered. */
+export function nextDueTime(state: DeliveryState): number | undefined {
+  const times = openDeliveries(state).map(({ until }) => until);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Starts a delivery. The message before, whose acknowledgement timeout has passed, waits for its redelivery. */
+export function begin(state: DeliveryState, next: CurrentDelivery): DeliveryState {
+  const others = openDeliveries(state).filter(({ sequence }) => sequence !== next.sequence);
+  return { current: next, waiting: others.map(withoutRejection) };
+}
+
+/** Moves the end of the acknowledgement timeout. Throws TEMPER_DELIVERY_LOST or TEMPER_NOT_FOUND for another delivery. */
+export function extend(state: DeliveryState, at: DeliveryIdentity, until: number): DeliveryState {
+  return { ...state, current: { ...currentOf(state, at), until } };
+}
+
+/** Ends a delivery; the message is redelivered at `until`. A repeated call changes nothing. Throws like `extend`. */
+export function retryAt(state: DeliveryState, at: DeliveryIdentity, until: number): DeliveryState {
+  if (state.waiting.some((one) => isSame(one, at))) return state;
+  return { waiting: [...state.waiting, { ...currentOf(state, at), until }] };
+}
+
+/** Decides that the message becomes a dead letter. A repeated call changes nothing. Throws like `extend`. */
+export function reject(state: DeliveryState, at: DeliveryIdentity, rejection: Rejection): DeliveryState {
+  if (state.current?.rejection !== undefined && isSame(state.current, at)) return state;
+  return { ...state, current: { ...currentOf(state, at), rejection } };
+}
+
+/** Removes a delivery whose message has ended. A later delivery of the message stays. */
+export function remove(state: DeliveryState, at: DeliveryIdentity): DeliveryState {
+  const waiting = state.waiting.filter((one) => !isSame(one, at));
+  const isCurrent = state.current !== undefined && isSame(state.current, at);
+  if (!isCurrent && waiting.length === state.waiting.length) return state;
+  return isCurrent || state.current === undefined ? { waiting } : { current: state.current, waiting };
+}
+
+function currentOf({ current, waiting }: DeliveryState, at: DeliveryIdentity): CurrentDelivery {
+  if (current !== undefined && current.rejection === undefined && isSame(current, at)) return current;
+  if (current?.sequence === at.sequence || waiting.some(({ sequence }) => sequence === at.sequence))
+    throw deliveryLost();
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    'no delivery of this message is open: it has ended, its agent was deleted, or NATS lost its store',
+  );
+}
+
+function isSame(one: DeliveryIdentity, other: DeliveryIdentity): boolean {
+  return one.sequence === other.sequence && one.deliveries === other.deliveries && one.message === other.message;
+}
+
+function withoutRejection({ session, sequence, message, deliveries, until }: OpenDelivery): OpenDelivery {
+  return { session, sequence, message, deliveries, until };
+}

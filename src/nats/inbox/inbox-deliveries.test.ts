@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { type DeliveryCoordinates, InboxDeliveries } from './inbox-deliveries.ts';
+import { inFlight, MAX_OPEN_SESSIONS } from './delivery-state.ts';
+import { type Fault, MemoryInbox } from './memory-inbox-store.testing.ts';
+
+const UID = 'agent';
+const ACK_WAITS_MS = [1_000, 1_000, 1_000];
+const RUNS = Number(process.env['RUNS'] ?? 150);
+const NEVER = new AbortController().signal;
+
+function envelope(id: string, session: string): object {
+  const deadline = new Date(1_000_000_000_000).toISOString();
+  return {
+    id,
+    from: 'user',
+    to: 'agent',
+    session,
+    text: id,
+    root: id,
+    depth: 0,
+    deadline,
+    time: new Date(0).toISOString(),
+  };
+}
+
+const isLost = (error: unknown): boolean =>
+  isTemperError(error, 'TEMPER_DELIVERY_LOST') || isTemperError(error, 'TEMPER_NOT_FOUND');
+
+/** Ends of a delivery that a test has called, and how each call ended. */
+interface Attempt {
+  at: DeliveryCoordinates;
+  session: string;
+  /** An end was called; it may have had its effect although its response was lost. */
+  wasCalled: boolean;
+}
+
+/** Two gateways over one inbox, and what its receivers have seen. */
+class World {
+  readonly inbox = new MemoryInbox();
+  readonly clock = new FakeClock();
+  readonly faults: Fault[];
+  readonly gateways: InboxDeliveries[];
+  readonly sessions = new Map<number, string>();
+  readonly attempts: Attempt[] = [];
+  /** Sequences of messages whose end a caller saw confirmed. */
+  readonly confirmed = new Set<number>();
+  /** Sequences whose deliveries began, with the confirmed ends of that moment. */
+  readonly startedDeliveries = new Map<string, ReadonlySet<number>>();
+  readonly turn: () => Promise<void>;
+
+  constructor(faults: Fault[], turn: () => Promise<void> = () => Promise.resolve()) {
+    this.faults = [...faults];
+    this.turn = turn;
+    this.gateways = [this.newGateway(), this.newGateway()];
+    this.inbox.onState = (next, previous) => {
+      const { current } = next;
+      if (current === undefined || current.rejection !== undefined) return;
+      const before = previous.current;
+      if (before?.sequence === current.sequence && before.deliveries === current.deliveries) return;
+      assert.equal(inFlight(previous, this.clock.now().getTime()), undefined, 'a second message is in flight');
+      this.assertInOrder(current.sequence);
+      this.startedDeliveries.set(`${current.sequence} ${current.deliveries}`, new Set(this.confirmed));
+    };
+  }
+
+  newGateway(): InboxDeliveries {
+    const store = this.inbox.client(() => this.faults.shift() ?? 'none', this.turn);
+    // Nothing moves the clock while a call waits after a conflict.
+    const clock = { now: this.clock.now, monotonic: this.clock.monotonic, sleep: () => Promise.resolve() };
+    return new InboxDeliveries({ store, clock, rules: { ackWaitsMs: ACK_WAITS_MS }, changed: () => undefined });
+  }
+
+  send(session: string): void {
+    const id = `m-${this.sessions.size + 1}`;
+    this.sessions.set(this.inbox.add(envelope(id, session)), session);
+  }
+
+  /** Every earlier message of the session has ended. */
+  assertInOrder(sequence: number): void {
+    for (const [earlier, session] of this.sessions) {
+      if (earlier >= sequence || session !== this.sessions.get(sequence)) continue;
+      const hasEnded = !this.inbox.messages.has(earlier) || this.inbox.ended.get(`m-${earlier}`)?.sequence === earlier;
+      assert.ok(hasEnded, `message ${sequence} of ${session} was delivered before ${earlier}`);
+    }
+  }
+
+  async take(gateway: InboxDeliveries): Promise<void> {
+    const { delivery } = await gateway.take(UID, NEVER);
+    if (delivery === undefined) return;
+    const { coordinates: at, message } = delivery;
+    const before = this.startedDeliveries.get(`${at.streamSequence} ${at.deliveries}`);
+    assert.ok(before !== undefined, 'a delivery began without a stored state');
+    assert.ok(!before.has(at.streamSequence), `message ${at.streamSequence} was delivered after its confirmed end`);
+    this.attempts.push({ at, session: message.session, wasCalled: false });
+  }
+
+  /** Calls an end of a delivery; an earlier delivery of a message that was taken again must be refused. */
+  async end(attempt: Attempt, call: () => Promise<void>, isFinal: boolean): Promise<void> {
+    const { streamSequence, deliveries } = attempt.at;
+    const isSuperseded = this.attempts.some(
+      ({ at }) => at.streamSequence === streamSequence && at.deliveries > deliveries,
+    );
+    const { wasCalled } = attempt;
+    attempt.wasCalled = true;
+    try {
+      await call();
+    } catch (error) {
+      assert.ok(isLost(error) || isTemperError(error, 'TEMPER_BUS_UNAVAILABLE'), String(error));
+      return;
+    }
+    assert.ok(!isSuperseded || wasCalled, 'the end of an earlier delivery was accepted');
+    if (isFinal) this.confirmed.add(streamSequence);
+  }
+}
+
+type Command =
+  | { do: 'send'; session: number }
+  | { do: 'take' | 'restart' | 'release'; gateway: number }
+  | { do: 'ack' | 'retry' | 'reject' | 'extend'; gateway: number; which: number }
+  | { do: 'wait'; ms: number };
+
+const gateway = fc.integer({ min: 0, max: 1 });
+const which = fc.nat(7);
+const command: fc.Arbitrary<Command> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), session: fc.nat(3) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('take' as const), gateway }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('ack' as const), gateway, which }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constantFrom('retry' as const, 'reject' as const, 'extend' as const),
+      gateway,
+      which,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('restart' as const, 'release' as const), gateway }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 400, 1_100, 31_000) }),
+  },
+);
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  { weight: 12, arbitrary: fc.constant<Fault>('none') },
+  { weight: 1, arbitrary: fc.constantFrom<Fault>('before', 'after') },
+  { weight: 1, arbitrary: fc.constant<Fault>('stale') },
+);
+
+async function perform(world: World, step: Command): Promise<void> {
+  if (step.do === 'send') return world.send(`s-${step.session}`);
+  if (step.do === 'wait') return world.clock.advance(step.ms);
+  const gateway = world.gateways[step.gateway];
+  assert.ok(gateway !== undefined);
+  if (step.do === 'restart') world.gateways[step.gateway] = world.newGateway();
+  const unavailable = (error: unknown): void =>
+    assert.ok(isTemperError(error, 'TEMPER_BUS_UNAVAILABLE') || isLost(error), String(error));
+  if (step.do === 'take') return world.take(gateway).catch(unavailable);
+  if (step.do === 'release') {
+    const release = async (): Promise<void> => {
+      const current = await gateway.inFlight(UID);
+      if (current !== undefined) await gateway.release(UID, current);
+    };
+    return release().catch(unavailable);
+  }
+  if (!('which' in step)) return;
+  const attempt = world.attempts.at(-1 - (step.which % Math.max(1, Math.min(3, world.attempts.length))));
+  if (attempt === undefined) return;
+  const { at } = attempt;
+  if (step.do === 'extend') return gateway.working(at).catch(unavailable);
+  if (step.do === 'ack') return world.end(attempt, () => gateway.ack(at), true);
+  if (step.do === 'retry') return world.end(attempt, () => gateway.retry(at, 50), false);
+  await world.end(attempt, () => gateway.reject(at, 'TEMPER_TURN_LIMIT', 'refused'), true);
+}
+
+/** Without faults, every message that has not ended is delivered and acknowledged, or is a dead letter. */
+async function drain(world: World): Promise<void> {
+  world.faults.length = 0;
+  const last = world.newGateway();
+  for (let round = 0; world.inbox.messages.size > 0; round += 1) {
+    assert.ok(round < 500, `${world.inbox.messages.size} messages are never delivered`);
+    const taken = world.attempts.length;
+    await world.take(last);
+    const attempt = world.attempts.at(-1);
+    if (world.attempts.length === taken || attempt === undefined) await world.clock.advance(31_000);
+    else await world.end(attempt, () => last.ack(attempt.at), true);
+  }
+  for (const sequence of world.sessions.keys()) {
+    const ended = world.inbox.ended.get(`m-${sequence}`);
+    assert.ok(ended !== undefined, `message ${sequence} is lost`);
+    if (ended.outcome === 'rejected') assert.ok(world.inbox.deadLetters.has(sequence), `no dead letter of ${sequence}`);
+  }
+}
+
+describe('deliveries by several gateways', () => {
+  it('no message is lost, delivered after its confirmed end or out of order, whatever fails between two requests', async () => {
+    const commands = fc.array(command, { minLength: 5, maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(commands, fc.array(fault, { maxLength: 200 }), async (steps, faults) => {
+        const world = new World(faults);
+        for (const step of steps) {
+          if (step.do === 'take') world.inbox.lag();
+          await perform(world, step);
+        }
+        await drain(world);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('the guarantees hold for calls that run at the same time, in any order of their requests', async () => {
+    const steps = command.filter((one) => one.do !== 'wait');
+    const batches = fc.array(
+      fc.tuple(fc.array(steps, { minLength: 2, maxLength: 4 }), fc.constantFrom(0, 400, 1_100)),
+      {
+        minLength: 3,
+        maxLength: 15,
+      },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), batches, fc.array(fault, { maxLength: 60 }), async (scheduler, all, faults) => {
+        let isScheduled = true;
+        const turn = (): Promise<void> => (isScheduled ? scheduler.schedule(Promise.resolve()) : Promise.resolve());
+        const world = new World(faults, turn);
+        for (const [batch, waitMs] of all) {
+          const running = Promise.all(batch.map((step) => perform(world, step)));
+          await scheduler.waitFor(running);
+          await world.clock.advance(waitMs);
+        }
+        isScheduled = false;
+        await drain(world);
+      }),
+      { numRuns: RUNS / 2 },
+    );
+  });
+
+  it('while the maximum of sessions wait for a redelivery, no further session gets a message', async () => {
+    const world = new World([]);
+    const [one] = world.gateways;
+    assert.ok(one !== undefined);
+    for (let session = 0; session < MAX_OPEN_SESSIONS + 2; session += 1) world.send(`s-${session}`);
+    const takeText = async (): Promise<string | undefined> => (await one.take(UID, NEVER)).delivery?.message.text;
+    for (let index = 1; index <= MAX_OPEN_SESSIONS; index += 1) {
+      const { delivery } = await one.take(UID, NEVER);
+      assert.ok(delivery !== undefined);
+      // The first one is due last.
+      await one.retry(delivery.coordinates, index === 1 ? 9_000 : 5_000);
+    }
+    assert.deepEqual(await one.take(UID, NEVER), { dueTime: 5_000 });
+    await world.clock.advance(5_000);
+    assert.equal(await takeText(), 'm-2');
+    const current = await one.inFlight(UID);
+    assert.ok(current !== undefined);
+    await one.ack({ agentUid: UID, message: 'm-2', streamSequence: current.sequence, deliveries: current.deliveries });
+    // One session is free, and a redelivery that is due is older than the messages of further sessions.
+    assert.equal(await takeText(), 'm-3');
+    await drain(world);
+  });
+
+  it('a redelivery that has ended already does not hide an older message that no gateway has seen', async () => {
+    const world = new World([]);
+    for (let session = 1; session <= MAX_OPEN_SESSIONS + 1; session += 1) world.send(`s-${session}`);
+    const waiting = Array.from({ length: MAX_OPEN_SESSIONS }, (_, index) => {
+      const sequence = index + 2;
+      return {
+        session: `s-${sequence}`,
+        sequence,
+        message: `m-${sequence}`,
+        deliveries: 1,
+        until: index === 0 ? 0 : 60_000,
+      };
+    });
+    world.inbox.state = { state: { waiting }, revision: 1 };
+    // A gateway recorded the end and stopped before it removed the delivery.
+    world.inbox.ended.set('m-2', { sequence: 2, deliveries: 1, outcome: 'acked' });
+    const { delivery } = await world.newGateway().take(UID, NEVER);
+    assert.equal(delivery?.message.text, 'm-1');
+  });
+
+  it('a gateway reads each message of a waiting session once, however often it looks', async () => {
+    const inbox = new MemoryInbox();
+    const clock = new FakeClock();
+    let reads = 0;
+    const store = inbox.client();
+    const counted = {
+      ...store,
+      async *messages(uid: string, from: number) {
+        for await (const message of store.messages(uid, from)) {
+          reads += 1;
+          yield message;
+        }
+      },
+    };
+    const rules = { ackWaitsMs: ACK_WAITS_MS };
+    const one = new InboxDeliveries({ store: counted, clock, rules, changed: () => undefined });
+    const take = async (): Promise<DeliveryCoordinates> => {
+      const { delivery } = await one.take(UID, NEVER);
+      assert.ok(delivery !== undefined);
+      return delivery.coordinates;
+    };
+    for (let index = 0; index < 900; index += 1) inbox.add(envelope(`a-${index}`, 'a'));
+    await one.retry(await take(), 60_000);
+    for (let round = 0; round < 50; round += 1) {
+      inbox.add(envelope(`b-${round}`, 'b'));
+      const at = await take();
+      assert.equal(at.message, `b-${round}`);
+      await one.ack(at);
+    }
+    assert.ok(reads <= 900 + 2 * 50 + 1, `${reads} messages were read`);
+    await clock.advance(60_000);
+    for (let index = 0; index < 3; index += 1) {
+      const at = await take();
+      assert.equal(at.message, `a-${index}`);
+      await one.ack(at);
+    }
+  });
+});

@@ -1,0 +1,320 @@
+import type { Envelope } from '../../bus/port.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import {
+  begin,
+  type DeliveryIdentity,
+  extend,
+  inFlight,
+  nextDueTime,
+  type OpenDelivery,
+  reject,
+  remove,
+  retryAt,
+} from './delivery-state.ts';
+import { DeliveryStates } from './delivery-states.ts';
+import type { EndedMessage, InboxStore, StoredDeliveryState } from './inbox-store.ts';
+import { type Candidate, searchMessage } from './message-search.ts';
+import { SkippedMessages } from './skipped-messages.ts';
+
+/** Everything another process needs to end a delivery. Plain JSON without a secret and without proof of origin: sign it. */
+export interface DeliveryCoordinates {
+  agentUid: string;
+  /** Id of the message. */
+  message: string;
+  streamSequence: number;
+  /** 1 for the first. */
+  deliveries: number;
+}
+
+export interface DeliveryRules {
+  /** Acknowledgement timeout of each delivery, in order. Their number is the maximum number of deliveries. */
+  ackWaitsMs: readonly number[];
+}
+
+export interface InboxDelivery {
+  message: Envelope;
+  coordinates: DeliveryCoordinates;
+  /** The message is redelivered after this time unless the receiver calls `working`. */
+  ackWaitMs: number;
+}
+
+/** A delivery; or, when no message can be delivered, the time at which the next one is due, in epoch milliseconds. */
+export type TakeResult = { delivery: InboxDelivery } | { delivery?: undefined; dueTime: number | undefined };
+
+export interface InboxDeliveriesDeps {
+  store: InboxStore;
+  clock: Clock;
+  rules: DeliveryRules;
+  /** Called after a change with which another message may be deliverable. */
+  changed: (agentUid: string) => void;
+}
+
+/** For an acknowledgement to be stored: in this time no other process redelivers the message. */
+const ACK_GUARD_MS = 30_000;
+const CONFLICT_PAUSE_MS = 10;
+const EXHAUSTED_REASON = 'delivered the maximum number of times without an acknowledgement';
+
+/**
+ * Delivers the messages of inboxes and ends deliveries. Every decision is one compare-and-swap of the delivery state of the agent;
+ * the steps after it can be repeated by any process:
+ *
+ *   take ── search ──► swap: in flight ──► not ended before? ──► delivery
+ *   ack ── swap: extend (refused for an earlier delivery) ──► reply ──► record `ended` ──► delete message ∥ swap: removed
+ *   reject ── swap: rejected ──► dead letter ──► record `ended` ──► delete message ──► swap: removed
+ *   retry ── swap: waits
+ */
+export class InboxDeliveries {
+  readonly #deps: InboxDeliveriesDeps;
+  readonly #states: DeliveryStates;
+  readonly #skipped = new SkippedMessages();
+
+  constructor(deps: InboxDeliveriesDeps) {
+    this.#deps = deps;
+    this.#states = new DeliveryStates(deps.store);
+  }
+
+  /** Forgets what it remembers of NATS, whose store may be another one. */
+  clear(): void {
+    this.#states.clear();
+    this.#skipped.clear();
+  }
+
+  /** Delivers the oldest message that can be delivered now. One message per agent is in flight at a time. */
+  async take(agentUid: string, signal: AbortSignal): Promise<TakeResult> {
+    let stored = this.#states.known(agentUid);
+    let isFresh = false;
+    /** Sequence of the last message that was found to have ended; a replica of the stream that lags may still show it. */
+    let after = 0;
+    for (;;) {
+      stored ??= await this.#readState(agentUid, () => (isFresh = true));
+      const step = await this.#step(agentUid, stored, after);
+      stored = undefined;
+      if ('delivery' in step) return { delivery: step.delivery };
+      if (step.kind === 'ended') after = step.sequence;
+      if (step.kind === 'conflict') await this.#pause(signal);
+      // A remembered state may be older than the end of the delivery in flight.
+      if (step.kind === 'none' && (isFresh || step.isEmpty)) return { dueTime: step.dueTime };
+      if (signal.aborted) return { dueTime: undefined };
+    }
+  }
+
+  /** `storeReply` runs when the delivery is known to be the current one. */
+  async ack(at: DeliveryCoordinates, storeReply: () => Promise<void> = async () => undefined): Promise<void> {
+    try {
+      await this.#guard(at);
+    } catch (error) {
+      // A repeated call: the first one has ended the message.
+      if (!isEndOfDelivery(error) || !(await this.#wasEndedBy(at, 'acked'))) throw error;
+      await this.#finish(at);
+      return;
+    }
+    const guardedUntil = this.#now() + ACK_GUARD_MS;
+    await storeReply();
+    if (this.#now() >= guardedUntil) await this.#guard(at);
+    await this.#recordEnd(at, 'acked');
+    await this.#finish(at);
+  }
+
+  async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
+    const until = this.#now() + Math.max(0, delayMs);
+    await this.#states.update(at.agentUid, (state) => retryAt(state, identityOf(at), until));
+    this.#deps.changed(at.agentUid);
+  }
+
+  async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
+    try {
+      await this.#states.update(at.agentUid, (state) => reject(state, identityOf(at), { code, reason }));
+    } catch (error) {
+      if (!isEndOfDelivery(error) || !(await this.#wasEndedBy(at, 'rejected'))) throw error;
+    }
+    await this.#completeRejection(at, { code, reason });
+  }
+
+  async working(at: DeliveryCoordinates): Promise<void> {
+    const until = this.#now() + this.ackWaitMs(at.deliveries);
+    await this.#states.update(at.agentUid, (state) => extend(state, identityOf(at), until));
+  }
+
+  async inFlight(agentUid: string): Promise<DeliveryIdentity | undefined> {
+    const current = inFlight((await this.#states.read(agentUid)).state, this.#now());
+    if (current === undefined) return undefined;
+    const { sequence, message, deliveries } = current;
+    return { sequence, message, deliveries };
+  }
+
+  /** Redelivers this delivery at once; false when it has ended. */
+  async release(agentUid: string, delivery: Pick<DeliveryIdentity, 'sequence' | 'deliveries'>): Promise<boolean> {
+    const now = this.#now();
+    let isReleased = false;
+    await this.#states.update(agentUid, (state) => {
+      const current = inFlight(state, now);
+      isReleased = current?.sequence === delivery.sequence && current.deliveries === delivery.deliveries;
+      return isReleased && current !== undefined ? retryAt(state, current, now) : state;
+    });
+    if (isReleased) this.#deps.changed(agentUid);
+    return isReleased;
+  }
+
+  ackWaitMs(deliveries: number): number {
+    const { ackWaitsMs } = this.#deps.rules;
+    return ackWaitsMs[Math.min(deliveries, ackWaitsMs.length) - 1] ?? ACK_GUARD_MS;
+  }
+
+  #now(): number {
+    return this.#deps.clock.now().getTime();
+  }
+
+  async #readState(agentUid: string, onRead: () => void): Promise<StoredDeliveryState> {
+    const stored = await this.#states.read(agentUid);
+    onRead();
+    return stored;
+  }
+
+  async #pause(signal: AbortSignal): Promise<void> {
+    await this.#deps.clock.sleep(CONFLICT_PAUSE_MS, signal).catch(() => undefined);
+  }
+
+  async #step(agentUid: string, stored: StoredDeliveryState, after: number): Promise<Step> {
+    const { state } = stored;
+    const now = this.#now();
+    if (state.current?.rejection !== undefined) {
+      await this.#completeRejection(coordinatesOf(agentUid, state.current), state.current.rejection);
+      return { kind: 'again' };
+    }
+    const current = inFlight(state, now);
+    if (current !== undefined) return { kind: 'none', dueTime: current.until };
+    const found = await searchMessage(this.#deps.store, this.#skipped, agentUid, { state, now, after });
+    if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isEmpty: true };
+    if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state) };
+    if (found.kind === 'candidate') return this.#begin(agentUid, stored, found.candidate);
+    this.#skipped.remove(agentUid, found.sequence);
+    const { previous } = found;
+    if (previous !== undefined) await this.#states.update(agentUid, (latest) => remove(latest, previous));
+    return { kind: 'again' };
+  }
+
+  async #begin(agentUid: string, stored: StoredDeliveryState, candidate: Candidate): Promise<Step> {
+    const { envelope, sequence, previous } = candidate;
+    if (envelope === undefined || this.#isExhausted(previous)) return this.#rejectAtOnce(agentUid, stored, candidate);
+    const { id: message, session } = envelope;
+    const deliveries = (previous?.deliveries ?? 0) + 1;
+    const ackWaitMs = this.ackWaitMs(deliveries);
+    const next = { session, sequence, message, deliveries, until: this.#now() + ackWaitMs };
+    const at = coordinatesOf(agentUid, next);
+    // Together: an acknowledgement writes its record before it changes the state, which the swap would notice.
+    const [isWritten, hasEnded] = await Promise.all([
+      this.#states.write(agentUid, begin(stored.state, next), stored.revision),
+      this.#hasEnded(at),
+    ]);
+    if (!isWritten) return { kind: 'conflict' };
+    if (hasEnded) return this.#skipEnded(at, previous);
+    if (Date.parse(envelope.deadline) <= this.#now()) {
+      await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${envelope.deadline}, has passed`);
+      return { kind: 'again' };
+    }
+    return { delivery: { message: envelope, coordinates: at, ackWaitMs } };
+  }
+
+  #isExhausted(previous: OpenDelivery | undefined): boolean {
+    return previous !== undefined && previous.deliveries >= this.#deps.rules.ackWaitsMs.length;
+  }
+
+  /** Rejects a message that no receiver gets: an invalid one, or one without a further delivery. */
+  async #rejectAtOnce(
+    agentUid: string,
+    { state, revision }: StoredDeliveryState,
+    { envelope, sequence, previous }: Candidate,
+  ): Promise<Step> {
+    const [deliveries, rejection] = envelope === undefined ? [1, INVALID] : [previous?.deliveries ?? 1, EXHAUSTED];
+    const { id: message = '', session = '' } = envelope ?? {};
+    const next = { session, sequence, message, deliveries, until: this.#now() };
+    const at = coordinatesOf(agentUid, next);
+    if (await this.#hasEnded(at)) return this.#skipEnded(at, previous);
+    const isWritten = await this.#states.write(agentUid, begin(state, { ...next, rejection }), revision);
+    return { kind: isWritten ? 'again' : 'conflict' };
+  }
+
+  /** The message of this sequence has ended, or another message with its id was acknowledged: the sender sent it twice. */
+  async #hasEnded(at: DeliveryCoordinates): Promise<boolean> {
+    if (at.message === '') return false;
+    const ended = await this.#deps.store.readEnded(at.agentUid, at.message);
+    return ended !== undefined && (ended.outcome === 'acked' || ended.sequence === at.streamSequence);
+  }
+
+  async #skipEnded(at: DeliveryCoordinates, previous: OpenDelivery | undefined): Promise<Step> {
+    await this.#finish(at);
+    if (previous !== undefined) await this.#states.update(at.agentUid, (state) => remove(state, previous));
+    // The search has passed every message before one that it found by reading on; a redelivery may be ahead of the search.
+    return previous === undefined ? { kind: 'ended', sequence: at.streamSequence } : { kind: 'again' };
+  }
+
+  async #guard(at: DeliveryCoordinates): Promise<void> {
+    const until = this.#now() + ACK_GUARD_MS;
+    await this.#states.update(at.agentUid, (state) =>
+      extend(state, identityOf(at), Math.max(until, state.current?.until ?? 0)),
+    );
+  }
+
+  async #wasEndedBy(
+    { agentUid, message, streamSequence, deliveries }: DeliveryCoordinates,
+    outcome: EndedMessage['outcome'],
+  ) {
+    if (message === '') return false;
+    const ended = await this.#deps.store.readEnded(agentUid, message);
+    return ended?.outcome === outcome && ended.sequence === streamSequence && ended.deliveries === deliveries;
+  }
+
+  async #recordEnd(
+    { agentUid, message, streamSequence, deliveries }: DeliveryCoordinates,
+    outcome: EndedMessage['outcome'],
+  ) {
+    // An invalid message has no id under which a record could be stored, and no sender that repeats it.
+    if (message === '') return;
+    await this.#deps.store.writeEnded(agentUid, message, { sequence: streamSequence, deliveries, outcome });
+  }
+
+  /** Deletes the message of a recorded end, and its delivery. */
+  async #finish(at: DeliveryCoordinates): Promise<void> {
+    const { agentUid, streamSequence } = at;
+    await Promise.all([
+      this.#deps.store.deleteMessage(agentUid, streamSequence),
+      this.#states.update(agentUid, (state) => remove(state, identityOf(at))),
+    ]);
+    this.#skipped.remove(agentUid, streamSequence);
+    this.#deps.changed(agentUid);
+  }
+
+  async #completeRejection(
+    at: DeliveryCoordinates,
+    { code, reason }: { code: ErrorCode; reason: string },
+  ): Promise<void> {
+    const { agentUid, streamSequence, deliveries } = at;
+    const input = { agentUid, streamSequence, deliveries, code, reason };
+    // Without the message, another call has recorded its end.
+    if (await this.#deps.store.writeDeadLetter(input)) await this.#recordEnd(at, 'rejected');
+    await this.#finish(at);
+  }
+}
+
+type Step =
+  | { delivery: InboxDelivery }
+  | { kind: 'again' | 'conflict' }
+  | { kind: 'ended'; sequence: number }
+  | { kind: 'none'; dueTime: number | undefined; isEmpty?: true };
+
+const INVALID = { code: 'TEMPER_MESSAGE_INVALID', reason: 'inbox entry is not a valid message' } as const;
+const EXHAUSTED = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: EXHAUSTED_REASON } as const;
+
+function isEndOfDelivery(error: unknown): boolean {
+  return isTemperError(error, 'TEMPER_NOT_FOUND') || isTemperError(error, 'TEMPER_DELIVERY_LOST');
+}
+
+function identityOf({ message, streamSequence, deliveries }: DeliveryCoordinates): DeliveryIdentity {
+  return { sequence: streamSequence, message, deliveries };
+}
+
+function coordinatesOf(agentUid: string, { sequence, message, deliveries }: DeliveryIdentity): DeliveryCoordinates {
+  return { agentUid, message, streamSequence: sequence, deliveries };
+}

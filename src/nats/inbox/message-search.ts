@@ -1,0 +1,94 @@
+import {
+  type DeliveryState,
+  MAX_OPEN_SESSIONS,
+  oldestDue,
+  type OpenDelivery,
+  openDeliveries,
+} from './delivery-state.ts';
+import { type ParsedMessage, parseMessage } from './envelope.ts';
+import type { InboxStore } from './inbox-store.ts';
+import type { SkippedMessage, SkippedMessages } from './skipped-messages.ts';
+
+/** A message that may be delivered now. */
+export interface Candidate extends ParsedMessage {
+  sequence: number;
+  /** The delivery of before, when the message is redelivered. */
+  previous?: OpenDelivery;
+}
+
+export type SearchResult =
+  | { kind: 'candidate'; candidate: Candidate }
+  /** A message of the state or of the memory has left the inbox: change the state, then search again. */
+  | { kind: 'gone'; sequence: number; previous?: OpenDelivery }
+  /** No message at all, whatever the state. */
+  | { kind: 'empty' }
+  /** Every message belongs to a session that waits. */
+  | { kind: 'waiting' };
+
+/**
+ * Finds the oldest message of an inbox whose session does not wait for a redelivery:
+ *
+ *   a message that is to be redelivered now ─┐
+ *   a skipped message of a session           ├── the lowest sequence
+ *     that does not wait any more ───────────┤
+ *   the messages after the last skipped one ─┘   read in order, up to the lower sequence of the two above
+ *
+ * Reads each message of a waiting session once per process, and no message while `MAX_OPEN_SESSIONS` sessions wait.
+ */
+export async function searchMessage(
+  store: InboxStore,
+  skipped: SkippedMessages,
+  agentUid: string,
+  { state, now, after }: { state: DeliveryState; now: number; after: number },
+): Promise<SearchResult> {
+  const open = openDeliveries(state);
+  const due = oldestDue(state, now);
+  if (open.length >= MAX_OPEN_SESSIONS) {
+    return due === undefined ? { kind: 'waiting' } : knownMessage(store, agentUid, due);
+  }
+  const waiting = new Set(open.map(({ session }) => session));
+  const released = skipped.oldestOutside(agentUid, waiting);
+  const known = older(due, released);
+  const before = known?.sequence ?? Number.POSITIVE_INFINITY;
+  const from = Math.max(skipped.position(agentUid), after) + 1;
+  let isEmpty = from === 1 && open.length === 0;
+  for await (const message of messagesBefore(store, agentUid, from, before)) {
+    isEmpty = false;
+    const session = message.envelope?.session ?? '';
+    if (!waiting.has(session)) return { kind: 'candidate', candidate: message };
+    skipped.add(agentUid, { sequence: message.sequence, session });
+  }
+  if (known !== undefined) return knownMessage(store, agentUid, known);
+  return { kind: isEmpty ? 'empty' : 'waiting' };
+}
+
+function older(
+  one: OpenDelivery | undefined,
+  other: SkippedMessage | undefined,
+): OpenDelivery | SkippedMessage | undefined {
+  return one === undefined || (other !== undefined && other.sequence < one.sequence) ? other : one;
+}
+
+async function* messagesBefore(
+  store: InboxStore,
+  agentUid: string,
+  from: number,
+  before: number,
+): AsyncGenerator<Candidate> {
+  for await (const { sequence, data, traceparent } of store.messages(agentUid, from)) {
+    if (sequence >= before) return;
+    yield { sequence, ...parseMessage(data, traceparent) };
+  }
+}
+
+async function knownMessage(
+  store: InboxStore,
+  agentUid: string,
+  known: OpenDelivery | SkippedMessage,
+): Promise<SearchResult> {
+  const { sequence } = known;
+  const previous = 'deliveries' in known ? { previous: known } : {};
+  const found = await store.message(agentUid, sequence);
+  if (found === undefined) return { kind: 'gone', sequence, ...previous };
+  return { kind: 'candidate', candidate: { sequence, ...previous, ...parseMessage(found.data, found.traceparent) } };
+}

@@ -1,0 +1,110 @@
+import type { StoredMsg } from '@nats-io/jetstream';
+import { isErrorCode } from '../../lib/error-codes.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { isMessageMissing, natsError } from '../connection/errors.ts';
+import { removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
+import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
+import { publish } from '../jetstream/publish.ts';
+import { firstMessage, lastMessage, messageAt, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { type CurrentDelivery, type DeliveryState, EMPTY_STATE, type OpenDelivery } from './delivery-state.ts';
+import type { EndedMessage, InboxMessage, InboxStore } from './inbox-store.ts';
+
+/** The inboxes in JetStream: messages in a stream, delivery states and ends of messages in buckets. */
+export function createNatsInboxStore(connection: JetStreamConnection): InboxStore {
+  const endedSubject = (agentUid: string, message: string): string =>
+    bucketSubject(BUCKETS.acked, `${token(agentUid)}.${token(message)}`);
+  return {
+    async readState(agentUid) {
+      const found = await lastMessage(connection, bucketStream(BUCKETS.deliveries), stateSubject(agentUid));
+      if (found === undefined) return { state: EMPTY_STATE, revision: 0 };
+      return { state: parseDeliveryState(parseJsonBytes(found.data)), revision: found.seq };
+    },
+    async writeState(agentUid, state, revision) {
+      const options = { expectedLastSequence: revision };
+      return (await publish(connection, stateSubject(agentUid), state as unknown as Json, options))?.seq;
+    },
+    async message(agentUid, sequence) {
+      const found = await messageAt(connection, STREAMS.inbox, sequence);
+      return found?.subject === subjects.inbox(agentUid) ? inboxMessage(found) : undefined;
+    },
+    async *messages(agentUid, fromSequence) {
+      const subject = subjects.inbox(agentUid);
+      const first = await oldestMessage(connection, subject, fromSequence);
+      if (first === undefined) return;
+      yield inboxMessage(first);
+      for await (const found of readMessages(connection, STREAMS.inbox, subject, first.seq + 1))
+        yield inboxMessage(found);
+    },
+    deleteMessage: (_agentUid, sequence) => removeFromInbox(connection, sequence),
+    async readEnded(agentUid, message) {
+      const found = await lastMessage(connection, bucketStream(BUCKETS.acked), endedSubject(agentUid, message));
+      return found === undefined ? undefined : parseEnded(parseJsonBytes(found.data));
+    },
+    async writeEnded(agentUid, message, ended) {
+      await publish(connection, endedSubject(agentUid, message), ended as unknown as Json);
+    },
+    writeDeadLetter: (input) => writeDeadLetter(connection, input),
+  };
+}
+
+/** The subject of the delivery state of an agent. */
+export function stateSubject(agentUid: string): string {
+  return bucketSubject(BUCKETS.deliveries, token(agentUid));
+}
+
+/** Any replica of the stream may answer; one that lags shows no message where the leader has one, so the leader is asked then. */
+async function oldestMessage(
+  connection: JetStreamConnection,
+  subject: string,
+  fromSequence: number,
+): Promise<StoredMsg | undefined> {
+  const seq = Math.max(1, fromSequence);
+  try {
+    const found = await connection.request(() =>
+      connection.manager.direct.getMessage(STREAMS.inbox, { seq, next_by_subj: subject }),
+    );
+    if (found !== null) return found;
+  } catch (error) {
+    if (!isMessageMissing(error)) throw natsError(error, `reading ${subject}`);
+  }
+  return firstMessage(connection, STREAMS.inbox, subject, seq);
+}
+
+function inboxMessage({ seq, data, header }: StoredMsg): InboxMessage {
+  const traceparent = header?.get(TRACEPARENT);
+  return { sequence: seq, data, ...(traceparent === undefined || traceparent === '' ? {} : { traceparent }) };
+}
+
+/** Gateways and the operator write states; what is not valid is left out, so its message is delivered again. */
+function parseDeliveryState(value: Json | undefined): DeliveryState {
+  if (!isJsonObject(value)) return EMPTY_STATE;
+  const waiting = Array.isArray(value.waiting) ? value.waiting.flatMap((one) => parseDelivery(one) ?? []) : [];
+  const current = parseCurrent(value.current);
+  return current === undefined ? { waiting } : { current, waiting };
+}
+
+function parseCurrent(value: Json | undefined): CurrentDelivery | undefined {
+  const delivery = parseDelivery(value);
+  if (delivery === undefined || !isJsonObject(value) || !isJsonObject(value.rejection)) return delivery;
+  const { code, reason } = value.rejection;
+  return isErrorCode(code) && typeof reason === 'string' ? { ...delivery, rejection: { code, reason } } : delivery;
+}
+
+function parseDelivery(value: Json | undefined): OpenDelivery | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { session, sequence, message, deliveries, until } = value;
+  if (typeof session !== 'string' || typeof message !== 'string') return undefined;
+  if (typeof sequence !== 'number' || typeof deliveries !== 'number' || typeof until !== 'number') return undefined;
+  return { session, sequence, message, deliveries, until };
+}
+
+/** Gateways of an older release wrote only the sequence. */
+function parseEnded(value: Json | undefined): EndedMessage | undefined {
+  if (typeof value === 'number') return { sequence: value, deliveries: 0, outcome: 'acked' };
+  if (!isJsonObject(value)) return undefined;
+  const { sequence, deliveries, outcome } = value;
+  if (typeof sequence !== 'number' || typeof deliveries !== 'number') return undefined;
+  return outcome === 'acked' || outcome === 'rejected' ? { sequence, deliveries, outcome } : undefined;
+}

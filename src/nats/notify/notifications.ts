@@ -1,0 +1,54 @@
+import { Notifier } from '../../lib/async/notifier.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+
+/**
+ * Makes the processes that wait at this subject look again. A plain NATS message without content, which the server does not store. It
+ * may be lost, when a gateway ends between its write and the notification, or when a server of a cluster does not know the
+ * subscription yet. A waiting process therefore also looks again after a time.
+ */
+export function notify(connection: JetStreamConnection, subject: string): void {
+  if (connection.nats.isClosed() || connection.nats.isDraining() || !connection.state().connected) return;
+  connection.nats.publish(subject);
+}
+
+/** Waits for notifications at one subject, and for changes of the connection: notifications are lost during an outage. */
+export class NotificationListener implements Disposable {
+  readonly #connection: JetStreamConnection;
+  readonly #changes = new Notifier();
+  readonly #stop: () => void;
+  #isNotified = false;
+
+  constructor(connection: JetStreamConnection, subject: string) {
+    this.#connection = connection;
+    const onNotification = (): void => {
+      this.#isNotified = true;
+      this.#changes.notifyAll();
+    };
+    const subscription = connection.nats.subscribe(subject, { callback: onNotification });
+    const unsubscribe = connection.onChange(onNotification);
+    this.#stop = () => {
+      unsubscribe();
+      if (!connection.nats.isClosed()) subscription.unsubscribe();
+    };
+  }
+
+  /** Forgets notifications so far. Call it before looking. */
+  reset(): void {
+    this.#isNotified = false;
+  }
+
+  /** Resolves at a notification since `reset`, after the time, or when the signal aborts. True: there was a notification. */
+  async wait(milliseconds: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#isNotified) return true;
+    const over = new AbortController();
+    const ended = AbortSignal.any([signal, over.signal]);
+    const sleeping = this.#connection.clock.sleep(milliseconds, ended).catch(() => undefined);
+    await Promise.race([this.#changes.wait(ended), sleeping]);
+    over.abort();
+    return this.#isNotified;
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop();
+  }
+}
