@@ -20,7 +20,7 @@ import { sessionRoutes } from './pods/sessions.ts';
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
   const { clock, ids, log, metrics, bus, directory, demotions, catalog } = context;
-  const models = openGatewayModels(context.models, { clock, random: Math.random, metrics });
+  const models = openGatewayModels(context.models, { clock, ids, random: Math.random, metrics });
   const ledger = openSharedLedger({
     store: createDocumentStore(bus, BUCKETS.ledger),
     clock,

@@ -26,7 +26,7 @@ import { candidateOf, refusedOf } from './request.ts';
 import { gatewaySessionTools } from './session-tools.ts';
 import { descriptionOnlyView } from './tool-view.ts';
 
-export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory' | 'ids'> {
+export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory'> {
   registry: SessionRegistry;
   demotions: Demotions;
 }
