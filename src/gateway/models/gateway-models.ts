@@ -4,6 +4,8 @@ import { metering } from '../../models/metering.ts';
 import { type NamedModelSet, openModels } from '../../models/named-models.ts';
 import { compose, type ResolvedModel } from '../../models/pipeline.ts';
 import type { ModelsDeps, ProviderConfig } from '../../models/providers.ts';
+import type { CircuitState } from '../../models/resilience/circuit-breaker.ts';
+import type { GaugeSample } from '../../telemetry/metrics.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 import type { ModelCatalog } from '../deps.ts';
 import { HealthRecorder, type ModelHealth } from './health.ts';
@@ -50,11 +52,12 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
     environment: {},
   });
   const { resolve, embedding } = open;
-  const health = new HealthRecorder(
-    deps.clock,
-    providers.map(({ name }) => name),
-    Object.fromEntries(Object.keys(aliases).map((name) => [name, resolve(name).provider])),
-  );
+  const health = new HealthRecorder(deps.clock, {
+    providers: providers.map(({ name }) => name),
+    aliases: Object.fromEntries(Object.keys(aliases).map((name) => [name, resolve(name).provider])),
+    isOpen: (provider) => open.circuits().some((circuit) => circuit.provider === provider && circuit.isOpen),
+  });
+  deps.metrics.watchAll('temper_model_circuits_open', () => open.circuits().flatMap(circuitSamples));
   const listed = new Set([
     ...providers.flatMap(({ name, models = [] }) => models.map((model) => `${name}/${model.name}`)),
     ...Object.values(aliases),
@@ -80,6 +83,13 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
       },
     },
   };
+}
+
+function circuitSamples({ provider, isOpen, openCallers }: CircuitState): GaugeSample[] {
+  return [
+    { labels: { provider, scope: 'provider' }, value: isOpen ? 1 : 0 },
+    { labels: { provider, scope: 'agent' }, value: openCallers },
+  ];
 }
 
 /** `other` stands for names that are not in the configuration. */

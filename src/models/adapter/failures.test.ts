@@ -327,14 +327,20 @@ for (const wire of WIRES) {
       });
     });
 
-    for (const status of [400, 402, 422, 429]) {
+    for (const status of [400, 401, 402, 403, 422, 429, 500]) {
       it(`a rejected request that the provider repeats with status ${status} does not become a billing error by its own words`, async () => {
-        const inputSchema = { type: 'exceeded your current quota' };
+        const inputSchema = { type: 'exceeded  your current-quota' };
         const request = aRequest({ tools: [{ name: 'evil', description: 'x', inputSchema }] });
-        const expected = { 402: 'TEMPER_MODEL_BILLING', 429: 'TEMPER_MODEL_RATE_LIMITED' }[status];
+        const expected: Partial<Record<number, ErrorCode>> = {
+          401: 'TEMPER_MODEL_UNAUTHORIZED',
+          402: 'TEMPER_MODEL_BILLING',
+          403: 'TEMPER_MODEL_UNAUTHORIZED',
+          429: 'TEMPER_MODEL_RATE_LIMITED',
+          500: 'TEMPER_MODEL_OVERLOADED',
+        };
         for (const repeated of ["'exceeded your current quota' is no type", 'Exceeded your current quota is no type']) {
           const { error } = await failing(wire, answering(status, openaiError(null, repeated)), {}, request);
-          assert.equal(error.code, expected ?? 'TEMPER_MODEL_FORMAT', error.message);
+          assert.equal(error.code, expected[status] ?? 'TEMPER_MODEL_FORMAT', error.message);
         }
       });
     }
@@ -347,6 +353,17 @@ for (const wire of WIRES) {
         'TEMPER_MODEL_FORMAT',
         'status 400 concerns the request',
       );
+    });
+
+    it('the words of a rate limit or of a refused key do not make the conversation too long', async () => {
+      const words = 'the maximum context length is not the reason';
+      for (const [status, code] of [
+        [429, 'TEMPER_MODEL_RATE_LIMITED'],
+        [401, 'TEMPER_MODEL_UNAUTHORIZED'],
+        [503, 'TEMPER_MODEL_OVERLOADED'],
+      ] as const) {
+        assert.equal((await failing(wire, answering(status, openaiError(null, words)))).error.code, code);
+      }
     });
 
     it('error messages never contain the key', async () => {
