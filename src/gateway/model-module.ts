@@ -6,7 +6,7 @@ import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../nats/sessions/session-store.ts';
-import { withLedgerMetrics } from './ledger/instrumented-ledger.ts';
+import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
@@ -27,6 +27,7 @@ export const openModelModule: OpenModule = async (context) => {
     ids,
     random: Math.random,
     onError: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
+    onWritten: countLedgerWrites(metrics),
   });
   const sessionRegistry = openSessionRegistry(bus);
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
@@ -34,7 +35,7 @@ export const openModelModule: OpenModule = async (context) => {
   const modelDeps = {
     models: models.set,
     health: models.health,
-    ledger: withLedgerMetrics(ledger, metrics),
+    ledger: withLedgerMetrics(ledger, metrics, clock),
   };
   return {
     routes: [

@@ -69,7 +69,7 @@ export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
   });
 }
 
-/** Commits what is not committed yet: now, or when the answer that nobody reads has ended. Until then the reservation stays charged. */
+/** Commits what is not committed yet: now, or when the answer without a reader has ended. Until then the reservation stays charged. */
 async function settle(charge: Charge, meter: CallMeter, price: ModelPrice): Promise<void> {
   const commit = (): Promise<void> => charge.commit(amounts(price, meter.charged()));
   if (meter.pending === undefined) return commit();

@@ -22,8 +22,8 @@ const THIRDS_OF_A_TOKEN = 3;
 const MAX_BYTES_PER_TOKEN = 8;
 
 /**
- * The size of the request as it is sent: all its members, also ids, names and schemas. The estimate is above the count of common tokenizers for
- * prose and code in any language, digits and emoji; `docs/reference/quotas.md` states the weights.
+ * The size of the request as it is sent: all its members, also ids, names and schemas. The weights are chosen to be at or above the counts of
+ * common tokenizers for prose and code in any language, digits and emoji; `docs/reference/quotas.md` lists them.
  */
 export function requestSize({ system, messages, tools }: Pick<ModelInput, 'system' | 'messages' | 'tools'>): TextSize {
   return textSize(JSON.stringify({ system, messages, tools }));

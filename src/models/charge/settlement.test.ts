@@ -132,7 +132,7 @@ for (const type of TYPES) {
       }
     });
 
-    it('an answer that nobody reads is aborted after 30 seconds, and costs its reservation or the count so far', async () => {
+    it('an answer without a reader is aborted after 30 seconds, and costs its reservation or the count so far', async () => {
       const clock = new FakeClock();
       const { ledger, stream } = metered(type, replay.url, clock);
       const cancel = new AbortController();

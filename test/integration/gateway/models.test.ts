@@ -277,7 +277,7 @@ describe('the model API of the gateway', () => {
     cancel.abort();
     await assert.rejects(answer);
     await pollValue(
-      'the charge of the answer that nobody reads',
+      'the charge of the answer without a reader',
       async () => {
         const { inputTokens, outputTokens } = await fixture.dailyUsage(one, 'hugo');
         return [inputTokens, outputTokens].join();
