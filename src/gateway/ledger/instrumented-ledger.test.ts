@@ -39,7 +39,7 @@ describe('the metrics of the ledger', () => {
     assert.equal(await sample('temper_quota_denials_total{scope="policy",quota="tokensPerDay"}'), 1);
   });
 
-  it('writes of the shared ledger and their conflicts are counted', async () => {
+  it('the writes of the shared ledger and their conflicts are counted', async () => {
     const { metrics, sample } = aLedger(assert.fail);
     const count = countLedgerWrites(metrics);
     for (const conflicts of [0, 3]) count(conflicts);
