@@ -20,6 +20,9 @@ const endWith = (inputTokens: number, outputTokens: number): ModelEvent => ({
   model: 'm',
 });
 
+/** What a call that costs nothing commits. */
+const NOTHING: Amounts = { inputTokens: 0, outputTokens: 0, costMicros: 0 };
+
 interface Entry {
   reserved: Amounts;
   commits: Amounts[];
@@ -114,7 +117,7 @@ describe('metering', () => {
     for (const code of ['TEMPER_MODEL_RATE_LIMITED', 'TEMPER_MODEL_UNREACHABLE', 'TEMPER_MODEL_NOT_FOUND'] as const) {
       const { log, stream } = aCall([failure(code)]);
       await assert.rejects(eventsOf(stream()), (error) => isTemperError(error, code));
-      assert.deepEqual(log[0]?.commits, [{}], code);
+      assert.deepEqual(log[0]?.commits, [NOTHING], code);
     }
   });
 
@@ -163,14 +166,37 @@ describe('metering', () => {
     };
     const pipeline = compose(provider, [metering({ ids }), calledBy({ id: 'a', ledger })]);
     await assert.rejects(eventsOf(pipeline.stream({ ...aRequest(), model: MODEL }, anOp())));
-    assert.deepEqual(log[0]?.commits, [{}]);
+    assert.deepEqual(log[0]?.commits, [NOTHING]);
+  });
+
+  it('an attempt that the provider may charge costs its input, although a retry answered', async () => {
+    const attempt = (code: ErrorCode) => (meter: UsageMeter | undefined) => {
+      meter?.failed(failure(code));
+      meter?.sent();
+    };
+    for (const [codes, inputs] of [
+      [['TEMPER_MODEL_TIMEOUT'], 1],
+      [['TEMPER_MODEL_TIMEOUT', 'TEMPER_MODEL_RATE_LIMITED', 'TEMPER_MODEL_TIMEOUT'], 2],
+      [['TEMPER_MODEL_OVERLOADED'], 0],
+    ] as const) {
+      const { log, stream } = aCall([...codes.map(attempt), HELLO, endWith(7, 3)]);
+      await eventsOf(stream());
+      const estimate = log[0]?.reserved.inputTokens ?? 0;
+      assert.equal(log[0]?.commits[0]?.inputTokens, 7 + inputs * estimate, codes.join());
+    }
+    const { log, stream } = aCall([attempt('TEMPER_MODEL_TIMEOUT'), failure('TEMPER_MODEL_RATE_LIMITED')]);
+    await assert.rejects(eventsOf(stream()));
+    assert.deepEqual(
+      [log[0]?.commits[0]?.inputTokens, log[0]?.commits[0]?.outputTokens],
+      [log[0]?.reserved.inputTokens, 0],
+    );
   });
 
   it('a request that the provider rejects as invalid costs nothing, and an answer with an invalid format costs its reservation', async () => {
     const rejected = new TemperError('TEMPER_MODEL_FORMAT', 'no', { details: { status: 400 } });
     const refused = aCall([rejected]);
     await assert.rejects(eventsOf(refused.stream()));
-    assert.deepEqual(refused.log[0]?.commits, [{}]);
+    assert.deepEqual(refused.log[0]?.commits, [NOTHING]);
     const invalid = aCall([failure('TEMPER_MODEL_FORMAT')]);
     await assert.rejects(eventsOf(invalid.stream()));
     assert.deepEqual(invalid.log[0]?.commits, [invalid.log[0]?.reserved]);
@@ -264,7 +290,7 @@ describe('metering', () => {
     assert.deepEqual(provider.asked, ['test/model', 'b/two']);
     assert.deepEqual(
       log.map(({ commits }) => commits),
-      [[{}], [{ inputTokens: 10, outputTokens: 10, costMicros: 40 }]],
+      [[NOTHING], [{ inputTokens: 10, outputTokens: 10, costMicros: 40 }]],
     );
     assert.deepEqual(answered, ['test/model → b/two']);
   });
@@ -281,7 +307,7 @@ describe('metering', () => {
     assert.ok(inputTokens >= 60_000, `${inputTokens} tokens`);
     const refused = aCall([failure('TEMPER_MODEL_NOT_FOUND')]);
     await assert.rejects(refused.pipeline.embed(['1'], anOp()));
-    assert.deepEqual(refused.log[0]?.commits, [{}]);
+    assert.deepEqual(refused.log[0]?.commits, [NOTHING]);
   });
 });
 

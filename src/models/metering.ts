@@ -47,7 +47,7 @@ export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
           yield event;
         }
       } catch (error) {
-        if (meter.isFree(error)) await charge.commit({});
+        if (meter.isFree(error)) await charge.commit(amounts(price, meter.chargedBefore));
         throw error;
       } finally {
         await settle(charge, meter, price);
@@ -60,7 +60,7 @@ export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
       try {
         return await inner.embed(texts, { ...op, meter });
       } catch (error) {
-        if (meter.isFree(error)) await charge.commit({});
+        if (meter.isFree(error)) await charge.commit(amounts(price, meter.chargedBefore));
         throw error;
       } finally {
         await settle(charge, meter, price);

@@ -31,6 +31,8 @@ export interface ModelCaller {
 export interface UsageMeter {
   /** The request is about to be sent; until then the call costs nothing. Called again for each attempt. */
   sent(): void;
+  /** The attempt failed with this error. */
+  failed(error: unknown): void;
   /** The provider's count. `isComplete`: of the whole answer; otherwise of the part so far. */
   counted(usage: TokenUsage, isComplete: boolean): void;
   /** The reader left early, and the adapter reads on for the provider's count until `done` resolves. */

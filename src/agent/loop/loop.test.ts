@@ -369,7 +369,7 @@ describe('ledger use', () => {
     };
     const refused = scriptedLoop([() => fail('TEMPER_MODEL_RATE_LIMITED')]);
     await assert.rejects(refused.send('hi'), (error) => isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED'));
-    assert.deepEqual(refused.ledger.log[0]?.used, {});
+    assert.deepEqual(refused.ledger.log[0]?.used, { inputTokens: 0, outputTokens: 0, costMicros: 0 });
     const broken = scriptedLoop([
       async function* () {
         yield { type: 'text', text: 'half' } as const;

@@ -67,7 +67,9 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): ModelPi
           op.meter?.sent();
           return await embed(texts, connection);
         } catch (error) {
-          throw classifyError(error, { provider, key, sent: texts }, clock);
+          const typed = classifyError(error, { provider, key, sent: texts }, clock);
+          op.meter?.failed(typed);
+          throw typed;
         }
       };
       try {

@@ -35,6 +35,9 @@ export class CallMeter implements UsageMeter {
   #usage: TokenUsage | undefined;
   #isComplete = false;
   #unread: Promise<void> | undefined;
+  /** Input of the attempt that failed last, and of those before it, which the provider may charge. */
+  #failedInput = 0;
+  #earlierInput = 0;
 
   constructor(request: TextSize, maxOutputTokens: number) {
     this.#request = request;
@@ -48,8 +51,15 @@ export class CallMeter implements UsageMeter {
 
   sent(): void {
     this.#isSent = true;
+    // The next attempt replaces the count of the one before.
+    this.#earlierInput += this.#failedInput;
+    this.#failedInput = 0;
     this.#usage = undefined;
     this.#isComplete = false;
+  }
+
+  failed(error: unknown): void {
+    this.#failedInput = isFreeFailure(error) ? 0 : this.#input();
   }
 
   counted(usage: TokenUsage, isComplete: boolean): void {
@@ -74,22 +84,33 @@ export class CallMeter implements UsageMeter {
     return this.#unread;
   }
 
-  /** Whether a call that failed with this error costs nothing. */
+  /** Whether the last attempt of a call that failed with this error costs nothing. */
   isFree(error: unknown): boolean {
-    if (this.#hasStarted) return false;
-    if (!this.#isSent) return true;
-    return isTemperError(error) && (FREE_CODES.has(error.code) || isRejection(error.details));
+    return !this.#hasStarted && (!this.#isSent || isFreeFailure(error));
   }
 
-  /** The tokens to charge: the provider's count, or the maximum when there is none. */
+  /** The tokens to charge when the last attempt costs nothing: the input of earlier attempts. */
+  get chargedBefore(): ChargedTokens {
+    return { inputTokens: this.#earlierInput, outputTokens: 0 };
+  }
+
+  /** The tokens to charge: the provider's count, or the maximum when there is none; and the input of earlier attempts. */
   charged(): ChargedTokens {
-    const { inputTokens, outputTokens } = this.#usage ?? { inputTokens: 0, outputTokens: 0 };
-    const input = limited(inputTokens, this.#request.bytes + MAX_ADDED_TOKENS);
-    const output = limited(outputTokens, Math.max(this.#maxOutputTokens, this.#received.bytes));
+    const reported = this.#usage?.outputTokens ?? 0;
+    const output = limited(reported, Math.max(this.#maxOutputTokens, this.#received.bytes));
     return {
-      inputTokens: input > 0 ? input : this.#request.tokens,
-      outputTokens: this.#output(output, input > 0),
+      inputTokens: this.#earlierInput + this.#input(),
+      outputTokens: this.#output(output, this.#countedInput() > 0),
     };
+  }
+
+  #input(): number {
+    return this.#countedInput() || this.#request.tokens;
+  }
+
+  /** 0: not counted. */
+  #countedInput(): number {
+    return limited(this.#usage?.inputTokens ?? 0, this.#request.bytes + MAX_ADDED_TOKENS);
   }
 
   #output(reported: number, isCounted: boolean): number {
@@ -99,6 +120,11 @@ export class CallMeter implements UsageMeter {
     const isRead = this.#isComplete && this.#unread === undefined;
     return isRead || isCounted ? soFar : Math.max(soFar, this.#maxOutputTokens);
   }
+}
+
+/** Whether an attempt that failed with this error before its first event costs nothing. */
+function isFreeFailure(error: unknown): boolean {
+  return isTemperError(error) && (FREE_CODES.has(error.code) || isRejection(error.details));
 }
 
 /** A request that the provider refused as invalid, with an HTTP status. */

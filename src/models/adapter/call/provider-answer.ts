@@ -40,7 +40,9 @@ export class ProviderAnswer {
       yield* normalizedEvents(answer, this.#normalizer, this.#provider);
     } catch (error) {
       const sent = this.#request as unknown as Json;
-      throw classifyError(error, { provider: this.#provider, key, sent }, clock);
+      const typed = classifyError(error, { provider: this.#provider, key, sent }, clock);
+      op.meter?.failed(typed);
+      throw typed;
     } finally {
       this.isOpen = false;
     }
