@@ -2,7 +2,7 @@ import type { Ledger } from '../ledger/port.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import { metering } from '../models/metering.ts';
 import type { NamedModelSet } from '../models/named-models.ts';
-import { compose, withNames } from '../models/pipeline.ts';
+import { calledBy, compose, withNames } from '../models/pipeline.ts';
 import { fallbacks } from '../models/resilience/fallback.ts';
 import type { EngineModels } from './ports.ts';
 
@@ -11,7 +11,7 @@ export function localModels(
   { pipeline, resolve, embedding }: NamedModelSet,
   { ledger, ids }: { ledger: Ledger; ids: IdGenerator },
 ): EngineModels {
-  const metered = compose(pipeline, [metering({ ledger, ids, embedding })]);
+  const metered = compose(pipeline, [metering({ ids, embedding }), calledBy({ id: 'process', ledger })]);
   return {
     model: withNames(metered, resolve),
     withFallbacks: (names) => withNames(compose(metered, [fallbacks(names.map(resolve))]), resolve),

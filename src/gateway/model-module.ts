@@ -6,7 +6,7 @@ import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../nats/sessions/session-store.ts';
-import { withLedgerMetrics } from './ledger/instrumented-ledger.ts';
+import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
@@ -22,13 +22,14 @@ import { sessionRoutes } from './pods/sessions.ts';
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
   const { clock, ids, log, metrics, bus, directory, demotions, catalog } = context;
-  const models = openGatewayModels(context.models, { clock, random: Math.random, metrics });
+  const models = openGatewayModels(context.models, { clock, ids, random: Math.random, metrics });
   const ledger = openSharedLedger({
     store: createDocumentStore(bus, BUCKETS.ledger),
     clock,
     ids,
     random: Math.random,
     onError: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
+    onWritten: countLedgerWrites(metrics),
   });
   const sessionRegistry = openSessionRegistry(bus);
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
@@ -37,7 +38,7 @@ export const openModelModule: OpenModule = async (context) => {
   const modelDeps = {
     models: models.set,
     health: models.health,
-    ledger: withLedgerMetrics(ledger, metrics),
+    ledger: withLedgerMetrics(ledger, metrics, clock),
   };
   return {
     routes: [

@@ -69,8 +69,8 @@ class Book implements LedgerBook {
       commit: (id, used) => this.#settle(id, toCounts(used)),
       usage: async () => {
         const account = this.#account(holders[0].name, this.#clock.now().getTime());
-        const { minute, hour, day, month } = structuredClone(account);
-        return { hour: hour.counts, day: day.counts, month: month.counts, minuteToolCalls: minute.counts.toolCalls };
+        const { hour, day, month } = structuredClone(account);
+        return { hour: hour.counts, day: day.counts, month: month.counts };
       },
     };
   }

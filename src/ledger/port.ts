@@ -28,8 +28,6 @@ interface Usage {
   hour: Required<Amounts>;
   day: Required<Amounts>;
   month: Required<Amounts>;
-  /** Tool calls in the current minute. */
-  minuteToolCalls: number;
 }
 
 /**

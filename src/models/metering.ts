@@ -1,91 +1,100 @@
 import type { Amounts, Ledger } from '../ledger/port.ts';
 import { quotaExceeded } from '../ledger/quota-exceeded.ts';
 import type { CallOptions } from '../lib/call-options.ts';
+import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import type { ModelLayer, ResolvedModel } from './pipeline.ts';
-import type { TokenUsage } from './port.ts';
-import { costInMicros, DEFAULT_PRICE, isFreeFailure, type ModelPrice } from './price.ts';
-import { CHARACTERS_PER_TOKEN, estimateTokens } from './token-estimate.ts';
-
-type Tokens = Pick<TokenUsage, 'inputTokens' | 'outputTokens'>;
+import { CallMeter, type ChargedTokens } from './charge/call-meter.ts';
+import { assertFitsWindow, jsonSize, requestSize } from './charge/request-size.ts';
+import type { ModelLayer, PipelineOptions, ResolvedModel } from './pipeline.ts';
+import { costInMicros, DEFAULT_PRICE, type ModelPrice } from './price.ts';
 
 export interface MeteringDeps {
-  /** The accounts that calls are charged to. */
-  ledger: Ledger;
   ids: IdGenerator;
   /** The model behind `embed`. */
   embedding?: ResolvedModel | undefined;
 }
 
-/** Upper bound of reported tokens; a larger figure is a provider's error. */
-const MAX_TOKENS = 100_000_000;
-
 /**
- * The charging rule of all model calls: reserve the maximum, stream, commit the usage that the provider reports.
+ * The charging rule of all model calls: reserve the maximum in the accounts of the caller, call, commit the usage.
  *
- *   call                                         charge
- *   ends                                         the reported usage, before the consumer sees the end
- *   fails before its first event, free of cost   nothing
- *   breaks off, is cancelled or abandoned        the reservation
+ *   call                                               charge
+ *   ends                                               the provider's count, before the consumer sees the end
+ *   was never sent, or was rejected before any event   nothing
+ *   is left early by its reader                        the provider's count, for which the adapter reads on without a reader
+ *   breaks off                                         the provider's count so far
+ *   no count arrives                                   the reservation, or the received output if it is larger
  *
- * Throws TEMPER_QUOTA_EXCEEDED, TEMPER_LEDGER_UNAVAILABLE and the errors of the inner pipeline.
+ * Throws TEMPER_QUOTA_EXCEEDED, TEMPER_LEDGER_UNAVAILABLE, TEMPER_MODEL_CONTEXT_OVERFLOW for a request beyond the window of its model, and the
+ * errors of the inner pipeline.
  */
-export function metering({ ledger, ids, embedding }: MeteringDeps): ModelLayer {
-  const open = (maximum: Amounts, op: CallOptions) => Charge.reserve(ledger, maximum, { ...op, key: ids.next('call') });
+export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
+  const open = (maximum: Amounts, op: PipelineOptions) => Charge.reserve(maximum, op, ids.next('call'));
   return (inner) => ({
     async *stream(request, op) {
       const { price } = request.model;
-      const maximum = { inputTokens: estimateTokens(request), outputTokens: request.maxOutputTokens };
-      const charge = await open(amounts(price, maximum), op);
-      let started = false;
+      const size = requestSize(request);
+      assertFitsWindow(size, request.model);
+      const meter = new CallMeter(size, request.maxOutputTokens);
+      const charge = await open(amounts(price, meter.maximum), op);
       try {
-        for await (const event of inner.stream(request, op)) {
-          started = true;
-          // Committed first: a consumer may stop reading at the end, and its next reservation needs the released amount.
-          if (event.type === 'end') await charge.commit(amounts(price, plausible(event.usage)));
+        for await (const event of inner.stream(request, { ...op, meter })) {
+          meter.receive(event);
+          if (event.type === 'end') {
+            meter.counted(event.usage, true);
+            // Committed first: a consumer may stop reading at the end, and its next reservation needs the released amount.
+            await charge.commit(amounts(price, meter.charged()));
+          }
           yield event;
         }
       } catch (error) {
-        if (!started && isFreeFailure(error)) await charge.commit({});
+        if (meter.isFree(error)) await charge.commit(amounts(price, meter.chargedBefore));
         throw error;
       } finally {
-        await charge.commitReserved();
+        await settle(charge, meter, price);
       }
     },
     async embed(texts, op) {
       const price = embedding?.price ?? DEFAULT_PRICE;
-      const characters = texts.reduce((sum, text) => sum + text.length, 0);
-      const inputTokens = Math.ceil(characters / CHARACTERS_PER_TOKEN);
-      const charge = await open(amounts(price, { inputTokens, outputTokens: 0 }), op);
+      const meter = new CallMeter(jsonSize(texts), 0);
+      const charge = await open(amounts(price, meter.maximum), op);
       try {
-        return await inner.embed(texts, op);
+        return await inner.embed(texts, { ...op, meter });
       } catch (error) {
-        if (isFreeFailure(error)) await charge.commit({});
+        if (meter.isFree(error)) await charge.commit(amounts(price, meter.chargedBefore));
         throw error;
       } finally {
-        await charge.commitReserved();
+        await settle(charge, meter, price);
       }
     },
   });
+}
+
+/** Commits what is not committed yet: now, or when the answer without a reader has ended. Until then the reservation stays charged. */
+async function settle(charge: Charge, meter: CallMeter, price: ModelPrice): Promise<void> {
+  const commit = (): Promise<void> => charge.commit(amounts(price, meter.charged()));
+  if (meter.pending === undefined) return commit();
+  // `commit` does not throw. The caller does not wait: its answer has ended.
+  void meter.pending.then(commit);
 }
 
 /** One reservation; only its first commit counts. */
 class Charge {
   readonly #ledger: Ledger;
   readonly #id: string;
-  readonly #maximum: Amounts;
   #isCommitted = false;
 
-  private constructor(ledger: Ledger, id: string, maximum: Amounts) {
+  private constructor(ledger: Ledger, id: string) {
     this.#ledger = ledger;
     this.#id = id;
-    this.#maximum = maximum;
   }
 
-  static async reserve(ledger: Ledger, maximum: Amounts, op: CallOptions): Promise<Charge> {
-    const reservation = await ledger.reserve(maximum, op);
+  static async reserve(maximum: Amounts, op: PipelineOptions, key: string): Promise<Charge> {
+    const { caller, signal, deadline } = op;
+    if (caller === undefined) throw new TemperError('TEMPER_INTERNAL', 'a charged model call has no caller');
+    const options: CallOptions = { signal, deadline, key };
+    const reservation = await caller.ledger.reserve(maximum, options);
     if (!reservation.granted) throw quotaExceeded(reservation, maximum);
-    return new Charge(ledger, reservation.id, maximum);
+    return new Charge(caller.ledger, reservation.id);
   }
 
   async commit(used: Amounts): Promise<void> {
@@ -93,19 +102,8 @@ class Charge {
     this.#isCommitted = true;
     await this.#ledger.commit(this.#id, used);
   }
-
-  commitReserved(): Promise<void> {
-    return this.commit(this.#maximum);
-  }
 }
 
-function amounts(price: ModelPrice, tokens: Tokens): Amounts {
+function amounts(price: ModelPrice, tokens: ChargedTokens): Amounts {
   return { ...tokens, costMicros: costInMicros(price, tokens) };
-}
-
-/** Normalizes untrusted usage of a provider to integers from 0 to MAX_TOKENS. */
-function plausible({ inputTokens, outputTokens }: TokenUsage): Tokens {
-  const whole = (tokens: number): number =>
-    Number.isFinite(tokens) ? Math.min(MAX_TOKENS, Math.max(0, Math.ceil(tokens))) : 0;
-  return { inputTokens: whole(inputTokens), outputTokens: whole(outputTokens) };
 }

@@ -1,6 +1,7 @@
 import { type ModelPipeline, type ResolvedModel, withNames } from './pipeline.ts';
 import type { Model } from './port.ts';
 import { DEFAULT_PRICE } from './price.ts';
+import type { CircuitState } from './resilience/circuit-breaker.ts';
 import { type ModelsConfig, type ModelsDeps, openProviders } from './providers.ts';
 
 /** Providers, and the models that aliases such as `default/judge` refer to. */
@@ -14,6 +15,8 @@ export interface NamedModelSet {
   resolve: (name: string) => ResolvedModel;
   /** Calls the provider of the resolved model. Not charged. */
   pipeline: ModelPipeline;
+  /** The circuits of the providers, in the order of the configuration. */
+  circuits: () => CircuitState[];
   /** The model behind `embed`; undefined when no provider has one. */
   embedding: ResolvedModel | undefined;
 }
@@ -25,7 +28,7 @@ export function openModels(config: NamedModelsConfig, deps: ModelsDeps): NamedMo
   const embedder = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
   return {
     resolve: (name) => resolveModel(config, name),
-    pipeline: openProviders(config, deps),
+    ...openProviders(config, deps),
     embedding: embedder && resolveModel(config, `${embedder.name}/${embedder.embeddingModel}`),
   };
 }

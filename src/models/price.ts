@@ -1,5 +1,3 @@
-import type { ErrorCode } from '../lib/error-codes.ts';
-import { isTemperError } from '../lib/errors.ts';
 import type { TokenUsage } from './port.ts';
 
 /** US dollars for one million tokens. */
@@ -17,22 +15,4 @@ export const DEFAULT_PRICE: ModelPrice = { inputPrice: 1, outputPrice: 3 };
  */
 export function costInMicros(price: ModelPrice, usage: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>): number {
   return Math.ceil(usage.inputTokens * price.inputPrice + usage.outputTokens * price.outputPrice);
-}
-
-/** The provider rejected the call before it did any work, and charges nothing. */
-const FREE_CODES: ReadonlySet<ErrorCode> = new Set([
-  'TEMPER_MODEL_RATE_LIMITED',
-  'TEMPER_MODEL_OVERLOADED',
-  'TEMPER_MODEL_UNREACHABLE',
-  'TEMPER_MODEL_UNAUTHORIZED',
-  'TEMPER_MODEL_BILLING',
-  'TEMPER_MODEL_CONTEXT_OVERFLOW',
-  'TEMPER_MODEL_NOT_FOUND',
-  'TEMPER_MODEL_UNAVAILABLE',
-  'TEMPER_REPLAY_NO_MATCH',
-] satisfies ErrorCode[]);
-
-/** True if a call that failed with this error before its first event costs nothing. */
-export function isFreeFailure(error: unknown): boolean {
-  return isTemperError(error) && FREE_CODES.has(error.code);
 }

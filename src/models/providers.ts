@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { AdapterOptions } from './adapter/adapter.ts';
 import { anthropicModel } from './anthropic/adapter.ts';
-import { circuitBreaker, type CircuitBreakerOptions } from './resilience/circuit-breaker.ts';
+import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from './resilience/circuit-breaker.ts';
 import { keySource } from './key-source.ts';
 import { openaiChatModel } from './openai-chat/adapter.ts';
 import { openaiResponsesModel } from './openai-responses/adapter.ts';
@@ -53,21 +53,30 @@ const DEFAULT_NAME = 'default/default';
 const OPENAI_URL = 'https://api.openai.com/v1';
 const ANTHROPIC_URL = 'https://api.anthropic.com';
 
+interface OpenProviders {
+  pipeline: ModelPipeline;
+  /** One entry per provider, in the order of the configuration. */
+  circuits: () => CircuitState[];
+}
+
 /**
- * One pipeline for all configured providers. Each provider has its own retries and circuit breaker. Calls throw
+ * One pipeline for all configured providers, and the state of their circuits. Each provider has its own retries and circuit breaker. Calls throw
  * TEMPER_MODEL_UNAVAILABLE for a provider that is not configured.
  */
-export function openProviders(config: ModelsConfig, deps: ModelsDeps): ModelPipeline {
+export function openProviders(config: ModelsConfig, deps: ModelsDeps): OpenProviders {
   const { clock, random } = deps;
+  const circuits: CircuitBreaker[] = [];
   const providers = new Map<string, ModelPipeline>();
   for (const provider of config.providers) {
     const { name } = provider;
     if (providers.has(name)) throw new TemperError('TEMPER_MANIFEST_INVALID', `provider "${name}" is configured twice`);
-    const layers = [retries({ ...deps.retry, clock, random }), circuitBreaker(name, { ...deps.circuit, clock })];
+    const circuit = new CircuitBreaker(name, { ...deps.circuit, clock });
+    circuits.push(circuit);
+    const layers = [retries({ ...deps.retry, clock, random }), circuit.layer];
     providers.set(name, compose(adapterFor(provider, deps), layers));
   }
   const embedding = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
-  return {
+  const pipeline: ModelPipeline = {
     async *stream(request, op) {
       const provider = providers.get(request.model.provider);
       if (provider === undefined) throw unknownProvider(request.model.id, config);
@@ -80,6 +89,7 @@ export function openProviders(config: ModelsConfig, deps: ModelsDeps): ModelPipe
       return provider.embed(texts, op);
     },
   };
+  return { pipeline, circuits: () => circuits.map(({ state }) => state) };
 }
 
 function adapterFor(provider: ProviderConfig, deps: ModelsDeps): ModelPipeline {

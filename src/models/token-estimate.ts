@@ -1,12 +1,7 @@
 import type { ModelInput, ModelMessage } from './port.ts';
 
+/** For the context window only. Charges use `charge/request-size.ts`, whose estimate is not below the real count. */
 export const CHARACTERS_PER_TOKEN = 4;
-
-/** Estimated tokens of a request: a quarter of its characters. */
-export function estimateTokens(request: Pick<ModelInput, 'system' | 'messages' | 'tools'>): number {
-  const characters = request.system.length + charactersOfTools(request.tools) + charactersOf(request.messages);
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
-}
 
 export function charactersOfTools(tools: ModelInput['tools']): number {
   let sum = 0;

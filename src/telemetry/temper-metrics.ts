@@ -12,6 +12,9 @@ const BUILD_INFO = {
   help: 'Always 1; the labels are the version of Temper and of Node.',
 } as const;
 
+/** In seconds. A call to a model ends after ten minutes at the latest. */
+const MODEL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600] as const;
+
 /** The metrics of the gateway. Providers and models are configured names; agents, sessions and tools are never labels. */
 export const GATEWAY_METRICS = {
   temper_build_info: BUILD_INFO,
@@ -51,6 +54,18 @@ export const GATEWAY_METRICS = {
     type: 'histogram',
     labels: ['provider', 'model'],
     help: 'Duration of calls to model providers, to the end of the stream.',
+    buckets: MODEL_BUCKETS,
+  },
+  temper_model_first_event_seconds: {
+    type: 'histogram',
+    labels: ['provider', 'model'],
+    help: 'From the call to a model provider to the first event of its answer (time to first token).',
+    buckets: MODEL_BUCKETS,
+  },
+  temper_model_circuits_open: {
+    type: 'gauge',
+    labels: ['provider', 'scope'],
+    help: 'Open circuits of a model provider in this gateway, by scope: provider (1 while it fails for enough agents, else 0), agent (the number of agents whose own calls fail).',
   },
   temper_model_tokens_total: {
     type: 'counter',
@@ -61,6 +76,21 @@ export const GATEWAY_METRICS = {
     type: 'counter',
     labels: ['provider', 'model'],
     help: 'Cost of completed model responses in US dollars, by the configured prices.',
+  },
+  temper_ledger_reservation_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'Duration of quota reservations; longer than a millisecond when the gateway needs a new allocation from the shared ledger.',
+  },
+  temper_ledger_writes_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Changes of accounts that this gateway wrote to the shared ledger.',
+  },
+  temper_ledger_conflicts_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Attempts of these changes that failed because another gateway had changed the account.',
   },
   temper_quota_denials_total: {
     type: 'counter',

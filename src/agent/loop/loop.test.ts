@@ -322,7 +322,7 @@ describe('ledger use', () => {
     const { send, ledger } = scriptedLoop([says('hello')]);
     await send('a'.repeat(4_000));
     const [{ reserved, used } = { reserved: {} }] = ledger.log;
-    assert.ok((reserved.inputTokens ?? 0) > 1_000 && (reserved.inputTokens ?? 0) < 1_400);
+    assert.ok((reserved.inputTokens ?? 0) > 1_333 && (reserved.inputTokens ?? 0) < 2_000, `${reserved.inputTokens}`);
     assert.equal(reserved.outputTokens, 4_096);
     assert.equal(reserved.costMicros, (reserved.inputTokens ?? 0) + 3 * 4_096);
     assert.deepEqual(used, { inputTokens: 10, outputTokens: 5, costMicros: 25 });
@@ -369,7 +369,7 @@ describe('ledger use', () => {
     };
     const refused = scriptedLoop([() => fail('TEMPER_MODEL_RATE_LIMITED')]);
     await assert.rejects(refused.send('hi'), (error) => isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED'));
-    assert.deepEqual(refused.ledger.log[0]?.used, {});
+    assert.deepEqual(refused.ledger.log[0]?.used, { inputTokens: 0, outputTokens: 0, costMicros: 0 });
     const broken = scriptedLoop([
       async function* () {
         yield { type: 'text', text: 'half' } as const;

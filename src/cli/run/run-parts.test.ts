@@ -25,7 +25,10 @@ function anOp(signal = NEVER_ABORTED): CallOptions {
 
 function counted(stream: () => AsyncIterable<ModelEvent>) {
   const pipeline: ModelPipeline = { stream, embed: () => Promise.resolve([]) };
-  return countUsage({ pipeline, resolve: (name) => resolveModel(CONFIG, name), embedding: undefined }, CONFIG);
+  return countUsage(
+    { pipeline, resolve: (name) => resolveModel(CONFIG, name), embedding: undefined, circuits: () => [] },
+    CONFIG,
+  );
 }
 
 async function* anAnswer(): AsyncIterable<ModelEvent> {

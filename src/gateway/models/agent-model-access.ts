@@ -1,9 +1,7 @@
 import { type AgentModel, createAgentModel, resolveModelAliases } from '../../engine/agent-model.ts';
 import type { Ledger } from '../../ledger/port.ts';
-import type { IdGenerator } from '../../lib/ids.ts';
-import { metering } from '../../models/metering.ts';
 import type { NamedModelSet } from '../../models/named-models.ts';
-import { compose, type ModelPipeline, type ResolvedModel, withNames } from '../../models/pipeline.ts';
+import { calledBy, compose, type ModelPipeline, type ResolvedModel, withNames } from '../../models/pipeline.ts';
 import type { Model } from '../../models/port.ts';
 import { fallbacks } from '../../models/resilience/fallback.ts';
 import type { SharedLedger } from '../../nats/ledger/ledger.ts';
@@ -29,7 +27,7 @@ export interface AgentModelAccess {
 
 export interface ModelAccessDeps {
   directory: Pick<AgentDirectory, 'snapshot' | 'decider' | 'policy'>;
-  ids: IdGenerator;
+  /** Its pipeline charges the caller. */
   models: NamedModelSet;
   health: ModelHealth;
   ledger: SharedLedger;
@@ -39,15 +37,15 @@ const DEFAULT_OUTPUT_TOKENS = 4_096;
 
 /** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
 export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted: boolean): AgentModelAccess {
-  const { models, health, ids } = deps;
-  const { resolve, embedding } = models;
+  const { models, health } = deps;
+  const { resolve } = models;
   const idOf = (name: string): string => resolve(name).id;
   const snapshot = deps.directory.snapshot(state, tainted);
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, idOf);
   const decider = deps.directory.decider(state, tainted, agent.spec.model);
   const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
-  const metered = compose(models.pipeline, [metering({ ledger, ids, embedding })]);
+  const metered = compose(models.pipeline, [calledBy({ id: state.uid, ledger })]);
   const agentModel = (): AgentModel => createAgentModel(agent, idOf, decider);
   return {
     decider,

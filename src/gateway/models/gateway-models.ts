@@ -1,14 +1,21 @@
 import type { Clock } from '../../lib/clock.ts';
+import type { IdGenerator } from '../../lib/ids.ts';
+import { metering } from '../../models/metering.ts';
 import { type NamedModelSet, openModels } from '../../models/named-models.ts';
 import { compose, type ResolvedModel } from '../../models/pipeline.ts';
 import type { ModelsDeps, ProviderConfig } from '../../models/providers.ts';
+import type { CircuitState } from '../../models/resilience/circuit-breaker.ts';
+import type { GaugeSample } from '../../telemetry/metrics.ts';
 import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 import type { ModelCatalog } from '../deps.ts';
 import { HealthRecorder, type ModelHealth } from './health.ts';
 import { type ModelLabels, modelMetrics } from './instrumented-models.ts';
 import { parseModelConfig } from './config.ts';
 
-/** The providers of this gateway: their models by manifest name, and their health. */
+/** How long the gateway reads an answer for the provider's count after the pod has gone. Longer answers are charged at their reservation. */
+const MAX_UNREAD_MS = 30_000;
+
+/** The providers of this gateway: their models by manifest name, and their health. Calls through `set.pipeline` need a caller, and are charged to it. */
 export interface GatewayModels {
   set: NamedModelSet;
   health: ModelHealth;
@@ -17,6 +24,7 @@ export interface GatewayModels {
 
 export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit'> {
   clock: Clock;
+  ids: IdGenerator;
   /** From 0 up to 1. */
   random: () => number;
   metrics: GatewayMetrics;
@@ -29,7 +37,8 @@ export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' |
  * The layers of one model call, outermost first:
  *
  *   name → ResolvedModel            `AgentModelAccess`, per call
- *   ▸ fallbacks ▸ metering          `AgentModelAccess`, per request: the agent's models and accounts
+ *   ▸ fallbacks ▸ caller            `AgentModelAccess`, per request: the agent's models and accounts
+ *   ▸ metering                      here, once
  *   ▸ metrics and span ▸ health     here, once
  *   ▸ provider                      `openProviders`, once
  *   ▸ circuit ▸ retries ▸ adapter   `openProviders`, once per provider
@@ -37,24 +46,33 @@ export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' |
 export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): GatewayModels {
   const config = parseModelConfig(section);
   const { providers, aliases } = config;
-  const open = openModels(config, { ...deps, environment: {} });
+  const open = openModels(config, {
+    ...deps,
+    limits: { maxUnreadMs: MAX_UNREAD_MS, ...deps.limits },
+    environment: {},
+  });
   const { resolve, embedding } = open;
-  const health = new HealthRecorder(
-    deps.clock,
-    providers.map(({ name }) => name),
-    Object.fromEntries(Object.keys(aliases).map((name) => [name, resolve(name).provider])),
-  );
+  const health = new HealthRecorder(deps.clock, {
+    providers: providers.map(({ name }) => name),
+    aliases: Object.fromEntries(Object.keys(aliases).map((name) => [name, resolve(name).provider])),
+    isOpen: (provider) => open.circuits().some((circuit) => circuit.provider === provider && circuit.isOpen),
+  });
+  deps.metrics.watchAll('temper_model_circuits_open', () => open.circuits().flatMap(circuitSamples));
   const listed = new Set([
     ...providers.flatMap(({ name, models = [] }) => models.map((model) => `${name}/${model.name}`)),
     ...Object.values(aliases),
     ...(embedding === undefined ? [] : [embedding.id]),
   ]);
   const labelsOf = (model: ResolvedModel | undefined) => modelLabels(providers, listed, model);
-  const { clock, metrics } = deps;
+  const { clock, ids, metrics } = deps;
   return {
     set: {
       ...open,
-      pipeline: compose(open.pipeline, [health.layer, modelMetrics({ clock, metrics, labelsOf, embedding })]),
+      pipeline: compose(open.pipeline, [
+        health.layer,
+        modelMetrics({ clock, metrics, labelsOf, embedding }),
+        metering({ ids, embedding }),
+      ]),
     },
     health,
     catalog: {
@@ -65,6 +83,13 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
       },
     },
   };
+}
+
+function circuitSamples({ provider, isOpen, openCallers }: CircuitState): GaugeSample[] {
+  return [
+    { labels: { provider, scope: 'provider' }, value: isOpen ? 1 : 0 },
+    { labels: { provider, scope: 'agent' }, value: openCallers },
+  ];
 }
 
 /** `other` stands for names that are not in the configuration. */

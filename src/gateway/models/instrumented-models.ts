@@ -52,6 +52,7 @@ async function* instrumentedStream(
   const span = openSpan(resolved);
   try {
     for await (const event of inner.stream(request, op)) {
+      call.received();
       if (event.type === 'end') {
         call.outcome = 'ok';
         call.used(event, costInMicros(resolved.price, event.usage));
@@ -92,12 +93,20 @@ class CallMetrics {
   readonly #labels: ModelLabels;
   readonly #signal: AbortSignal;
   readonly #started: number;
+  #hasReceived = false;
 
   constructor(deps: ModelMetricsDeps, model: ResolvedModel | undefined, { signal }: CallOptions) {
     this.#deps = deps;
     this.#labels = deps.labelsOf(model);
     this.#signal = signal;
     this.#started = deps.clock.monotonic();
+  }
+
+  /** Call with each event; the first one is measured. */
+  received(): void {
+    if (this.#hasReceived) return;
+    this.#hasReceived = true;
+    this.#deps.metrics.observe('temper_model_first_event_seconds', { ...this.#labels }, this.#seconds());
   }
 
   used({ usage }: Extract<ModelEvent, { type: 'end' }>, costMicros: number): void {
@@ -117,10 +126,13 @@ class CallMetrics {
   }
 
   end(): void {
-    const { clock, metrics } = this.#deps;
+    const { metrics } = this.#deps;
     metrics.count('temper_model_requests_total', { ...this.#labels, outcome: this.outcome });
-    const seconds = (clock.monotonic() - this.#started) / 1_000;
-    metrics.observe('temper_model_duration_seconds', { ...this.#labels }, seconds);
+    metrics.observe('temper_model_duration_seconds', { ...this.#labels }, this.#seconds());
+  }
+
+  #seconds(): number {
+    return (this.#deps.clock.monotonic() - this.#started) / 1_000;
   }
 }
 

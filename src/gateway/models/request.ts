@@ -1,15 +1,16 @@
 import { TemperError } from '../../lib/errors.ts';
-import { type Json, type JsonObject, jsonDepth } from '../../lib/json.ts';
+import { type JsonObject, jsonDepth } from '../../lib/json.ts';
 import type { ResolvedModel, ResolvedRequest } from '../../models/pipeline.ts';
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { StreamRequest } from '../../gateway-api/model-schemas.ts';
+import { hasKnownTypes } from './tool-schema.ts';
 
 const MAX_SCHEMA_CHARACTERS = 65_536;
 const MAX_SCHEMA_DEPTH = 40;
 
 /**
  * The request for the provider: only known members, and at most the agent's limit of output tokens. Throws TEMPER_REQUEST_INVALID for a
- * tool schema beyond its limits.
+ * tool schema beyond its limits or with an unknown type.
  */
 export function sanitizeRequest(
   given: StreamRequest['request'],
@@ -59,8 +60,16 @@ function rebuiltCall({ id, name: tool, arguments: input }: ToolCall): ToolCall {
 
 function checkedSchema(tool: string, schema: JsonObject): JsonObject {
   const characters = JSON.stringify(schema).length;
-  if (characters <= MAX_SCHEMA_CHARACTERS && jsonDepth(schema as Json, MAX_SCHEMA_DEPTH + 1) <= MAX_SCHEMA_DEPTH)
-    return schema;
-  const limits = `${MAX_SCHEMA_CHARACTERS} characters and ${MAX_SCHEMA_DEPTH} levels`;
-  throw new TemperError('TEMPER_REQUEST_INVALID', `the inputSchema of tool "${tool}" exceeds ${limits}`);
+  if (characters > MAX_SCHEMA_CHARACTERS || jsonDepth(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH) {
+    throw invalidSchema(tool, `exceeds ${MAX_SCHEMA_CHARACTERS} characters and ${MAX_SCHEMA_DEPTH} levels; shorten it`);
+  }
+  if (hasKnownTypes(schema)) return schema;
+  throw invalidSchema(
+    tool,
+    'has a "type" that JSON Schema does not define; use string, number, integer, boolean, object, array or null',
+  );
+}
+
+function invalidSchema(tool: string, what: string): TemperError {
+  return new TemperError('TEMPER_REQUEST_INVALID', `the inputSchema of tool "${tool}" ${what}`);
 }

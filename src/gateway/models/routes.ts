@@ -16,7 +16,7 @@ import { modelAccessFor, type ModelAccessDeps } from './agent-model-access.ts';
 import { NdjsonModelStream } from './ndjson-stream.ts';
 import { sanitizeRequest } from './request.ts';
 
-export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory' | 'ids'>;
+export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory'>;
 
 const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
 /** 5,000 messages with their members, and the schemas of 256 tools. */
@@ -47,8 +47,8 @@ const embedSchema = {
 /** Models for pods. An error before the provider call is an HTTP error response; a later one is the last line of the stream. */
 export function modelRoutes(own: ModelRouteDeps): RouteModule {
   return (server, deps) => {
-    const { clock, log, ids, directory } = deps;
-    const accessDeps: ModelAccessDeps = { ...own, directory, ids };
+    const { clock, log, directory } = deps;
+    const accessDeps: ModelAccessDeps = { ...own, directory };
     server.post(
       POD_API_PATHS.modelStream,
       {

@@ -28,7 +28,7 @@ import { gatewaySessionTools } from './session-tools.ts';
 import { descriptionOnlyView } from './tool-view.ts';
 import type { ArtifactVetter } from './vetting/pool.ts';
 
-export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory' | 'ids'> {
+export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory'> {
   registry: SessionRegistry;
   demotions: Demotions;
   /** Vets submitted artifacts outside the thread that serves requests. */

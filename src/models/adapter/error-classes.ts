@@ -20,9 +20,9 @@ interface ErrorClass {
   minStatus?: number;
   /** Values of the error's `code` or `type`. */
   codes?: readonly string[];
-  /** Parts of the lower-cased message, for errors that have no code of their own. */
+  /** Parts of the lower-cased message of a rejected request, for errors that have no code of their own. */
   phrases?: readonly string[];
-  /** Phrases of an error that affects all agents, so no request may cause it: see `isReported`. */
+  /** Phrases of an error of the account, so no request may cause it: see `isReported`. */
   accountPhrases?: readonly string[];
 }
 
@@ -74,24 +74,41 @@ export function errorClassOf(failure: ProviderFailure): ErrorCode {
 
 function matches(row: ErrorClass, failure: ProviderFailure): boolean {
   const { status = 0, code = '', type = '' } = failure;
-  const { statuses = [], minStatus = Number.POSITIVE_INFINITY, codes = [], phrases = [], accountPhrases = [] } = row;
-  const message = failure.message.toLowerCase();
+  const { statuses = [], minStatus = Number.POSITIVE_INFINITY, codes = [] } = row;
   return (
     statuses.includes(status) ||
     status >= minStatus ||
     codes.includes(code) ||
     codes.includes(type) ||
-    phrases.some((phrase) => message.includes(phrase)) ||
+    hasPhrase(row, failure)
+  );
+}
+
+function hasPhrase({ phrases = [], accountPhrases = [] }: ErrorClass, failure: ProviderFailure): boolean {
+  const message = failure.message.toLowerCase();
+  const isOfThisRequest = isOfRequest(failure.status ?? 0);
+  return (
+    (isOfThisRequest && phrases.some((phrase) => message.includes(phrase))) ||
     accountPhrases.some((phrase) => isReported(phrase, message, failure))
   );
 }
 
+/** A rejected request, or an error event inside an answer, which has no status. The words of other errors, such as 429, do not concern its length. */
+function isOfRequest(status: number): boolean {
+  return status === 0 || status === 400 || status === 413 || status === 422;
+}
+
 /**
- * Whether the provider itself says the phrase. Servers repeat parts of a rejected request in the message, and a class of the account stops
- * the provider for every agent. So the phrase needs a status that concerns the account, or begins the message as in Anthropic's status
- * 400, and must not occur in the request.
+ * Whether the provider itself says the phrase. Servers repeat parts of a rejected request in the message. So the phrase needs a status that
+ * concerns the account, or begins the message as in Anthropic's status 400, and its letters must not occur in the request.
  */
 function isReported(phrase: string, message: string, { status = 0, sentText }: ProviderFailure): boolean {
-  const isPlausible = status === 402 || status === 429 ? message.includes(phrase) : message.startsWith(phrase);
-  return isPlausible && sentText !== undefined && !sentText().toLowerCase().includes(phrase);
+  const isAboutAccount = status === 402 || status === 429;
+  const isPlausible = isAboutAccount ? message.includes(phrase) : status === 400 && message.startsWith(phrase);
+  return isPlausible && sentText !== undefined && !lettersOf(sentText()).includes(lettersOf(phrase));
+}
+
+/** Without blanks and punctuation, which a server may change when it repeats a text. */
+function lettersOf(text: string): string {
+  return text.toLowerCase().replaceAll(/[^a-z]/g, '');
 }

@@ -231,6 +231,44 @@ for (const wire of WIRES) {
       assert.match(error.message, /larger than 200000 bytes/);
     });
 
+    it('the adapter refuses an answer of very many lists before it is parsed, in one event, in several lines or as a body', async () => {
+      const lists = '[],'.repeat(3_000);
+      const limits = { limits: { maxContainers: 2_000 } };
+      for (const respond of [
+        streaming(BEGINNING[wire], `data: {"x":[${lists}0]}\n\n`),
+        streaming(BEGINNING[wire], `data: [${lists}\n`.repeat(2), '\n'),
+        answering(200, `{"x":[\n\n${lists}\n\n0]}`),
+      ]) {
+        const { error } = await failing(wire, respond, limits);
+        assert.equal(error.code, 'TEMPER_MODEL_FORMAT');
+        assert.match(error.message, /more than 2000 lists and objects at once/);
+      }
+      const { error } = await failing(wire, answering(500, `{"x":[${lists}0]}`), limits);
+      assert.equal(error.code, 'TEMPER_MODEL_OVERLOADED', 'the status decides');
+    });
+
+    it('the containers of an answer are counted per event', async () => {
+      const event = `: ${'[]'.repeat(1_500)}\n\n`;
+      const { error } = await failing(wire, streaming(event, event, BEGINNING[wire], IN_BAND[wire]), {
+        limits: { maxContainers: 2_000 },
+      });
+      assert.equal(error.code, 'TEMPER_MODEL_RATE_LIMITED');
+    });
+
+    it('the adapter refuses an answer with more tool calls than any model sends', async () => {
+      const frames: Record<WireName, (index: number) => string> = {
+        'openai-chat': (index) =>
+          `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":${index},"id":"c${index}","function":{"name":"f","arguments":"{}"}}]}}]}\n\n`,
+        'openai-responses': (index) =>
+          `data: {"type":"response.output_item.done","output_index":${index},"item":{"type":"function_call","call_id":"c${index}","name":"f","arguments":"{}"}}\n\n`,
+        'anthropic-messages': (index) =>
+          `event: content_block_start\ndata: {"type":"content_block_start","index":${index},"content_block":{"type":"tool_use","id":"c${index}","name":"f","input":{}}}\n\nevent: content_block_stop\ndata: {"type":"content_block_stop","index":${index}}\n\n`,
+      };
+      const calls = Array.from({ length: 258 }, (_, index) => frames[wire](index));
+      const { error } = await failing(wire, streaming(BEGINNING[wire], ...calls));
+      assert.match(error.message, /more than 256 tool calls/);
+    });
+
     it('the adapter times out when an answer stops sending', async () => {
       const silent: Respond = (_request, response) => {
         response.writeHead(200, SSE);
@@ -289,14 +327,20 @@ for (const wire of WIRES) {
       });
     });
 
-    for (const status of [400, 402, 422, 429]) {
+    for (const status of [400, 401, 402, 403, 422, 429, 500]) {
       it(`a rejected request that the provider repeats with status ${status} does not become a billing error by its own words`, async () => {
-        const inputSchema = { type: 'exceeded your current quota' };
+        const inputSchema = { type: 'exceeded  your current-quota' };
         const request = aRequest({ tools: [{ name: 'evil', description: 'x', inputSchema }] });
-        const expected = { 402: 'TEMPER_MODEL_BILLING', 429: 'TEMPER_MODEL_RATE_LIMITED' }[status];
+        const expected: Partial<Record<number, ErrorCode>> = {
+          401: 'TEMPER_MODEL_UNAUTHORIZED',
+          402: 'TEMPER_MODEL_BILLING',
+          403: 'TEMPER_MODEL_UNAUTHORIZED',
+          429: 'TEMPER_MODEL_RATE_LIMITED',
+          500: 'TEMPER_MODEL_OVERLOADED',
+        };
         for (const repeated of ["'exceeded your current quota' is no type", 'Exceeded your current quota is no type']) {
           const { error } = await failing(wire, answering(status, openaiError(null, repeated)), {}, request);
-          assert.equal(error.code, expected ?? 'TEMPER_MODEL_FORMAT', error.message);
+          assert.equal(error.code, expected[status] ?? 'TEMPER_MODEL_FORMAT', error.message);
         }
       });
     }
@@ -309,6 +353,17 @@ for (const wire of WIRES) {
         'TEMPER_MODEL_FORMAT',
         'status 400 concerns the request',
       );
+    });
+
+    it('the words of a rate limit or of a refused key do not make the conversation too long', async () => {
+      const words = 'the maximum context length is not the reason';
+      for (const [status, code] of [
+        [429, 'TEMPER_MODEL_RATE_LIMITED'],
+        [401, 'TEMPER_MODEL_UNAUTHORIZED'],
+        [503, 'TEMPER_MODEL_OVERLOADED'],
+      ] as const) {
+        assert.equal((await failing(wire, answering(status, openaiError(null, words)))).error.code, code);
+      }
     });
 
     it('error messages never contain the key', async () => {

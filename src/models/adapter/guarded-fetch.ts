@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { NestingLimit } from './call/nesting-limit.ts';
 import { formatError } from './provider-errors.ts';
 import { unreachableError } from './unreachable.ts';
 
@@ -9,9 +10,18 @@ export interface AnswerLimits {
   maxBytes: number;
   /** Maximum time between two chunks of an answer. The deadline of the call limits the total time. */
   idleTimeoutMs: number;
+  /** Maximum lists and objects of one JSON body or one event. */
+  maxContainers: number;
+  /** Maximum time to read an answer that its reader left, for the provider's count. 0: the answer is aborted at once. */
+  maxUnreadMs: number;
 }
 
-export const DEFAULT_LIMITS: AnswerLimits = { maxBytes: 10 * 1_024 * 1_024, idleTimeoutMs: 120_000 };
+export const DEFAULT_LIMITS: AnswerLimits = {
+  maxBytes: 10 * 1_024 * 1_024,
+  idleTimeoutMs: 120_000,
+  maxContainers: 100_000,
+  maxUnreadMs: 0,
+};
 
 type Fetch = typeof globalThis.fetch;
 type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
@@ -27,8 +37,22 @@ export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimit
     });
     if (!response.body) return response;
     const { status, statusText, headers } = response;
-    return new Response(guardedBody(response.body, provider, clock, limits), { status, statusText, headers });
+    const isOneValue = !isEventStream(headers);
+    const guarded = guardedBody(response.body, { provider, clock, limits, isOneValue });
+    return new Response(guarded, { status, statusText, headers });
   };
+}
+
+/** Some servers send events without their content type, and none sends a JSON body without its own. */
+export function isEventStream(headers: Headers): boolean {
+  return !(headers.get('content-type') ?? '').toLowerCase().includes('json');
+}
+
+interface BodyRules {
+  provider: string;
+  clock: Clock;
+  limits: AnswerLimits;
+  isOneValue: boolean;
 }
 
 function urlOf(input: Parameters<Fetch>[0]): string {
@@ -37,10 +61,9 @@ function urlOf(input: Parameters<Fetch>[0]): string {
 
 function guardedBody(
   body: ReadableStream<Uint8Array>,
-  provider: string,
-  clock: Clock,
-  limits: AnswerLimits,
+  { provider, clock, limits, isOneValue }: BodyRules,
 ): ReadableStream<Uint8Array> {
+  const nesting = new NestingLimit(limits.maxContainers, isOneValue);
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let received = 0;
@@ -58,6 +81,11 @@ function guardedBody(
       received += value?.byteLength ?? 0;
       if (received > limits.maxBytes)
         return fail(controller, formatError(provider, `sent an answer larger than ${limits.maxBytes} bytes`));
+      if (value !== undefined && !nesting.allows(value))
+        return fail(
+          controller,
+          formatError(provider, `sent more than ${limits.maxContainers} lists and objects at once`),
+        );
       try {
         decoder.decode(value, { stream: !done });
       } catch (error) {

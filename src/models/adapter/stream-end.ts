@@ -10,8 +10,21 @@ interface CollectedAnswer {
   /** The model refused in a separate field, independent of the stop reason. */
   refused: boolean;
   calls: ToolCall[];
-  usage: TokenUsage;
+  /** Undefined: the provider reported none. */
+  usage: TokenUsage | undefined;
   model: string;
+}
+
+/** No model asks for so many calls at once, and the cost of collecting them grows with the square of their number. */
+const MAX_TOOL_CALLS = 256;
+/** Of one count; a larger figure is a provider's error. */
+const MAX_TOKENS = 10_000_000;
+
+const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
+
+/** Throws TEMPER_MODEL_FORMAT when an answer that has `count` tool calls starts another. */
+export function assertToolCallAllowed(provider: string, count: number): void {
+  if (count >= MAX_TOOL_CALLS) throw formatError(provider, `sent more than ${MAX_TOOL_CALLS} tool calls`);
 }
 
 /**
@@ -24,11 +37,21 @@ export function endEvents(answer: CollectedAnswer): ModelEvent[] {
   const stopReason = finalReason(answer);
   const calls =
     stopReason === 'tool-calls' ? answer.calls.flatMap((call) => unwrapParallel(call, answer.offeredTools)) : [];
-  const { usage, model } = answer;
+  const { model } = answer;
+  const usage = limitedUsage(answer.usage ?? NO_USAGE);
   return [
     ...withUniqueIds(calls).map((call): ModelEvent => ({ type: 'tool-call', call })),
     { type: 'end', stopReason, usage, model },
   ];
+}
+
+function limitedUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): TokenUsage {
+  const limited = (tokens: number): number => Math.min(MAX_TOKENS, tokens);
+  return {
+    inputTokens: limited(inputTokens),
+    outputTokens: limited(outputTokens),
+    cachedInputTokens: limited(cachedInputTokens),
+  };
 }
 
 /** Corrects the stop reason: several servers send `stop` instead of `tool_calls`, or the reverse. */

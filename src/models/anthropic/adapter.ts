@@ -1,7 +1,8 @@
 import type Anthropic from '@anthropic-ai/sdk';
 import { onAbort } from '../../lib/async/abort.ts';
 import { MAX_TIMER_MS } from '../../lib/clock.ts';
-import { adapterModel, type AdapterOptions, type ProviderConnection, type WireFormat } from '../adapter/adapter.ts';
+import { adapterModel, type AdapterOptions } from '../adapter/adapter.ts';
+import type { ProviderConnection, WireFormat } from '../adapter/wire-format.ts';
 import type { ModelPipeline } from '../pipeline.ts';
 import { anthropicNormalizer } from './normalize.ts';
 import { messagesRequest } from './request.ts';

@@ -1,5 +1,6 @@
 import { parseUntrustedJson, type Json, type JsonObject } from '../../lib/json.ts';
 import { formatError } from '../adapter/provider-errors.ts';
+import { assertToolCallAllowed } from '../adapter/stream-end.ts';
 import { objectAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, ToolCall } from '../port.ts';
 
@@ -75,6 +76,7 @@ export class ContentBlocks {
   }
 
   #addCall(block: OpenBlock): void {
+    assertToolCallAllowed(this.#provider, this.#calls.length);
     const name = textAt(block.start, 'name');
     if (name === '') throw formatError(this.#provider, 'sent a tool call without a name');
     const id = textAt(block.start, 'id') || `call_${this.#calls.length}`;

@@ -1,4 +1,4 @@
-import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import type { AnswerNormalizer } from '../adapter/wire-format.ts';
 import { endEvents } from '../adapter/stream-end.ts';
 import { formatError, inBandError } from '../adapter/provider-errors.ts';
 import { isJsonObject, member, type Json } from '../../lib/json.ts';
@@ -42,6 +42,10 @@ export function anthropicNormalizer(provider: string, offeredTools: readonly str
       const calls = whole ? message.blocks.calls() : [];
       const usage = message.counts.usage();
       return endEvents({ provider, offeredTools, stopReason, refused: false, calls, usage, model });
+    },
+    get usage() {
+      const usage = message.counts.usage();
+      return usage.inputTokens > 0 ? usage : undefined;
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import type { AnswerNormalizer } from '../adapter/wire-format.ts';
 import { formatError, inBandError } from '../adapter/provider-errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
@@ -17,8 +17,8 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
 
 /** Chat Completions: chunks of a stream, or one complete body. Requests ask for one choice, so only the first is read. */
 export function chatNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
-  const calls = new ToolCallFragments();
-  let usage: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
+  const calls = new ToolCallFragments(provider);
+  let usage: TokenUsage | undefined;
   let model = '';
   let stopReason: StopReason | undefined;
   let refused = false;
@@ -66,7 +66,10 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
       return events;
     },
     finish() {
-      return endEvents({ provider, offeredTools, stopReason, refused, calls: calls.all(provider), usage, model });
+      return endEvents({ provider, offeredTools, stopReason, refused, calls: calls.all(), usage, model });
+    },
+    get usage() {
+      return usage !== undefined && usage.inputTokens > 0 ? usage : undefined;
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Json } from '../../lib/json.ts';
 import { formatError } from '../adapter/provider-errors.ts';
+import { assertToolCallAllowed } from '../adapter/stream-end.ts';
 import { countAt, objectAt, textAt } from '../adapter/json-members.ts';
 import type { ToolCall } from '../port.ts';
 
@@ -13,7 +14,12 @@ interface PartialCall {
  * the same index for every call, a new id starts a new call.
  */
 export class ToolCallFragments {
+  readonly #provider: string;
   readonly #calls: PartialCall[] = [];
+
+  constructor(provider: string) {
+    this.#provider = provider;
+  }
 
   add(fragment: Json): void {
     const index = countAt(fragment, 'index');
@@ -24,9 +30,9 @@ export class ToolCallFragments {
     partial.call.arguments += argumentText(functionPart);
   }
 
-  all(provider: string): ToolCall[] {
+  all(): ToolCall[] {
     for (const { call } of this.#calls) {
-      if (call.name === '') throw formatError(provider, 'sent a tool call without a name');
+      if (call.name === '') throw formatError(this.#provider, 'sent a tool call without a name');
     }
     return this.#calls.map(({ call }) => ({
       ...call,
@@ -41,6 +47,7 @@ export class ToolCallFragments {
   }
 
   #start(index: number | undefined, id: string): PartialCall {
+    assertToolCallAllowed(this.#provider, this.#calls.length);
     const call = { id: id || `call_${this.#calls.length}`, name: '', arguments: '' };
     const partial = { index, call };
     this.#calls.push(partial);

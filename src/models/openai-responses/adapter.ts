@@ -1,4 +1,5 @@
-import { adapterModel, type AdapterOptions, type WireFormat } from '../adapter/adapter.ts';
+import { adapterModel, type AdapterOptions } from '../adapter/adapter.ts';
+import type { WireFormat } from '../adapter/wire-format.ts';
 import { openaiClient, openaiEvents } from '../openai/client.ts';
 import { openaiEmbed } from '../openai/embeddings.ts';
 import type { ModelPipeline } from '../pipeline.ts';

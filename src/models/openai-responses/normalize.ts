@@ -1,12 +1,10 @@
-import type { AnswerNormalizer } from '../adapter/adapter.ts';
+import type { AnswerNormalizer } from '../adapter/wire-format.ts';
 import { endEvents } from '../adapter/stream-end.ts';
 import { formatError, inBandError, providerError, parseFailure } from '../adapter/provider-errors.ts';
 import { member, type Json } from '../../lib/json.ts';
 import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { OutputItems } from './output-items.ts';
-
-const NO_USAGE: TokenUsage = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 };
 
 /** OpenAI Responses: the events of a stream, or one complete response. */
 export function responsesNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
@@ -30,12 +28,16 @@ export function responsesNormalizer(provider: string, offeredTools: readonly str
       const { refused, calls } = items;
       return endEvents({ provider, offeredTools, stopReason, refused, calls, usage, model });
     },
+    get usage() {
+      const { usage } = response;
+      return usage !== undefined && usage.inputTokens > 0 ? usage : undefined;
+    },
   };
 }
 
 class ResponseState {
   readonly items: OutputItems;
-  usage = NO_USAGE;
+  usage: TokenUsage | undefined;
   model = '';
   stopReason: StopReason | undefined;
   readonly #provider: string;

@@ -1,5 +1,6 @@
 import type { Json } from '../../lib/json.ts';
 import { formatError } from '../adapter/provider-errors.ts';
+import { assertToolCallAllowed } from '../adapter/stream-end.ts';
 import { arrayAt, textAt } from '../adapter/json-members.ts';
 import type { ModelEvent, ToolCall } from '../port.ts';
 
@@ -66,6 +67,7 @@ export class OutputItems {
   }
 
   #addCall(item: Json): void {
+    assertToolCallAllowed(this.#provider, this.calls.length);
     const name = textAt(item, 'name');
     if (name === '') throw formatError(this.#provider, 'sent a tool call without a name');
     const id = textAt(item, 'call_id') || textAt(item, 'id') || `call_${this.calls.length}`;

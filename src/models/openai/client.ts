@@ -1,7 +1,7 @@
 import type OpenAI from 'openai';
 import { onAbort } from '../../lib/async/abort.ts';
 import { MAX_TIMER_MS } from '../../lib/clock.ts';
-import type { ProviderConnection } from '../adapter/adapter.ts';
+import type { ProviderConnection } from '../adapter/wire-format.ts';
 
 /** Creates one client per call, because the key may have been rotated. Reads no environment variables and logs nothing. */
 export async function openaiClient(baseURL: string, connection: ProviderConnection): Promise<OpenAI> {

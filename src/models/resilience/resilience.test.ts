@@ -6,7 +6,7 @@ import { isTemperError, TemperError, type Retry } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { aModel } from '../pipeline.testing.ts';
 import { aRequest, eventsOf } from '../raw-http-server.testing.ts';
-import { circuitBreaker } from './circuit-breaker.ts';
+import { CircuitBreaker, type CircuitBreakerOptions } from './circuit-breaker.ts';
 import { fallbacks } from './fallback.ts';
 import { AutoAdvancingClock } from '../auto-advancing-clock.testing.ts';
 import type { ModelPipeline, ResolvedRequest } from '../pipeline.ts';
@@ -23,6 +23,14 @@ const HELLO: ModelEvent = { type: 'text', text: 'hello' };
 
 const failure = (code: ErrorCode, retry: Retry = 'never'): TemperError => new TemperError(code, 'it failed', { retry });
 const overloaded = (): TemperError => failure('TEMPER_MODEL_OVERLOADED', 'backoff');
+
+const COUNTED = [
+  'TEMPER_MODEL_RATE_LIMITED',
+  'TEMPER_MODEL_OVERLOADED',
+  'TEMPER_MODEL_UNREACHABLE',
+  'TEMPER_MODEL_TIMEOUT',
+  'TEMPER_MODEL_BILLING',
+] as const;
 
 const aResolvedRequest = (): ResolvedRequest => ({ ...aRequest(), model: aModel('test/model') });
 
@@ -55,6 +63,8 @@ const opAt = (clock: AutoAdvancingClock, milliseconds = 3_600_000, signal = NEVE
   deadline: clock.monotonic() + milliseconds,
   key: 'k',
 });
+const circuitBreaker = (provider: string, options: CircuitBreakerOptions) =>
+  new CircuitBreaker(provider, options).layer;
 const code = (wanted: ErrorCode) => (error: unknown) => isTemperError(error, wanted);
 
 describe('retries', () => {
@@ -296,5 +306,106 @@ describe('circuit breaker', () => {
       break;
     }
     assert.deepEqual(await call(model, clock), [HELLO, END]);
+  });
+});
+
+describe('circuit breaker with several callers', () => {
+  const unused = (): never => assert.fail('not used');
+  const ledger = { reserve: unused, commit: unused, usage: unused };
+
+  function aProvider(options: Partial<CircuitBreakerOptions> = {}) {
+    const clock = new AutoAdvancingClock();
+    const failing = new Map<string, TemperError>();
+    const asked: string[] = [];
+    const inner: ModelPipeline = {
+      async *stream(_request, { caller }) {
+        asked.push(caller?.id ?? '');
+        const error = failing.get(caller?.id ?? '');
+        if (error) throw error;
+        yield END;
+      },
+      embed: () => Promise.reject(new Error('not used')),
+    };
+    const breaker = new CircuitBreaker('openai', { clock, ...options });
+    const model = breaker.layer(inner);
+    const call = (id: string) =>
+      eventsOf(model.stream(aResolvedRequest(), { ...opAt(clock), caller: { id, ledger } })).then(
+        () => 'answered',
+        (error: TemperError) => error.code,
+      );
+    return { clock, breaker, failing, asked, call };
+  }
+
+  for (const code of COUNTED) {
+    it(`${code} of one agent stops only this agent`, async () => {
+      const { breaker, failing, asked, call } = aProvider();
+      failing.set('evil', failure(code, 'backoff'));
+      assert.equal(await call('victim'), 'answered');
+      for (let times = 0; times < 20; times += 1) {
+        await call('evil');
+        assert.equal(await call('victim'), 'answered');
+      }
+      assert.equal(await call('evil'), 'TEMPER_MODEL_UNAVAILABLE');
+      assert.ok(asked.filter((id) => id === 'evil').length <= 3);
+      assert.deepEqual(breaker.state, { provider: 'openai', isOpen: false, openCallers: 1 });
+    });
+  }
+
+  it('the circuit of the provider opens when every active agent fails, and closes for all with the first answer', async () => {
+    const { breaker, failing, call } = aProvider();
+    const agents = ['a', 'b', 'c'];
+    for (const id of agents) {
+      assert.equal(await call(id), 'answered');
+      failing.set(id, overloaded());
+    }
+    for (const id of agents) {
+      assert.equal(breaker.state.isOpen, false, `before ${id} fails`);
+      for (let times = 0; times < 3; times += 1) await call(id);
+    }
+    assert.deepEqual(breaker.state, { provider: 'openai', isOpen: true, openCallers: 3 });
+    failing.clear();
+    assert.equal(await call('a'), 'TEMPER_MODEL_UNAVAILABLE');
+    assert.equal(await call('d'), 'answered', 'an agent that has not failed may always call');
+    assert.deepEqual(breaker.state, { provider: 'openai', isOpen: false, openCallers: 0 });
+    assert.equal(await call('a'), 'answered');
+  });
+
+  it('while the circuit of the provider is open, one failure opens the circuit of a further agent', async () => {
+    const { breaker, failing, asked, call } = aProvider();
+    for (const id of ['a', 'b', 'c', 'd']) failing.set(id, overloaded());
+    for (const id of ['a', 'b', 'c']) for (let times = 0; times < 3; times += 1) await call(id);
+    assert.equal(breaker.state.isOpen, true);
+    assert.equal(await call('d'), 'TEMPER_MODEL_OVERLOADED');
+    assert.equal(await call('d'), 'TEMPER_MODEL_UNAVAILABLE');
+    assert.equal(asked.filter((id) => id === 'd').length, 1);
+  });
+
+  it('failures before an answer of another agent do not open the circuit of the provider', async () => {
+    const { breaker, failing, call } = aProvider();
+    assert.equal(await call('victim'), 'answered');
+    for (const id of ['a', 'b']) {
+      failing.set(id, overloaded());
+      for (let times = 0; times < 3; times += 1) await call(id);
+      assert.equal(await call('victim'), 'answered');
+    }
+    assert.deepEqual(breaker.state, { provider: 'openai', isOpen: false, openCallers: 2 });
+  });
+
+  it('an agent that was active more than an hour ago need not fail', async () => {
+    const { clock, breaker, failing, call } = aProvider();
+    assert.equal(await call('idle'), 'answered');
+    clock.advance(3_600_000);
+    failing.set('a', overloaded());
+    for (let times = 0; times < 3; times += 1) await call('a');
+    assert.equal(breaker.state.isOpen, true);
+  });
+
+  it('the circuits of at most 1,000 failing agents are kept', async () => {
+    const { breaker, failing, call } = aProvider({ failuresToOpen: 1 });
+    for (let agent = 0; agent < 1_010; agent += 1) {
+      failing.set(`agent-${agent}`, overloaded());
+      await call(`agent-${agent}`);
+    }
+    assert.equal(breaker.state.openCallers, 1_000);
   });
 });

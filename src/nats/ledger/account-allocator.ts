@@ -205,6 +205,7 @@ export class AccountAllocator {
       case 'written':
         this.#record = { kind: 'known', snapshot: result.current };
         this.#applyWritten(result.current, result.allocation);
+        this.#deps.onWritten?.(result.conflicts);
         this.counters.changes += 1;
         this.counters.conflicts += result.conflicts;
         this.counters.maxConflicts = Math.max(this.counters.maxConflicts, result.conflicts);

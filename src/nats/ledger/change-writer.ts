@@ -21,6 +21,8 @@ export interface ChangeWriterDeps {
   /** Random number from 0 (inclusive) to 1 (exclusive). */
   random: () => number;
   ids: IdGenerator;
+  /** Called after each written change, with the number of conflicts before it. */
+  onWritten?: (conflicts: number) => void;
 }
 
 export interface AccountSnapshot {

@@ -17,6 +17,8 @@ class MemoryStore implements DocumentStore {
   losesResponse = false;
   #failingReads = 0;
   writes = 0;
+  /** Writes that have not ended. */
+  pending = 0;
 
   /** Holds writes until the returned function is called. */
   hold(): () => void {
@@ -34,7 +36,9 @@ class MemoryStore implements DocumentStore {
   }
 
   async write(key: string, value: Json, revision: number): Promise<number | undefined> {
+    this.pending += 1;
     await this.#gate;
+    this.pending -= 1;
     if ((this.documents.get(key)?.revision ?? 0) !== revision) return undefined;
     this.writes += 1;
     this.documents.set(key, { value: structuredClone(value), revision: revision + 1 });
@@ -116,5 +120,107 @@ describe('the shared ledger', () => {
     await clock.advance(5_000);
     assert.equal((await ledger.usage()).hour.inputTokens, 300);
     assert.equal((await reserve(LIMIT - 300)).granted, true);
+  });
+
+  const both = (agentLimit: number, policyLimit: number) =>
+    shared.ledger([
+      { name: 'agent/both', quotas: { tokensPerHour: agentLimit }, prefix: 'spec.quotas.' },
+      { name: 'policy/both', quotas: { tokensPerHour: policyLimit }, prefix: 'policy ' },
+    ]);
+  const op = () => {
+    calls += 1;
+    return { signal: new AbortController().signal, deadline: clock.monotonic() + 60_000, key: `call-${calls}` };
+  };
+  const heldOf = async (account: string) => (await shared.report(account)).windows.hour.held.tokens;
+
+  it('the accounts of the agent and of its policy are reserved at once', async () => {
+    const release = store.hold();
+    const reservation = both(LIMIT, LIMIT).reserve({ inputTokens: 100 }, op());
+    await clock.advance(0);
+    assert.equal(store.pending, 2, 'both writes are in flight');
+    release();
+    assert.equal((await whileTimePasses(reservation)).granted, true);
+  });
+
+  it('a denial by either account releases the other one', async () => {
+    for (const [agentLimit, policyLimit, quota] of [
+      [50, LIMIT, 'spec.quotas.tokensPerHour'],
+      [LIMIT, 50, 'policy tokensPerHour'],
+    ] as const) {
+      const answer = await whileTimePasses(both(agentLimit, policyLimit).reserve({ inputTokens: 100 }, op()));
+      assert.equal(answer.granted ? '' : answer.quota, quota);
+      const full = await whileTimePasses(both(LIMIT, LIMIT).reserve({ inputTokens: LIMIT }, op()));
+      assert.ok(full.granted, 'nothing is reserved');
+      await both(LIMIT, LIMIT).commit(full.id, {});
+      await clock.advance(70_000);
+    }
+  });
+
+  it('a reservation whose second account cannot be reached releases the first one', async () => {
+    const full = await whileTimePasses(both(LIMIT, LIMIT).reserve({ inputTokens: 100 }, op()));
+    assert.ok(full.granted);
+    await both(LIMIT, LIMIT).commit(full.id, { inputTokens: 100 });
+    store.documents.set('policy.both', { value: 'not a record', revision: 99 });
+    await assert.rejects(whileTimePasses(both(LIMIT, LIMIT).reserve({ inputTokens: 600 }, op())));
+    store.documents.delete('policy.both');
+    assert.equal((await whileTimePasses(both(LIMIT, LIMIT).reserve({ inputTokens: 900 }, op()))).granted, true);
+  });
+
+  it('an allocation serves further reservations for a minute without a write, and is then released', async () => {
+    const large = shared.ledger([{ name: 'agent/large', quotas: { tokensPerHour: 64_000 }, prefix: '' }]);
+    const use = async () => {
+      const answer = await whileTimePasses(large.reserve({ inputTokens: 100 }, op()));
+      assert.ok(answer.granted);
+      await large.commit(answer.id, { inputTokens: 100 });
+    };
+    await use();
+    await clock.advance(5_000);
+    const writes = store.writes;
+    await clock.advance(50_000);
+    await use();
+    assert.equal(store.writes, writes, 'the allocation sufficed');
+    assert.equal(await heldOf('agent/large'), 800, 'a 64th of the limit, less what was used');
+    await clock.advance(59_000);
+    assert.equal(await heldOf('agent/large'), 800);
+    await clock.advance(3_000);
+    assert.equal(await heldOf('agent/large'), 0);
+  });
+
+  it('a crash leaves the allocation charged until the hour ends', async () => {
+    const holder = { name: 'agent/crash', quotas: { tokensPerHour: 64_000 }, prefix: '' };
+    const ids = { next: (prefix: string) => `other-${prefix}` };
+    let isDead = false;
+    const call = <T>(work: () => Promise<T>) => (isDead ? Promise.reject(new Error('the process has ended')) : work());
+    const link: DocumentStore = {
+      get: (key) => call(() => store.get(key)),
+      write: (key, value, revision) => call(() => store.write(key, value, revision)),
+    };
+    const crashed = openSharedLedger({ store: link, clock, ids, random: () => 0, onError: () => {} });
+    const answer = await whileTimePasses(crashed.ledger([holder]).reserve({ inputTokens: 100 }, op()));
+    assert.ok(answer.granted);
+    isDead = true;
+    const remaining = () => whileTimePasses(shared.ledger([holder]).reserve({ inputTokens: 64_000 }, op()));
+    const reported = await shared.report('agent/crash');
+    assert.equal(reported.windows.hour.held.tokens, 1_000);
+    await clock.advance(300_000);
+    assert.equal((await remaining()).granted, false);
+    await clock.advance(3_600_000);
+    assert.equal((await remaining()).granted, true);
+    await whileTimePasses(crashed.close());
+  });
+
+  it('each written change reports its conflicts', async () => {
+    const written: number[] = [];
+    const ids = { next: (prefix: string) => `counted-${prefix}` };
+    const onWritten = (conflicts: number) => written.push(conflicts);
+    const counted = openSharedLedger({ store, clock, ids, random: () => 0, onError: () => {}, onWritten });
+    const holder = { name: 'agent/u', quotas: { tokensPerHour: LIMIT }, prefix: '' };
+    await reserve(100);
+    assert.ok((await whileTimePasses(counted.ledger([holder]).reserve({ inputTokens: 100 }, op()))).granted);
+    // The other gateway changes the record, which this one has cached.
+    await reserve(100);
+    assert.ok((await whileTimePasses(counted.ledger([holder]).reserve({ inputTokens: 100 }, op()))).granted);
+    assert.deepEqual(written, [0, 1]);
+    await whileTimePasses(counted.close());
   });
 });

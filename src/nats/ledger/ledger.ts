@@ -20,6 +20,8 @@ export interface SharedLedgerDeps {
   random: () => number;
   /** Called when a background write failed; the write is retried. */
   onError: (error: unknown) => void;
+  /** Called after each written change, with the number of conflicts before it. */
+  onWritten?: (conflicts: number) => void;
 }
 
 /** An account to charge, and the spend to start from when its record does not exist. */
@@ -59,9 +61,13 @@ export interface SharedLedger extends AsyncDisposable {
 
 const NO_INITIAL_SPEND: InitialSpend = () => [];
 const FLUSH_INTERVAL_MS = 1_000;
-/** Committed spend is written to the shared record after this delay, and an unused allocation is released after that time. */
+/** Committed spend is written to the shared record after this delay. */
 const COMMIT_DELAY_MS = 2_000;
-const UNUSED_RETENTION_MS = 10_000;
+/**
+ * An unused allocation is released after this time. An agent that calls once a minute then needs no write to reserve. A gateway that crashes
+ * leaves at most one allocation of each account that it served during this time charged, until the windows of the allocation end.
+ */
+const UNUSED_RETENTION_MS = 60_000;
 const MAX_CONCURRENT_FLUSHES = 32;
 
 export function openSharedLedger(deps: SharedLedgerDeps): SharedLedger {
@@ -95,9 +101,9 @@ class BucketLedger implements SharedLedger {
   #lastId = 0;
 
   constructor(deps: SharedLedgerDeps) {
-    const { store, clock, random, ids } = deps;
+    const { store, clock, random, ids, onWritten } = deps;
     this.#deps = deps;
-    this.#writeDeps = { store, clock, random, ids };
+    this.#writeDeps = { store, clock, random, ids, ...(onWritten === undefined ? {} : { onWritten }) };
     this.#writer = { id: ids.next('ledger'), nextSeq: () => (this.#lastSeq += 1) };
     this.#flushing = this.#flushRegularly();
   }
@@ -177,26 +183,33 @@ class BucketLedger implements SharedLedger {
     if (counts.toolCalls > 0)
       throw new TemperError('TEMPER_INTERNAL', 'tool calls are counted in the pod, not in a gateway');
     const held = amountsOf(counts);
-    const parts: ReservedPart[] = [];
-    try {
-      for (const { name, quotas, prefix, initialSpend = NO_INITIAL_SPEND } of isPositive(held) ? holders : []) {
-        const allocator = this.#allocator(name);
-        const reserving = () => allocator.reserve(held, { limits: quotas, prefix, initialSpend });
-        const allocation = allocator.tryReserve(held) ?? (await this.#withDeadline(allocator, reserving(), held, op));
-        if ('granted' in allocation) {
-          releaseAll(parts, held);
-          return allocation;
-        }
-        parts.push({ allocator, allocation });
-      }
-    } catch (error) {
-      releaseAll(parts, held);
-      throw error;
-    }
+    const charged = isPositive(held) ? holders : [];
+    // All accounts at once, because each may need a write. Settled, so that every granted part is known and can be released.
+    const results = await Promise.allSettled(charged.map((holder) => this.#reservePart(holder, held, op)));
+    const answers = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    const parts = answers.flatMap((answer) => ('granted' in answer ? [] : [answer]));
+    const failed = results.find((result) => result.status === 'rejected');
+    const denial = answers.find((answer) => 'granted' in answer);
+    if (failed !== undefined || denial !== undefined) releaseAll(parts, held);
+    if (failed !== undefined) throw failed.reason;
+    if (denial !== undefined) return denial;
     this.#lastId += 1;
     const id = `r-${this.#lastId}`;
     this.#reservations.set(id, { key, held, parts, holders });
     return { granted: true, id };
+  }
+
+  async #reservePart(
+    { name, quotas, prefix, initialSpend = NO_INITIAL_SPEND }: SharedAccountHolder,
+    held: AllocationAmounts,
+    op: CallOptions,
+  ): Promise<ReservedPart | Denial> {
+    const allocator = this.#allocator(name);
+    const available = allocator.tryReserve(held);
+    if (available !== undefined) return { allocator, allocation: available };
+    const reserving = allocator.reserve(held, { limits: quotas, prefix, initialSpend });
+    const allocation = await this.#withDeadline(allocator, reserving, held, op);
+    return 'granted' in allocation ? allocation : { allocator, allocation };
   }
 
   /**
@@ -253,7 +266,6 @@ class BucketLedger implements SharedLedger {
       hour: hour.counts,
       day: day.counts,
       month: month.counts,
-      minuteToolCalls: 0,
     };
   }
 

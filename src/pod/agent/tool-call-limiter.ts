@@ -35,8 +35,7 @@ export class ToolCallLimiter implements Ledger {
   async commit(): Promise<void> {}
 
   async usage(): ReturnType<Ledger['usage']> {
-    this.#roll();
-    return { hour: NO_USAGE, day: NO_USAGE, month: NO_USAGE, minuteToolCalls: this.#calls };
+    return { hour: NO_USAGE, day: NO_USAGE, month: NO_USAGE };
   }
 
   #roll(): void {

@@ -32,7 +32,12 @@ const opinion = (approved: boolean) =>
 
 const MODELS = (url: string) => ({
   providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
-  aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge', 'default/strict': 'replay/strict' },
+  aliases: {
+    'default/default': 'replay/scripted',
+    'default/judge': 'replay/judge',
+    'default/strict': 'replay/strict',
+    'default/failing': 'replay/failing',
+  },
 });
 
 function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): ToolCandidate {
@@ -62,12 +67,14 @@ describe('review of forged tools', () => {
       rules: [
         { when: { model: 'judge' }, answer: { text: opinion(true) } },
         { when: { model: 'strict' }, answer: { text: opinion(false) } },
+        { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
         { answer: { text: 'hello' } },
       ],
     });
     const policy = { level: { initial: 'restricted', ceiling: 'restricted' }, forge: { limits: { minTestCases: 1 } } };
     fixture.setPolicy('standard', { ...policy, models: { judge: 'default/judge' } });
     fixture.setPolicy('strict', { ...policy, models: { judge: 'default/strict' } });
+    fixture.setPolicy('failing', { ...policy, models: { judge: 'default/failing' } });
     fixture.setPolicy('unjudged', policy);
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
     fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
@@ -285,6 +292,18 @@ describe('review of forged tools', () => {
     const counted = (await Promise.all([one, other].map((replica) => replica.metrics()))).join('\n');
     assert.match(counted, /^temper_forge_reviews_total\{outcome="accepted"\} [1-9]/m);
     assert.match(counted, /^temper_forge_reviews_total\{outcome="judge"\} [3-9]/m);
+  });
+
+  it('a judge that fails for the tools of one agent judges those of other agents', async () => {
+    createForgingAgent('vera');
+    assert.ok((await result('vera', aCandidate('before'))).accepted);
+    createForgingAgent('evil', 'failing');
+    for (let times = 0; times < 4; times += 1) {
+      const refused = await result('evil', aCandidate('double'));
+      assert.ok(!refused.accepted);
+      assert.deepEqual([refused.gate, refused.code], ['judge', 'TEMPER_JUDGE_UNAVAILABLE']);
+    }
+    assert.ok((await result('vera', aCandidate('after'))).accepted);
   });
 
   it('one of two tools with the same name, submitted to two replicas at once, is registered', async () => {

@@ -1,0 +1,61 @@
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { ResolvedModel } from '../pipeline.ts';
+import type { ModelInput } from '../port.ts';
+
+/** The size of a text for a tokenizer. A token has at least one byte, so `bytes` is an upper bound of the tokens. */
+export interface TextSize {
+  /** In UTF-8. */
+  bytes: number;
+  /** Estimated tokens. */
+  tokens: number;
+}
+
+/** Weights in thirds of a token, so that sums are exact. */
+const PLAIN = 1;
+const UPPER_CASE = 2;
+const PER_NON_ASCII_BYTE = 2;
+const OTHER = 3;
+const THIRDS_OF_A_TOKEN = 3;
+
+/** The weight of each byte: a table, because a request may have megabytes. */
+const WEIGHTS = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte >= 0x80) return PER_NON_ASCII_BYTE;
+  const isLowerCase = byte >= 0x61 && byte <= 0x7a;
+  if (isLowerCase || byte === 0x20) return PLAIN;
+  return byte >= 0x41 && byte <= 0x5a ? UPPER_CASE : OTHER;
+});
+
+/** A longer request cannot fit into the window: no tokenizer has that many bytes per token, except in long runs of blanks. */
+const MAX_BYTES_PER_TOKEN = 8;
+
+/**
+ * The size of the request as it is sent: all its members, also ids, names and schemas. The weights are chosen to be at or above the counts of
+ * common tokenizers for prose and code in any language, digits and emoji; `docs/reference/quotas.md` lists them.
+ */
+export function requestSize({ system, messages, tools }: Pick<ModelInput, 'system' | 'messages' | 'tools'>): TextSize {
+  return textSize(JSON.stringify({ system, messages, tools }));
+}
+
+/** The size of a value in JSON. */
+export function jsonSize(value: Json): TextSize {
+  return textSize(JSON.stringify(value));
+}
+
+export function textSize(text: string): TextSize {
+  const bytes = Buffer.from(text);
+  let thirds = 0;
+  for (let index = 0; index < bytes.length; index += 1) thirds += WEIGHTS[bytes[index] ?? 0] ?? 0;
+  return { bytes: bytes.length, tokens: Math.ceil(thirds / THIRDS_OF_A_TOKEN) };
+}
+
+/** Throws TEMPER_MODEL_CONTEXT_OVERFLOW for a request that cannot fit into the model's window, before it is sent. */
+export function assertFitsWindow({ bytes }: TextSize, { id, contextTokens }: ResolvedModel): void {
+  const limit = MAX_BYTES_PER_TOKEN * contextTokens;
+  if (bytes <= limit) return;
+  throw new TemperError(
+    'TEMPER_MODEL_CONTEXT_OVERFLOW',
+    `the request for "${id}" has ${bytes} bytes, and at most ${limit} fit into its context window of ${contextTokens} tokens; shorten the conversation, or correct contextWindow of the model`,
+    { details: { bytes, limit, contextTokens } },
+  );
+}
