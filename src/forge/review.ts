@@ -7,6 +7,7 @@ import type { ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
 import { countCases } from './gates/tests.ts';
+import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './inspect-artifact.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
 import { runStaticGates } from './static-gates.ts';
 import type { ForgeViolation } from './request.ts';
@@ -25,6 +26,8 @@ export interface ForgeReviewDeps {
   /** When absent, every tool is refused. */
   judge?: Judge;
   sessionTools: SessionToolRegistry;
+  /** Runs `inspectArtifact` elsewhere, such as in a worker thread; by default it runs on the calling thread. */
+  inspect?(submitted: SubmittedArtifact, op: CallOptions): Promise<ArtifactInspection>;
   /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
   context(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
 }
@@ -51,7 +54,8 @@ async function review(
   context: { decider: Decider; view: ToolView; events: EventSink },
 ): Promise<ForgeResult> {
   const submitted = { artifact: candidate.artifact as unknown as Json, digest: candidate.digest };
-  const passed = runStaticGates(submitted, context, log);
+  const inspection = await (deps.inspect?.(submitted, op) ?? inspectArtifact(submitted));
+  const passed = runStaticGates(submitted, context, log, inspection);
   if ('accepted' in passed) return passed;
   const { open } = passed;
   const { evidence } = candidate;

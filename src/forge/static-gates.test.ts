@@ -17,6 +17,7 @@ import {
   TestRegistry,
 } from './forge.testing.ts';
 import { createForge } from './forge.ts';
+import { inspectArtifact } from './inspect-artifact.ts';
 import { createForgeReview } from './review.ts';
 import type { ForgeEvidence, RefusedTool, ToolCandidate } from './types.ts';
 
@@ -89,11 +90,13 @@ function inspected({ artifact, digest }: Submitted): RefusedTool {
   return result;
 }
 
+/** Reviews with an inspection that went to another thread and back, as clones. */
 async function reviewed({ artifact, digest }: Submitted): Promise<RefusedTool> {
   const judge = new ApprovingJudge();
   const review = createForgeReview({
     judge,
     sessionTools: new TestRegistry(),
+    inspect: async (submitted) => structuredClone(inspectArtifact(structuredClone(submitted))),
     context: () => ({ decider: aDecider(), view: createToolView(), events: () => {} }),
   });
   const result = await review.submit({ artifact, digest, evidence } as never, aCaller, anOp());
@@ -125,5 +128,26 @@ describe('the static gates', () => {
     const gatesOf = ({ gates }: RefusedTool) => gates.map(({ gate }) => gate);
     assert.deepEqual(gatesOf(inspected(submitted)), ['shape', 'static', 'schemas', 'build', 'policy']);
     assert.deepEqual(gatesOf(await reviewed(submitted)), ['policy']);
+  });
+
+  it('the inspection of a tool of either mode survives a clone, and the review decides by it alone', async () => {
+    for (const artifact of [good, composed('double_of')]) {
+      const inspection = inspectArtifact({ artifact, digest: undefined });
+      assert.deepEqual(structuredClone(inspection), inspection);
+      assert.ok(inspection.open !== undefined);
+    }
+    const review = createForgeReview({
+      judge: new ApprovingJudge(),
+      sessionTools: new TestRegistry(),
+      inspect: async (submitted) => ({
+        ...inspectArtifact(submitted),
+        schemas: [{ code: 'TEMPER_FORGE_SCHEMA', message: 'from the worker' }],
+      }),
+      context: () => ({ decider: aDecider(), view: createToolView(), events: () => {} }),
+    });
+    const digest = digestOf(good);
+    const result = await review.submit({ artifact: good, digest, evidence } as never, aCaller, anOp());
+    assert.ok(!result.accepted);
+    assert.deepEqual([result.gate, result.message], ['schemas', 'from the worker']);
   });
 });

@@ -1,26 +1,12 @@
-import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import { type Digest, shortDigest } from '../lib/canonical.ts';
-import type { Json } from '../lib/json.ts';
+import { shortDigest } from '../lib/canonical.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
-import { validateArtifact } from './artifact-validation.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
-import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { checkSteps } from './gates/compose.ts';
-import { checkHiddenText } from './gates/hidden-text.ts';
 import { checkPolicyLimits } from './gates/policy-limits.ts';
-import { checkSchemas } from './gates/schemas.ts';
-import { checkSecrets } from './gates/secrets.ts';
-import { checkSource, type StaticCheck } from './gates/static.ts';
-import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
-import type { ForgeViolation } from './request.ts';
+import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './inspect-artifact.ts';
+import type { ParsedArtifact } from './parse-artifact.ts';
 import type { RefusedTool } from './types.ts';
-
-/** An untrusted artifact, and the digest that its author declares, if any. */
-export interface SubmittedArtifact {
-  artifact: Json;
-  digest: Digest | undefined;
-}
 
 /** The policy and the tools of the agent, as the side that runs the gates sees them. */
 export interface StaticGateContext {
@@ -36,61 +22,29 @@ export interface StaticGatesPassed {
 /**
  * Runs the gates that execute no code of the tool: shape, static, schemas, build and the policy limits, the cheapest first.
  * The author's side and the review both call this function, so the review repeats exactly what the author's side ran.
+ * `inspection` is what `inspectArtifact` returned for the same submission, on this thread or another.
  * The policy limits are not recorded as passed: only the review decides them.
  */
 export function runStaticGates(
-  { artifact, digest }: SubmittedArtifact,
+  submitted: SubmittedArtifact,
   context: StaticGateContext,
   log: GateRecorder,
+  inspection: ArtifactInspection = inspectArtifact(submitted),
 ): StaticGatesPassed | RefusedTool {
-  const open = openArtifact(artifact);
-  if ('violations' in open) return log.refuse('shape', open.violations);
-  log.digest = open.digest;
-  const shape = checkText(open);
+  const { open, shape, code, schemas, build } = inspection;
+  log.digest = open?.digest;
   if (hasViolations(shape)) return log.refuse('shape', shape);
+  if (open === undefined) throw new TypeError('an inspection without violations has an artifact');
   log.pass('shape');
-  const { violations, warnings } = checkCode(open, context);
+  const steps = open.plan === undefined ? [] : checkSteps(open, context);
+  const violations = [...steps, ...code.violations];
   if (hasViolations(violations)) return log.refuse('static', violations);
-  log.pass('static', warnings.length === 0 ? '' : `${warnings.length} warnings`);
-  const schemas = checkSchemas(open);
+  log.pass('static', code.warnings.length === 0 ? '' : `${code.warnings.length} warnings`);
   if (hasViolations(schemas)) return log.refuse('schemas', schemas);
   log.pass('schemas');
-  const build = checkDigest(open, digest);
   if (hasViolations(build)) return log.refuse('build', build);
   log.pass('build', shortDigest(open.digest));
   const limits = checkPolicyLimits(open, context.decider, context.view);
   if (hasViolations(limits)) return log.refuse('policy', limits);
-  return { open, warnings };
-}
-
-function openArtifact(artifact: Json): ParsedArtifact | { violations: readonly [ForgeViolation, ...ForgeViolation[]] } {
-  const problems = validateArtifact(artifact).map(shapeViolation);
-  if (hasViolations(problems)) return { violations: problems };
-  const open = parseArtifact(artifact as unknown as ToolArtifact);
-  return 'malformed' in open ? { violations: [shapeViolation(open.malformed)] } : open;
-}
-
-function shapeViolation(message: string): ForgeViolation {
-  return { code: 'TEMPER_FORGE_SHAPE', message };
-}
-
-function checkText(open: ParsedArtifact): readonly ForgeViolation[] {
-  const hidden = checkHiddenText(open.artifact);
-  return hasViolations(hidden) ? hidden : checkArtifactRules(open);
-}
-
-/** The static check of either mode, and the search for secrets. */
-function checkCode(open: ParsedArtifact, context: StaticGateContext): StaticCheck {
-  const { implementation, requires } = open.artifact;
-  const { violations, warnings } =
-    implementation.source === undefined
-      ? { violations: checkSteps(open, context), warnings: [] }
-      : checkSource(implementation.source, requires.apis);
-  return { violations: [...violations, ...checkSecrets(open.artifact)], warnings };
-}
-
-function checkDigest(open: ParsedArtifact, declared: Digest | undefined): ForgeViolation[] {
-  if (declared === undefined || declared === open.digest) return [];
-  const message = `the tool has digest ${shortDigest(open.digest)}, not ${shortDigest(declared)} as declared; rebuild it from its source`;
-  return [{ code: 'TEMPER_PACKAGE_INVALID', message }];
+  return { open, warnings: code.warnings };
 }
