@@ -8,7 +8,7 @@ import type { ForgeViolation } from '../request.ts';
  * everything that is usually not drawn, blank fillers, characters without a meaning of their own, noncharacters.
  */
 const INVISIBLE =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc\u{16fe4}\u{1d159}]/u;
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]|\u{16fe4}|\u{1d159}/u;
 /** An emoji of several characters: joiners and presentation marks draw it, and stand only between or after its parts. */
 const EMOJI_PART = String.raw`\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?`;
 const EMOJI = new RegExp(`${EMOJI_PART}(?:\\u200d${EMOJI_PART}){0,8}|[0-9#*]\\ufe0f\\u20e3`, 'gu');
@@ -43,7 +43,7 @@ function hiddenProblem(texts: readonly string[]): string | undefined {
   }
   if (texts.some((text) => BLANK_RUN.test(text))) return 'blanks of special widths side by side; use ordinary spaces';
   if (texts.some((text) => STACKED_MARKS.test(text))) return 'more than six marks on one letter; remove them';
-  const marks = texts.reduce((sum, text) => sum + (text.match(/[\u200d\ufe0f]/g)?.length ?? 0), 0);
+  const marks = texts.reduce((sum, text) => sum + (text.match(/\u200d|\ufe0f/g)?.length ?? 0), 0);
   if (marks <= MAX_EMOJI_MARKS) return undefined;
   return `${marks} joiners and marks of emoji, and at most ${MAX_EMOJI_MARKS} are allowed; use fewer emoji`;
 }
