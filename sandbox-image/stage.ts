@@ -3,11 +3,12 @@
  * A bundle for each role the image runs, and the native packages of this platform, which no bundle can hold. Node itself is compared with the
  * release of nodejs.org; NODE_RELEASE=required makes a release that cannot be reached an error. Usage: stage.ts <out>
  */
-import { cp, mkdir, readFile, rm } from 'node:fs/promises';
+import { cp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { bundle, writeDispatcher } from './bundle.ts';
 import { compareWithRelease } from './node-checksum.ts';
+import { stagePrograms } from './programs.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
@@ -101,11 +102,9 @@ async function stageBoth(out: string): Promise<void> {
   await bundle('sandbox', join(sandbox, APP));
   await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(sandbox, APP));
 
-  for (const image of [temper, sandbox]) {
-    await mkdir(join(image, 'usr/local/bin'), { recursive: true });
-    await cp(join(node, 'bin/node'), join(image, 'usr/local/bin/node'));
-    await cp(join(out, 'launcher'), join(image, 'usr/local/bin/launcher'));
-  }
+  const programs = { node: join(node, 'bin/node'), launcher: join(out, 'launcher') };
+  await stagePrograms(programs, join(temper, 'usr/local/bin'));
+  await stagePrograms(programs, join(sandbox, 'usr/local/bin'), { unreadableNode: true });
 }
 
 const out = resolve(process.argv[2] ?? 'dist/images');

@@ -2,6 +2,8 @@
  * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
+ *   launcher runner PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first when memory runs
+ *                                        out, and with Landlock no writes, no signals and no access to processes outside
  *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
@@ -10,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -40,6 +43,9 @@ enum { NOT_READY = 1, USAGE = 2, CANNOT_BIND = 125, CANNOT_RUN = 126 };
 
 /* The longest wait of a probe, and the time between two looks at its file. */
 enum { MAX_WAIT_SECONDS = 3600, INTERVAL_NS = 10000000 };
+
+/* A runner whose supervisor died without killing it ends after this processor time. */
+enum { MAX_PROCESSOR_SECONDS = 900 };
 
 #define REFUSE(code) (SECCOMP_RET_ERRNO | ((code) & SECCOMP_RET_DATA))
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -151,6 +157,60 @@ static int run(char **program) {
   return fail(CANNOT_RUN, program[0]);
 }
 
+/* The Landlock interface by its stable numbers, because the headers of a build machine may be older than the kernel of a node. */
+enum { LANDLOCK_CREATE = 444, LANDLOCK_RESTRICT = 446, LANDLOCK_VERSION = 1 };
+struct landlock_rules {
+  uint64_t files;
+  uint64_t network;
+  uint64_t scopes;
+};
+
+/*
+ * A process in a Landlock domain cannot trace processes outside it or open their memory, whatever else the domain denies. This
+ * one also denies what its kernel knows of: writing, creating and removing files (1), moving (2), truncating (3), TCP (4),
+ * devices (5), signals to processes outside and abstract sockets (6).
+ */
+static int enter_landlock(void) {
+  const long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
+  /* The kernel has no Landlock: the other restrictions hold alone. */
+  if (version < 1) return 0;
+  /* Bits: 0 execute, 1 write, 2 read, 3 list, 4-12 create and remove, 13 move, 14 truncate, 15 devices. */
+  struct landlock_rules rules = {0x1ff2, 0, 0};
+  if (version >= 2) rules.files |= 1 << 13;
+  if (version >= 3) rules.files |= 1 << 14;
+  if (version >= 4) rules.network = 3;
+  if (version >= 5) rules.files |= 1 << 15;
+  if (version >= 6) rules.scopes = 3;
+  const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  const int ruleset = (int)syscall(LANDLOCK_CREATE, &rules, size, 0);
+  if (ruleset < 0) return -1;
+  const long result = syscall(LANDLOCK_RESTRICT, ruleset, 0);
+  close(ruleset);
+  return result == 0 ? 0 : -1;
+}
+
+/* Best effort: some systems do not allow it, and the supervisor's own limit does not depend on it. */
+static void die_first_without_memory(void) {
+  const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  if (write(file, "1000", 4) != 4) errno = 0;
+  close(file);
+}
+
+/* The program inherits all of it. No file of a runner may grow, so a log or a dump cannot fill a disk either. */
+static int runner(char **program) {
+  const struct rlimit none = {0, 0};
+  const struct rlimit processor = {MAX_PROCESSOR_SECONDS, MAX_PROCESSOR_SECONDS};
+  die_first_without_memory();
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail(CANNOT_BIND, "no_new_privs");
+  if (setrlimit(RLIMIT_CORE, &none) != 0) return fail(CANNOT_BIND, "core files");
+  if (setrlimit(RLIMIT_FSIZE, &none) != 0) return fail(CANNOT_BIND, "file size");
+  if (setrlimit(RLIMIT_CPU, &processor) != 0) return fail(CANNOT_BIND, "processor time");
+  if (enter_landlock() != 0) return fail(CANNOT_BIND, "landlock");
+  execv(program[0], program);
+  return fail(CANNOT_RUN, program[0]);
+}
+
 static int belongs_to(const char *file, unsigned long uid) {
   struct stat found;
   return lstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == uid;
@@ -183,8 +243,9 @@ static int ready(const char *file, const char *owner, const char *wait) {
 
 int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
+  if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2);
   if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)
     return ready(arguments[2], arguments[3], count == 5 ? arguments[4] : "0");
-  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
+  fprintf(stderr, "usage: launcher run|runner PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
   return USAGE;
 }

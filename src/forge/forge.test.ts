@@ -59,6 +59,13 @@ describe('worked forges', async () => {
       assert.ok(result.evidence.tests.every((test) => test.passed));
     });
   }
+  it('the forge refuses a request with a number that is not finite, in place of reading it as null', async () => {
+    for (const expectedOutput of [Number.POSITIVE_INFINITY, Number.NaN, { mean: [-Infinity] }]) {
+      const refusal = await refused(aRequest({ testCases: [{ input: { n: 1 }, expectedOutput }] }));
+      assert.match(refusal.message, /not finite/);
+    }
+  });
+
   it('the refusal lists the missing fixtures of steps with side effects', async () => {
     for (const [file, tools] of [
       ['research_and_summarize.json', ['web_search', 'generate_text']],

@@ -18,6 +18,7 @@ import {
 } from './forge.testing.ts';
 import { createForge } from './forge.ts';
 import { createForgeReview } from './review.ts';
+import { vetArtifact } from './static-gates.ts';
 import type { ForgeEvidence, RefusedTool, ToolCandidate } from './types.ts';
 
 const noSandbox: Sandbox = { run: () => Promise.reject(new Error('no code may run')) };
@@ -89,11 +90,13 @@ function inspected({ artifact, digest }: Submitted): RefusedTool {
   return result;
 }
 
+/** Reviews with a vetting that went to another thread and back, as clones. */
 async function reviewed({ artifact, digest }: Submitted): Promise<RefusedTool> {
   const judge = new ApprovingJudge();
   const review = createForgeReview({
     judge,
     sessionTools: new TestRegistry(),
+    vet: async (submitted) => structuredClone(vetArtifact(structuredClone(submitted))),
     context: () => ({ decider: aDecider(), view: createToolView(), events: () => {} }),
   });
   const result = await review.submit({ artifact, digest, evidence } as never, aCaller, anOp());
@@ -125,5 +128,25 @@ describe('the static gates', () => {
     const gatesOf = ({ gates }: RefusedTool) => gates.map(({ gate }) => gate);
     assert.deepEqual(gatesOf(inspected(submitted)), ['shape', 'static', 'schemas', 'build', 'policy']);
     assert.deepEqual(gatesOf(await reviewed(submitted)), ['policy']);
+  });
+
+  it('the vetting of a tool of either mode survives a clone, and the review decides by it alone', async () => {
+    for (const artifact of [good, composed('double_of')]) {
+      const vetting = vetArtifact(artifact as unknown as Json);
+      assert.deepEqual(structuredClone(vetting), vetting);
+    }
+    const review = createForgeReview({
+      judge: new ApprovingJudge(),
+      sessionTools: new TestRegistry(),
+      vet: async (submitted) => ({
+        ...vetArtifact(submitted),
+        schemas: [{ code: 'TEMPER_FORGE_SCHEMA', message: 'from the worker' }],
+      }),
+      context: () => ({ decider: aDecider(), view: createToolView(), events: () => {} }),
+    });
+    const digest = digestOf(good);
+    const result = await review.submit({ artifact: good, digest, evidence } as never, aCaller, anOp());
+    assert.ok(!result.accepted);
+    assert.deepEqual([result.gate, result.message], ['schemas', 'from the worker']);
   });
 });

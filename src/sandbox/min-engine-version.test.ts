@@ -38,7 +38,7 @@ describe('planLaunch', () => {
   const engine = { entry: '/x/isolated-vm/isolated-vm.js', version: '7.0.1', folders: ['/x/isolated-vm'] };
 
   it('a runner may read and load the engine only', () => {
-    const { args } = runnerCommand('/node', engine, false);
+    const { args } = runnerCommand('/node', engine, () => false);
     const rights = args.filter((arg) => arg.startsWith('--allow'));
     assert.deepEqual(rights, [
       '--allow-addons',
@@ -49,9 +49,17 @@ describe('planLaunch', () => {
   });
 
   it('the shell receives paths as arguments, never as text to interpret', () => {
-    const plan = runnerCommand('/opt/$(touch x)/node', engine, true);
+    const plan = runnerCommand('/opt/$(touch x)/node', engine, (path) => path === '/bin/sh');
     assert.equal(plan.command, '/bin/sh');
     assert.ok(!plan.args[1]?.includes('touch'));
     assert.equal(plan.args[2], '/opt/$(touch x)/node');
+  });
+
+  it('the launcher beside Node starts a runner, also where a shell exists', () => {
+    const plan = runnerCommand('/usr/local/bin/node', engine, () => true);
+    assert.deepEqual(
+      [plan.command, ...plan.args.slice(0, 2)],
+      ['/usr/local/bin/temper-launcher', 'runner', '/usr/local/bin/node'],
+    );
   });
 });

@@ -1,5 +1,6 @@
 /** The command line of a runner: its binary, its permissions and its kernel limits. */
 import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { EngineFiles } from './min-engine-version.ts';
 
 export interface RunnerCommand {
@@ -23,12 +24,29 @@ const MAX_PROCESSOR_SECONDS = 900;
 
 const SHELL = '/bin/sh';
 
+/** The images of Temper hold their launcher under this name beside Node. */
+const LAUNCHER = 'temper-launcher';
+
 /**
- * When a shell exists, kernel limits apply as well: no core file, no file writes, limited processor time.
- * The shell receives constants and paths as separate arguments, never as text to interpret.
+ * Kernel limits apply as well where something can set them: no core file, no file writes, limited processor time. The launcher
+ * of an image also makes the runner the first to end without memory, and confines it with Landlock; elsewhere a shell sets the
+ * limits, and receives constants and paths as separate arguments, never as text to interpret.
  */
-export function runnerCommand(node: string, engine: EngineFiles, shellExists = existsSync(SHELL)): RunnerCommand {
-  const args = [
+export function runnerCommand(
+  node: string,
+  engine: EngineFiles,
+  exists: (path: string) => boolean = existsSync,
+): RunnerCommand {
+  const args = nodeArguments(engine);
+  const launcher = join(dirname(node), LAUNCHER);
+  if (exists(launcher)) return { command: launcher, args: ['runner', node, ...args] };
+  if (!exists(SHELL)) return { command: node, args };
+  const limits = `ulimit -c 0; ulimit -f 0; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
+  return { command: SHELL, args: ['-c', limits, node, ...args] };
+}
+
+function nodeArguments(engine: EngineFiles): string[] {
+  return [
     '--permission',
     '--allow-addons',
     ...engine.folders.map((folder) => `--allow-fs-read=${folder}/*`),
@@ -42,7 +60,4 @@ export function runnerCommand(node: string, engine: EngineFiles, shellExists = e
     '--eval',
     LOADER,
   ];
-  if (!shellExists) return { command: node, args };
-  const limits = `ulimit -c 0; ulimit -f 0; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
-  return { command: SHELL, args: ['-c', limits, node, ...args] };
 }

@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
+import { stagePrograms } from '../../sandbox-image/programs.ts';
+
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../..');
 const CAN = process.platform === 'linux' && (process.arch === 'x64' || process.arch === 'arm64');
+
+/** Only root can start a program as another user. */
+const AS_ROOT = process.getuid?.() === 0 ? false : 'needs root';
 
 /** A program that reports which sockets it can open. */
 const PROBE = `
@@ -129,6 +134,82 @@ int main(void) {
       await sandbox[Symbol.asyncDispose]();`;
     const { stdout } = await run(launcher, ['run', process.execPath, '--input-type=module', '--eval', program]);
     assert.equal(stdout.trim(), '42 TEMPER_SANDBOX_TIMEOUT');
+  });
+
+  /** Programs as an image has them: `node` cannot be read by other users than root. */
+  const programs = async (name: string, unreadableNode: boolean): Promise<string> => {
+    const bin = join(folder, name);
+    await stagePrograms({ node: process.execPath, launcher }, bin, { unreadableNode });
+    return bin;
+  };
+  /** Starts Node of the image as the user of the sandbox, whose child looks at the memory of its parent and reports the result. */
+  const memoryOfParent = async (bin: string, ...starter: string[]): Promise<string> => {
+    const look = `try { require('node:fs').openSync('/proc/' + process.ppid + '/mem', 'r+'); console.log('open'); } catch (e) { console.log(e.code); }`;
+    const node = join(bin, 'node');
+    const parent = `const { execFileSync } = require('node:child_process');
+      const [program, ...args] = ${JSON.stringify([...starter, node, '-e', look])};
+      process.stdout.write(execFileSync(program, args));`;
+    const { stdout } = await run(join(bin, 'launcher'), ['run', node, '-e', parent], {
+      uid: 10_002,
+      gid: 10_000,
+      cwd: '/',
+    });
+    return stdout.trim();
+  };
+
+  it('a runner cannot open the memory of its supervisor in the sandbox image', { skip: AS_ROOT }, async () => {
+    await chmod(folder, 0o755);
+    const [plain, image] = [await programs('plain', false), await programs('image', true)];
+    assert.equal(await memoryOfParent(plain), 'open', 'with a readable program the memory is open');
+    assert.equal(await memoryOfParent(image), 'EACCES');
+  });
+
+  it('the sandbox runs jobs in the programs of the image, with the launcher of runners', {
+    skip: AS_ROOT,
+  }, async () => {
+    await chmod(folder, 0o755);
+    const bin = await programs('sandbox', true);
+    const program = `
+      import { readFileSync } from 'node:fs';
+      import { createSupervisor } from ${JSON.stringify(join(ROOT, 'src/sandbox/supervisor.ts'))};
+      import { systemClock } from ${JSON.stringify(join(ROOT, 'src/lib/clock.ts'))};
+      import { aJob, anOp, echoHost } from ${JSON.stringify(join(ROOT, 'src/sandbox/sandbox.testing.ts'))};
+      const sandbox = await createSupervisor({ clock: systemClock, nodePath: ${JSON.stringify(join(bin, 'node'))} });
+      const { output } = await sandbox.run(aJob('function execute(i) { return i.n * 2 }', { input: { n: 21 } }), echoHost, anOp());
+      const children = readFileSync('/proc/self/task/' + process.pid + '/children', 'utf8').trim().split(' ');
+      const scores = new Set(children.map((pid) => readFileSync('/proc/' + pid + '/oom_score_adj', 'utf8').trim()));
+      const files = new Set(children.map((pid) => /Max file size +([0-9]+)/.exec(readFileSync('/proc/' + pid + '/limits', 'utf8'))?.[1]));
+      console.log(JSON.stringify([output, [...scores], [...files]]));
+      await sandbox[Symbol.asyncDispose]();`;
+    const args = ['run', process.execPath, '--input-type=module', '--eval', program];
+    const { stdout } = await run(launcher, args);
+    assert.deepEqual(JSON.parse(stdout), [42, ['1000'], ['0']]);
+  });
+
+  it('the launcher confines a runner with Landlock: no writes, no signals, no memory of other processes', async (t) => {
+    const program = join(folder, 'landlock');
+    await writeFile(
+      `${program}.c`,
+      '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%ld", syscall(444, 0, 0, 1)); return 0; }',
+    );
+    await run('cc', ['-w', '-o', program, `${program}.c`]);
+    const version = Number((await run(program)).stdout);
+    if (version < 6) {
+      t.skip('the kernel has no Landlock, or an older one');
+      return;
+    }
+    const attempt = `const fs = require('node:fs'), code = (f) => { try { f(); return 'done'; } catch (e) { return e.code; } };
+      const pid = process.ppid, file = process.argv[1] + '/written';
+      console.log(JSON.stringify([code(() => fs.writeFileSync(file, '')), code(() => fs.mkdirSync(file)), code(() => process.kill(pid, 0)),
+        code(() => fs.openSync('/proc/' + pid + '/mem', 'r')), code(() => process.kill(process.pid, 0)), code(() => fs.readdirSync('/'))]));`;
+    const { stdout } = await run(launcher, ['runner', process.execPath, '-e', attempt, folder]);
+    assert.deepEqual(JSON.parse(stdout), ['EACCES', 'EACCES', 'EPERM', 'EACCES', 'done', 'done']);
+    const free = await run(process.execPath, ['-e', attempt, await mkdtemp(join(folder, 'free-'))]);
+    assert.deepEqual(
+      JSON.parse(free.stdout),
+      ['done', 'EEXIST', 'done', 'done', 'done', 'done'],
+      'without the launcher',
+    );
   });
 
   it('the command ready waits for the file up to the number of seconds in its argument', async () => {

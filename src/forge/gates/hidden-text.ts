@@ -3,11 +3,20 @@ import { isUnprintable } from '../../lib/printable.ts';
 import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
 import type { ForgeViolation } from '../request.ts';
 
-/** Controls, marks that change the direction or the look of text, fillers, and every character that is usually not drawn. */
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u;
+/**
+ * Characters that a reader does not see as what they are: controls, marks that change the direction or the look of text,
+ * everything that is usually not drawn, blank fillers, characters without a meaning of their own, noncharacters.
+ */
+const INVISIBLE =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]|\u{16fe4}|\u{1d159}/u;
 /** An emoji of several characters: joiners and presentation marks draw it, and stand only between or after its parts. */
 const EMOJI_PART = String.raw`\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?`;
 const EMOJI = new RegExp(`${EMOJI_PART}(?:\\u200d${EMOJI_PART}){0,8}|[0-9#*]\\ufe0f\\u20e3`, 'gu');
+/** Each mark of an emoji could carry a bit; a description needs few emoji. */
+const MAX_EMOJI_MARKS = 32;
+/** Blanks of several widths, or many marks on one letter, could carry text as well. */
+const BLANK_RUN = /(?:[^\S\x20\t\n]|\x20(?=[^\S\x20\t\n])){3}|[^\S\x20\t\n\r\u3000]{2}/u;
+const STACKED_MARKS = /\p{M}{7}/u;
 
 /**
  * Refuses invisible characters (control characters, zero-width and bidirectional marks, tags) in the texts of a tool that
@@ -20,11 +29,23 @@ export function checkHiddenText(artifact: ToolArtifact): ForgeViolation[] {
     outputSchema: textsOf(parseUntrustedJson(artifact.outputSchema)),
   };
   return Object.entries(shown).flatMap(([field, texts]) => {
-    const code = texts.map(firstHidden).find((found) => found !== undefined);
-    if (code === undefined) return [];
-    const message = `${field} contains the invisible character U+${code.toString(16).toUpperCase().padStart(4, '0')}; remove it`;
-    return [{ code: 'TEMPER_FORGE_SHAPE' as const, message }];
+    const problem = hiddenProblem(texts);
+    return problem === undefined
+      ? []
+      : [{ code: 'TEMPER_FORGE_SHAPE' as const, message: `${field} contains ${problem}` }];
   });
+}
+
+function hiddenProblem(texts: readonly string[]): string | undefined {
+  const code = texts.map(firstHidden).find((found) => found !== undefined);
+  if (code !== undefined) {
+    return `the invisible character U+${code.toString(16).toUpperCase().padStart(4, '0')}; remove it`;
+  }
+  if (texts.some((text) => BLANK_RUN.test(text))) return 'blanks of special widths side by side; use ordinary spaces';
+  if (texts.some((text) => STACKED_MARKS.test(text))) return 'more than six marks on one letter; remove them';
+  const marks = texts.reduce((sum, text) => sum + (text.match(/\u200d|\ufe0f/g)?.length ?? 0), 0);
+  if (marks <= MAX_EMOJI_MARKS) return undefined;
+  return `${marks} joiners and marks of emoji, and at most ${MAX_EMOJI_MARKS} are allowed; use fewer emoji`;
 }
 
 function firstHidden(text: string): number | undefined {

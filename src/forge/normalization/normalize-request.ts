@@ -34,6 +34,10 @@ function normalize(input: Json, notes: RequestNotes): Pick<NormalizedRequest, 'r
     notes.report('the request is too large or nested too deeply');
     return { request: {}, sourceRepairs: [] };
   }
+  if (!hasFiniteNumbers(input)) {
+    notes.report('the request contains a number that is not finite; write a number of JSON, or null');
+    return { request: {}, sourceRepairs: [] };
+  }
   // From here on the request is a separate copy without members such as __proto__, which would change an object.
   const value = notes.parsed(parseUntrustedJson(text), 'the request');
   if (!isJsonObject(value)) {
@@ -53,6 +57,12 @@ function normalize(input: Json, notes: RequestNotes): Pick<NormalizedRequest, 'r
   if (request['limits'] !== undefined) request['limits'] = normalizeLimits(request['limits'], notes);
   normalizeSchemas(request, notes);
   return { request, sourceRepairs: repairImplementation(request, notes) };
+}
+
+/** Files may contain numbers that JSON lacks (`.inf` of YAML, 1e999), and JSON text would make null of them. */
+function hasFiniteNumbers(value: Json): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value !== 'object' || value === null || Object.values(value).every(hasFiniteNumbers);
 }
 
 /** Opens `{"type": "function", "function": {…}}` and `{"tool": {…}}`, in which models know tools from their provider. */

@@ -7,6 +7,7 @@ import type { HostCalls, Sandbox } from '../../sandbox/port.ts';
 import type { NestedCall, ToolResult, ToolView } from '../../tools/contract.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { differenceFrom } from './compare-json.ts';
+import { fixtureHost } from './fixture-host.ts';
 import { FixtureResponder } from './fixture-responder.ts';
 import type { PlannedStep } from '../compose/plan.ts';
 import { runSteps, type StepCall } from '../compose/run.ts';
@@ -84,41 +85,13 @@ function runOnce(
 async function runSandboxed(
   open: ParsedArtifact,
   test: TestCase,
-  { sandbox, host }: TestEnvironment,
+  { sandbox, host, clock }: TestEnvironment,
   op: CallOptions,
 ): Promise<RunOutcome> {
-  const outcome = await sandbox.run(sandboxJob(open, test.input), fixtureHost(test, host), op);
+  const outcome = await sandbox.run(sandboxJob(open, test.input), fixtureHost(test, host, clock), op);
   const { milliseconds, heapBytes } = outcome.usage;
   if (outcome.ok) return { got: outcome.output, milliseconds, heapBytes };
   return { failure: { code: outcome.code, message: outcome.message }, milliseconds, heapBytes };
-}
-
-/** The fixture name of each host function. */
-const HOST_FIXTURES = { fetch: 'fetch', 'fs.readFile': 'fs_read_file' } as const;
-
-function fixtureHost(test: TestCase, host: HostCalls): HostCalls {
-  const fixtures = new FixtureResponder(test.fixtures);
-  return {
-    async call(api, input, op) {
-      const fixture = fixtures.outputFor(HOST_FIXTURES[api], input, true);
-      if (fixture === undefined) return host.call(api, input, op);
-      return api === 'fetch' ? response(fixture.output, input) : fixture.output;
-    },
-  };
-}
-
-function response(output: Json, input: Json): Json {
-  const given = typeof output === 'object' && output !== null && !Array.isArray(output) ? output : { body: output };
-  const { body = '' } = given;
-  const url = typeof input === 'object' && input !== null && !Array.isArray(input) ? (input['url'] ?? '') : '';
-  return {
-    status: 200,
-    headers: {},
-    url,
-    redirected: false,
-    ...given,
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  };
 }
 
 async function runComposed(
