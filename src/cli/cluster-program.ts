@@ -64,7 +64,8 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (agent: string | undefined, options, command: Command) => {
       if (!selectsCluster(options, io)) {
         const { sessions } = await import('./state/sessions.ts');
-        return finish(await sessions({ ...options, agent }, io));
+        const { readingState } = await import('./state/state-folder.ts');
+        return finish(await readingState(options.state, () => sessions({ ...options, agent }, io)));
       }
       if (agent === undefined) return command.error('name an agent');
       const { sessions } = await import('./cluster/verbs/reports.ts');
@@ -77,7 +78,8 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (agent: string | undefined, options, command: Command) => {
       if (!selectsCluster(options, io)) {
         const { stateUsage } = await import('./state/usage.ts');
-        return finish(await stateUsage({ ...options, agent }, io));
+        const { readingState } = await import('./state/state-folder.ts');
+        return finish(await readingState(options.state, () => stateUsage({ ...options, agent }, io)));
       }
       if ((agent === undefined) === (options.policy === undefined)) command.error('name an agent, or --policy NAME');
       const { usage } = await import('./cluster/verbs/reports.ts');

@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { isTemperError, messageOf } from '../lib/errors.ts';
+import { printableDocument } from '../lib/printable.ts';
 import { type CliIo, errorLine, EXIT, exitCodeFor, interruptExitCode } from './io.ts';
 import { createProgram } from './program.ts';
 
@@ -24,6 +25,6 @@ function report(error: unknown, io: CliIo): number {
   // After an interrupt, an error only says what the user already knows.
   if (interrupted !== undefined && (code === 'TEMPER_CANCELLED' || error === io.signal.reason)) return interrupted;
   io.error(errorLine({ code, message: messageOf(error) }));
-  if (code === 'TEMPER_INTERNAL' && error instanceof Error) io.error(`${error.stack ?? ''}\n`);
+  if (code === 'TEMPER_INTERNAL' && error instanceof Error) io.error(printableDocument(`${error.stack ?? ''}\n`));
   return interrupted ?? exitCodeFor(code);
 }

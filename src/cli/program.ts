@@ -107,7 +107,8 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (session: string, options) => {
       refusePlugin('trace', io);
       const { trace } = await import('./state/trace.ts');
-      finish(await trace({ ...options, session }, io));
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => trace({ ...options, session }, io)));
     });
 }
 
@@ -127,7 +128,8 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       refusePlugin('audit', io);
       const { audit } = await import('./state/audit.ts');
-      finish(await audit(options, io));
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => audit(options, io)));
     });
   const decisions = [
     ['approve', 'request', 'Approve', 'approve a request of an agent or of a promotion'],
@@ -144,7 +146,8 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
       .action(async (target: string, options) => {
         refusePlugin(name, io);
         const { recordDecision: decide } = await import('./state/record-decision.ts');
-        finish(await decide({ ...options, verb, target }, io));
+        const { readingState } = await import('./state/state-folder.ts');
+        finish(await readingState(options.state, () => decide({ ...options, verb, target }, io)));
       });
   }
 }
@@ -238,7 +241,8 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .option('--redact', 'omit the source: for review only, not importable')
     .action(async (name: string, options) => {
       const { toolExport } = await import('./tools/tool-export.ts');
-      finish(await toolExport({ ...options, tool: name }, io));
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => toolExport({ ...options, tool: name }, io)));
     });
   tool
     .command('import <file>')

@@ -21,7 +21,8 @@ export function addObjectVerbs(program: Command, io: CliIo, finish: (exitCode: n
         return finish(await clusterGet({ ...options, targets }, io));
       }
       const { get } = await import('../state/get.ts');
-      finish(await get({ ...options, targets }, io));
+      const { readingState } = await import('../state/state-folder.ts');
+      finish(await readingState(options.state, () => get({ ...options, targets }, io)));
     });
   addClusterOptions(program.command('describe <kind> [name]'))
     .description('print one object with all its fields, conditions and events')
@@ -34,6 +35,7 @@ export function addObjectVerbs(program: Command, io: CliIo, finish: (exitCode: n
         return finish(await clusterDescribe({ ...options, targets }, io));
       }
       const { describe } = await import('../state/describe.ts');
-      finish(await describe({ ...options, targets }, io));
+      const { readingState } = await import('../state/state-folder.ts');
+      finish(await readingState(options.state, () => describe({ ...options, targets }, io)));
     });
 }

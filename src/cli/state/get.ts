@@ -1,7 +1,7 @@
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
-import { emergentCapability } from '../../discovery/emergent.ts';
+import { type CapabilityDescriptor, emergentCapability } from '../../discovery/emergent.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { textAt } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { type CliIo, EXIT } from '../io.ts';
@@ -108,10 +108,19 @@ async function listSessions(records: RecordStore): Promise<StoredRecord[]> {
 
 /** The capabilities that agents of this state folder can discover outside their own session. */
 function discovered(tools: readonly StoredRecord[]): StoredRecord[] {
-  return tools.map(({ value }) => {
-    const capability = emergentCapability(value as unknown as EmergentTool);
-    return { name: capability.id, value: { ...capability } };
+  return tools.flatMap(({ value }) => {
+    const capability = capabilityOf(value);
+    return capability === undefined ? [] : [{ name: capability.id, value: { ...capability } }];
   });
+}
+
+/** Undefined for a document that is no tool: it has no capability, and must not hide those of the others. */
+function capabilityOf(value: Json): CapabilityDescriptor | undefined {
+  try {
+    return emergentCapability(value as unknown as EmergentTool);
+  } catch {
+    return undefined;
+  }
 }
 
 export function notFound(collection: string, name: string, all: readonly StoredRecord[]): TemperError {

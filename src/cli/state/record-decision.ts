@@ -42,7 +42,7 @@ export async function recordDecision(options: RecordDecisionOptions, io: CliIo):
       ? 'the running process applies it now'
       : 'no run uses this state folder now; it applies when the next temper run starts';
     io.out(
-      `${verb.toLowerCase()} ${printable(target, 253)}: recorded by ${decision.by} in ${options.state}; ${effect}\n`,
+      `${verb.toLowerCase()} ${printable(target, 253)}: recorded by ${decision.by} in ${printable(options.state, 200)}; ${effect}\n`,
     );
   }
   return EXIT.ok;

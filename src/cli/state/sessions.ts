@@ -1,5 +1,6 @@
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { isJsonObject, type Json, member, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { traceLog } from '../../standalone/session-trace.ts';
 import { SESSIONS } from '../../tools/session-path.ts';
@@ -34,8 +35,8 @@ export async function sessions(options: ListSessionsOptions, io: CliIo): Promise
     return EXIT.ok;
   }
   if (chosen.length === 0) {
-    const whose = options.agent === undefined ? '' : ` of agent "${options.agent}"`;
-    io.out(`No sessions${whose} in ${options.state}.\n`);
+    const whose = options.agent === undefined ? '' : ` of agent "${printable(options.agent, 63)}"`;
+    io.out(`No sessions${whose} in ${printable(options.state, 200)}.\n`);
     return EXIT.ok;
   }
   const now = new Date();

@@ -1,5 +1,6 @@
 import { readUsage } from '../../ledger/journal.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { printable } from '../../lib/printable.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { dollars } from '../run/model-usage.ts';
@@ -27,7 +28,7 @@ export async function stateUsage(options: StateUsageOptions, io: CliIo): Promise
     return EXIT.ok;
   }
   if (chosen.length === 0) {
-    io.out(`No usage in ${options.state}.\n`);
+    io.out(`No usage in ${printable(options.state, 200)}.\n`);
     return EXIT.ok;
   }
   const rows = chosen.flatMap(([name, account]) =>

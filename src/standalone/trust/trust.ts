@@ -50,7 +50,7 @@ export async function prepareStateFolder(folder: string, keys: StateKeys): Promi
 }
 
 /** What the creation of a folder leaves when it is killed: the lock, and a part of the first checkpoint. */
-export function isFresh(files: readonly string[]): boolean {
+function isFresh(files: readonly string[]): boolean {
   return files.every((file) => /^(?:lock\.db|lock\.json|audit\/head\.json\.\d+\.tmp)$/.test(file));
 }
 
