@@ -22,9 +22,10 @@ import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
 import { StartTimes } from './pods/start-times.ts';
+import type { HasPool } from './pods/pod-metrics.ts';
 import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
-import { poolSize } from './pool/reconcile.ts';
+import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
 
@@ -56,8 +57,7 @@ export interface Components {
   readonly operatorMetrics: OperatorMetrics | undefined;
   readonly isLeader: () => boolean;
   readonly starts: StartTimes;
-  /** Whether the class has a warm pool in the namespace. */
-  readonly hasPool: (namespace: string, className: string) => boolean;
+  readonly hasPool: HasPool;
   /** Writes only while this process is the leader. */
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -97,6 +97,7 @@ export function createComponents(
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
+  const templates = new PodTemplates(config);
   const pki = new ReleasePki({ client, clock, config });
   const namespaces = new NamespaceObjects({
     client,
@@ -111,8 +112,7 @@ export function createComponents(
     operatorMetrics,
     isLeader,
     starts: new StartTimes(clock, operatorMetrics),
-    hasPool: (namespace, className) =>
-      config.sandboxClasses.some((one) => one.name === className && poolSize(one, namespace) > 0),
+    hasPool: (namespace, template) => isPooled(config, templates, namespace, template),
     client,
     events,
     informers,
@@ -126,7 +126,7 @@ export function createComponents(
     pki,
     policyMonitor: createPolicyMonitor(config, client, clock, informers),
     namespaces,
-    templates: new PodTemplates(config),
+    templates,
     validation,
     crashBackoff: new CrashBackoff(),
     agentActivity,

@@ -3,7 +3,7 @@ import type { ReconcileResult } from '../kube/controller/result.ts';
 import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
-import { type Queues, activeNamespaces, routeEvents } from './event-routes.ts';
+import { type Queues, isActiveNamespace, routeEvents } from './event-routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
 
@@ -62,7 +62,7 @@ async function reconcileNamespace(
   namespace: string,
   { log, signal }: ReconcileContext,
 ): Promise<ReconcileResult> {
-  if (!activeNamespaces(components).includes(namespace)) return { kind: 'done' };
+  if (!isActiveNamespace(components, namespace)) return { kind: 'done' };
   const preparation = await components.namespaces.prepare(namespace, signal);
   if (preparation.kind === 'prepared') return { kind: 'done' };
   if (preparation.kind === 'waiting') return { kind: 'requeueAfter', afterMs: RETRY_MS };

@@ -96,7 +96,7 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   const agents = informers.agents.cache.byIndex(INDEX.policy, key);
   for (const agent of agents) queues.agents.add(keyOf(agent), priority);
   // The quotas of the policy are part of the ResourceQuota of the namespace.
-  if (informers.agents.cache.list().length > 0) queues.namespaces.add(change.object.metadata.namespace, priority);
+  queues.namespaces.add(change.object.metadata.namespace, priority);
 }
 
 function onPod({ queues, pool, quotaReleases }: RouteDeps, change: Change<Pod>, priority: Priority): void {
@@ -136,16 +136,26 @@ interface RequeueDeps {
 
 /** Namespaces with agents or with a warm pool. */
 export function activeNamespaces({ config, agents }: Pick<RequeueDeps, 'config' | 'agents'>): string[] {
-  const pools = config.sandboxClasses.flatMap(({ pool = [] }) => pool.map(({ namespace }) => namespace));
-  return [...new Set([...agents.list().map(({ metadata }) => metadata.namespace), ...pools])];
+  const withAgents = agents.list().map(({ metadata }) => metadata.namespace);
+  return [...new Set([...withAgents, ...pooledNamespaces(config)])];
 }
 
-/** Requeues the namespace and all its agents. */
+/** Has the namespace agents or a warm pool? Reads only the agents of the namespace. */
+export function isActiveNamespace(
+  { config, agents }: Pick<RequeueDeps, 'config' | 'agents'>,
+  namespace: string,
+): boolean {
+  return agents.byIndex(INDEX.namespace, namespace).length > 0 || pooledNamespaces(config).includes(namespace);
+}
+
+function pooledNamespaces({ sandboxClasses }: RequeueDeps['config']): string[] {
+  return sandboxClasses.flatMap(({ pool = [] }) => pool.map(({ namespace }) => namespace));
+}
+
+/** Requeues the namespace and all its agents. Reads no agent of another namespace. */
 export function requeueNamespace({ agents, queues }: Pick<RequeueDeps, 'agents' | 'queues'>, namespace: string): void {
   queues.namespaces.add(namespace);
-  for (const { metadata } of agents.list()) {
-    if (metadata.namespace === namespace) queues.agents.add(`${namespace}/${metadata.name}`, PRIORITY.resync);
-  }
+  for (const agent of agents.byIndex(INDEX.namespace, namespace)) queues.agents.add(keyOf(agent), PRIORITY.resync);
 }
 
 /** Requeues every active namespace and all its agents. */

@@ -31,5 +31,7 @@ it('only the leader reports agents, pods and warm pods, so that a sum over the r
   const reported = async () => (await registry.metrics()).match(/^temper_(?:agents|pods|warm_pods)\{.*$/gm) ?? [];
   assert.deepEqual(await reported(), []);
   leadership.isLeader = true;
-  assert.equal((await reported()).length, 4);
+  const samples = await reported();
+  assert.equal(samples.length, 4);
+  assert.equal(samples[0], 'temper_agents{ready="Unknown",reason="Pending"} 1');
 });

@@ -100,7 +100,7 @@ export async function* countWakeups(
 
 function readinessOf({ status }: StoredAgent): { ready: string; reason: string } {
   const found = status?.conditions?.find(({ type }) => type === 'Ready');
-  if (found === undefined) return { ready: 'Unknown', reason: 'NotReconciled' };
+  if (found === undefined) return { ready: 'Unknown', reason: 'Pending' };
   // Another writer may have set an unknown reason, because status writes are not protected in every installation.
   return { ready: found.status, reason: READY_REASONS.has(found.reason) ? found.reason : 'Other' };
 }

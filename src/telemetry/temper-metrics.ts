@@ -145,7 +145,7 @@ export const OPERATOR_METRICS = {
   temper_pool_claims_total: {
     type: 'counter',
     labels: ['outcome'],
-    help: 'Agents of a class with a warm pool that needed a pod, by outcome: hit (claimed a warm pod), miss (none was available), lost (the pod was deleted or claimed meanwhile).',
+    help: 'Agents that needed a pod of a warm pool, by outcome: hit (claimed a warm pod), miss (none was available), lost (the pod was deleted or claimed meanwhile).',
   },
   temper_pods_replaced_total: {
     type: 'counter',

@@ -10,6 +10,8 @@ interface KstatusObject {
     | undefined;
 }
 
+const PROGRESS: ReadonlySet<string> = new Set(['Reconciling', 'Stalled']);
+
 /**
  * What kstatus (sigs.k8s.io/cli-utils) computes for a custom resource, and so what Flux and `kpt` wait for. Its first versions did not read
  * the condition Ready: `readsReady` is false for them.
@@ -18,10 +20,8 @@ export function kstatusOf({ metadata, status }: KstatusObject, readsReady = true
   if (metadata.deletionTimestamp !== undefined) return 'Terminating';
   const { observedGeneration, conditions = [] } = status ?? {};
   if (observedGeneration !== undefined && observedGeneration !== metadata.generation) return 'InProgress';
-  for (const condition of conditions) {
-    if (condition.type === 'Reconciling' && condition.status === 'True') return 'InProgress';
-    if (condition.type === 'Stalled' && condition.status === 'True') return 'Failed';
-  }
+  const progress = conditions.find(({ type, status: value }) => value === 'True' && PROGRESS.has(type));
+  if (progress !== undefined) return progress.type === 'Stalled' ? 'Failed' : 'InProgress';
   const ready = conditions.find(({ type }) => type === 'Ready');
   return readsReady && ready !== undefined && ready.status !== 'True' ? 'InProgress' : 'Current';
 }

@@ -16,7 +16,7 @@ function agentNamed(name: string): StoredAgent {
   return { metadata: { name, namespace: 'team-a', uid: `u-${name}` } } as unknown as StoredAgent;
 }
 
-/** One namespace of pods. As the API server, it refuses a patch of another version. */
+/** One namespace of pods. As the API server, it refuses a patch of another version, and accepts one that names none. */
 function fakePods(...pods: Pod[]) {
   const stored = new Map(pods.map((pod) => [pod.metadata.name, pod]));
   const calls: string[] = [];
@@ -34,8 +34,8 @@ function fakePods(...pods: Pod[]) {
       const before = stored.get(name);
       calls.push(`patch ${name} ${patch.metadata.resourceVersion}`);
       if (before === undefined) throw new ApiError(404, 'NotFound', 'gone');
-      if (patch.metadata.resourceVersion !== before.metadata.resourceVersion)
-        throw new ApiError(409, 'Conflict', 'changed');
+      const { resourceVersion = before.metadata.resourceVersion } = patch.metadata;
+      if (resourceVersion !== before.metadata.resourceVersion) throw new ApiError(409, 'Conflict', 'changed');
       const labels = { ...before.metadata.labels, ...patch.metadata.labels };
       const after = { ...before, metadata: { ...before.metadata, ...patch.metadata, labels, resourceVersion: 'next' } };
       stored.set(name, after);

@@ -41,6 +41,8 @@ export const INDEX = {
   policy: 'policy',
   /** Agents that wait for a place within the quota of their policy, by policy. */
   overQuota: 'overQuota',
+  /** Agents by namespace. */
+  namespace: 'namespace',
   boundPod: 'boundPod',
   agent: 'agent',
   uid: 'uid',
@@ -51,6 +53,7 @@ export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
   agents.addIndex(INDEX.overQuota, (agent) =>
     reasonOf(agent.status?.conditions, 'Ready') === 'AgentQuotaExceeded' ? [policyKeyOf(agent)] : [],
   );
+  agents.addIndex(INDEX.namespace, ({ metadata }) => [metadata.namespace]);
   agents.addIndex(INDEX.boundPod, ({ status }) => (status?.pod === undefined ? [] : [status.pod.uid]));
   agents.addIndex(INDEX.uid, ({ metadata }) => [metadata.uid]);
   pods.addIndex(INDEX.agent, ({ metadata }) => {

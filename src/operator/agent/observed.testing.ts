@@ -8,7 +8,7 @@ import { plan } from './plan.ts';
 import { summarize } from './summarize.ts';
 
 export const NOW = new Date('2026-05-04T12:00:00Z');
-export const TEMPLATE: PodTemplate = { className: 'standard', digest: 'sha256:aa', spec: {} };
+const TEMPLATE: PodTemplate = { className: 'standard', digest: 'sha256:aa', spec: {} };
 
 export function anAgent(spec: object = {}, status?: object): StoredAgent {
   return {

@@ -9,7 +9,7 @@ import { pruneAgent } from '../kube/prune.ts';
 import { type StoredAgent, TYPES } from '../kube/types.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import type { NamespaceObjects } from '../namespace/prepare.ts';
-import { type PodMetricsDeps, recordChange, recordPlan } from '../pods/pod-metrics.ts';
+import { type HasPool, recordChange, recordPlan } from '../pods/pod-metrics.ts';
 import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
 import type { StartTimes } from '../pods/start-times.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
@@ -26,7 +26,7 @@ export interface AgentDeps extends ObserveDeps {
   readonly namespaces: NamespaceObjects;
   readonly operatorMetrics: OperatorMetrics | undefined;
   readonly starts: StartTimes;
-  readonly hasPool: PodMetricsDeps['hasPool'];
+  readonly hasPool: HasPool;
   readonly quotaReleases: QuotaReleases;
   readonly events: EventRecorder;
 }

@@ -9,7 +9,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { Cache } from './cache.ts';
 import type { OperatorConfig } from '../config.ts';
 import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
-import { pruneAgent, prunePod, prunePolicy, withoutStatus } from './prune.ts';
+import { pruneAgent, prunePod, prunePolicy, pruneChild } from './prune.ts';
 import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
 
 export interface InformerDeps {
@@ -68,7 +68,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   };
   // By name: RBAC allows the operator to read no other object of these kinds.
   const child = (type: ResourceType, name: string) =>
-    watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: withoutStatus });
+    watch<PlainObject>(type, { fieldSelector: `metadata.name=${name}`, transform: pruneChild });
   const installed = { labelSelector: POLICY_LABEL_SELECTOR, off: config.admissionPolicies === undefined };
   return {
     agents: watch<StoredAgent>(TYPES.agents, { transform: pruneAgent }),

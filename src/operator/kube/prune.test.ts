@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { ValidationCache } from '../agent/validation-cache.ts';
 import { aPod, aPolicy, anAgent } from '../agent/observed.testing.ts';
-import { pruneAgent, prunePod, prunePolicy } from './prune.ts';
+import { pruneAgent, pruneChild, prunePod, prunePolicy } from './prune.ts';
 import type { StoredAgent } from './types.ts';
 
 const LARGE = 'x'.repeat(60_000);
@@ -53,5 +53,16 @@ describe('the objects in the caches of the operator', () => {
     const pruned = prunePod({ ...pod, metadata: { ...pod.metadata, labels, annotations } });
     assert.deepEqual(Object.keys(pruned.metadata.labels ?? {}), [LABELS.agentUid]);
     assert.deepEqual(Object.keys(pruned.metadata.annotations ?? {}), [ANNOTATIONS.template]);
+  });
+
+  it('a cached object of a namespace has neither status nor annotations, and keeps what the operator compares', () => {
+    const metadata = { name: 'temper-agents', labels: { 'app.kubernetes.io/managed-by': 'temper-operator' } };
+    const quota = { metadata, spec: { hard: { pods: '3' } } };
+    const stored = {
+      ...quota,
+      metadata: { ...metadata, annotations: { note: LARGE } },
+      status: { used: { pods: '1' } },
+    };
+    assert.deepEqual(pruneChild(stored), quota);
   });
 });

@@ -68,8 +68,8 @@ function pruneContainer({ name, ready, restartCount, state, lastState }: Contain
   };
 }
 
-/** The status of a ResourceQuota changes with every pod, and the operator does not read it. */
-export function withoutStatus(object: PlainObject): PlainObject {
-  const { status: _dropped, ...rest } = object;
-  return rest;
+/** Without the status, which a ResourceQuota changes with every pod, and without annotations: the operator reads neither. */
+export function pruneChild({ metadata, status: _status, ...rest }: PlainObject): PlainObject {
+  const { annotations: _annotations, ...kept } = metadata;
+  return { ...rest, metadata: kept };
 }

@@ -148,6 +148,13 @@ describe('the objects of a namespace with agents', () => {
     assert.match(JSON.stringify(policy?.['spec']), /"call":"2"/);
   });
 
+  it('callers at the same time write each object once', async () => {
+    const api = fakeApi();
+    const namespaces = new NamespaceObjects(api.deps);
+    await Promise.all(Array.from({ length: 5 }, () => namespaces.prepare('team-a', NEVER_ABORTED)));
+    assert.equal(api.writes.length, 6);
+  });
+
   it('a caller that waits for its turn ends with its signal', async () => {
     const blocked = Promise.withResolvers<never>();
     const api = fakeApi();

@@ -4,13 +4,16 @@ import type { ObservedAgent } from '../agent/observed.ts';
 import type { PodPlan } from '../agent/plan.ts';
 import { reasonOf } from '../conditions.ts';
 import { podState } from './pod-state.ts';
+import type { PodTemplate } from './pod-template.ts';
 import type { StartTimes } from './start-times.ts';
+
+/** Whether a warm pool of the namespace has pods of this template. An agent with its own resources or files has another template. */
+export type HasPool = (namespace: string, template: PodTemplate) => boolean;
 
 export interface PodMetricsDeps {
   readonly starts: StartTimes;
   readonly operatorMetrics: OperatorMetrics | undefined;
-  /** Whether the class has a warm pool in the namespace. */
-  readonly hasPool: (namespace: string, className: string) => boolean;
+  readonly hasPool: HasPool;
 }
 
 /** What one reconcile of an agent did with its pod. */
@@ -48,16 +51,16 @@ export function recordChange({ starts, operatorMetrics, hasPool }: PodMetricsDep
   if (change.ready === 'Running') starts.ready(uid);
 }
 
-/** Undefined for a reconcile that needed no pod, and for an agent whose class has no pool. */
+/** Undefined for a reconcile that needed no pod, and for an agent that no pool serves. */
 function claimOutcome(
   { observed, planned: { step }, applied }: PodChange,
-  hasPool: PodMetricsDeps['hasPool'],
+  hasPool: HasPool,
 ): 'hit' | 'lost' | 'miss' | undefined {
   if (step.kind === 'claim' && applied.kind === 'bound') return 'hit';
   if (step.kind === 'claim' && applied.kind === 'waiting') return 'lost';
   if (step.kind !== 'create' || applied.kind !== 'bound') return undefined;
   const existed = observed.pods.some(({ metadata }) => metadata.name === step.name);
-  return !existed && hasPool(observed.agent.metadata.namespace, step.template.className) ? 'miss' : undefined;
+  return !existed && hasPool(observed.agent.metadata.namespace, step.template) ? 'miss' : undefined;
 }
 
 /** Why the agent leaves the pod that its status names; undefined when it keeps the pod, or needs none. */

@@ -3,13 +3,16 @@ import { describe, it } from 'node:test';
 import { OPERATOR_CONFIG } from '../../../test/support/operator/start-operator.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
+import { ApiError } from '../../kube/client/kube-client.ts';
 import { Store } from '../../kube/informer/store.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { Cache } from '../kube/cache.ts';
 import type { Pod } from '../kube/types.ts';
 import { PodTemplates } from '../pods/pod-template.ts';
-import { type PoolDeps, reconcilePool } from './reconcile.ts';
+import { QuotaReleases } from '../pods/quota-releases.ts';
+import { type PoolDeps, isPooled, reconcilePool } from './reconcile.ts';
 import { WarmPool } from './warm-pool.ts';
 
 const LOG = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
@@ -28,6 +31,35 @@ function aPod(name: string, { className, agentUid, isDeleting = false }: PodFiel
   };
   const metadata = { name, namespace: 'team-a', uid: `u-${name}`, resourceVersion: '1', labels };
   return { metadata: { ...metadata, ...(isDeleting ? { deletionTimestamp: '2031-01-01T00:00:00Z' } : {}) } };
+}
+
+/** A pool of one pod whose creation a quota refuses. Returns the result and the number of warnings in the log. */
+async function reconcileInFullQuota(...pods: Pod[]) {
+  const [standard] = OPERATOR_CONFIG.sandboxClasses;
+  assert.ok(standard !== undefined);
+  const store = new Store<Pod>({ freeze: true });
+  const cache = new Cache([store]);
+  const config = { ...OPERATOR_CONFIG, sandboxClasses: [{ ...standard, pool: [{ namespace: 'team-a', size: 1 }] }] };
+  const deps = {
+    client: {
+      create: async () => {
+        throw new ApiError(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: temper-agents');
+      },
+    },
+    config,
+    templates: new PodTemplates(config),
+    pool: new WarmPool(cache),
+    ids: { next: () => 'id' },
+    namespaces: { prepare: async () => ({ kind: 'prepared' }) },
+    policyMonitor: { state: async () => ({ kind: 'protected' }) },
+    quotaReleases: new QuotaReleases(cache, new FakeClock()),
+  } as unknown as PoolDeps;
+  store.replace(pods);
+  let lines = 0;
+  const destination = { write: () => void (lines += 1) };
+  const log = createLogger({ level: 'warn', destination, secrets: createSecretRedactor() });
+  const result = await reconcilePool(deps, 'team-a/standard', { log, signal: NEVER_ABORTED });
+  return { result, lines };
 }
 
 async function reconcileClass(className: string, ...pods: Pod[]): Promise<unknown[]> {
@@ -64,5 +96,28 @@ describe('the warm pods of a class', () => {
     const annotations = { [ANNOTATIONS.template]: TEMPLATES.get(standard).digest };
     const usable = { ...pod, metadata: { ...pod.metadata, annotations } };
     assert.deepEqual(await reconcileClass('standard', usable), [['warm', 'u-warm']]);
+  });
+
+  it('a full quota is a warning only when no pod of the namespace terminates', async () => {
+    const full = await reconcileInFullQuota();
+    assert.deepEqual(full, { result: { kind: 'requeueAfter', afterMs: 30_000 }, lines: 1 });
+    const { metadata } = aPod('leaving', { className: 'standard', agentUid: 'u' });
+    const leaving = { metadata: { ...metadata, deletionTimestamp: new Date(4_000).toISOString() } };
+    assert.deepEqual(await reconcileInFullQuota(leaving), {
+      result: { kind: 'requeueAfter', afterMs: 5_000 },
+      lines: 0,
+    });
+  });
+
+  it('a pool serves only the template of its class, in its own namespaces', () => {
+    const [standard] = OPERATOR_CONFIG.sandboxClasses;
+    assert.ok(standard !== undefined);
+    const pooled = { ...standard, pool: [{ namespace: 'team-a', size: 1 }] };
+    const templates = new PodTemplates(OPERATOR_CONFIG);
+    const isServed = (namespace: string, sandbox = {}) =>
+      isPooled({ sandboxClasses: [pooled] }, templates, namespace, templates.get(pooled, sandbox));
+    assert.equal(isServed('team-a'), true);
+    assert.equal(isServed('team-b'), false);
+    assert.equal(isServed('team-a', { resources: { cpu: '2' } }), false);
   });
 });

@@ -6,8 +6,9 @@ import { printable } from '../../lib/printable.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { podAnnotations } from '../agent/apply.ts';
 import { removePod } from '../pods/pod-ownership.ts';
+import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
 import { warmPodName } from '../pods/pod-name.ts';
-import { type PodTemplates, podLabels } from '../pods/pod-template.ts';
+import { type PodTemplate, type PodTemplates, podLabels } from '../pods/pod-template.ts';
 import { parseKey } from '../kube/cache.ts';
 import type { OperatorConfig, SandboxClass } from '../config.ts';
 import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
@@ -24,6 +25,7 @@ export interface PoolDeps {
   readonly namespaces: NamespaceObjects;
   readonly ids: IdGenerator;
   readonly policyMonitor: AdmissionPolicyMonitor;
+  readonly quotaReleases: QuotaReleases;
 }
 
 const RETRY_MS = 30_000;
@@ -70,6 +72,9 @@ export async function reconcilePool(
       deps.pool.onCreated(await deps.client.create<Pod>(TYPES.pods, object, signal, { manager: FIELD_MANAGER }));
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      // The pods that this one replaces still have their share of the quota.
+      const afterMs = isQuotaError(error) ? deps.quotaReleases.retryAfterMs(namespace) : undefined;
+      if (afterMs !== undefined) return { kind: 'requeueAfter', afterMs };
       log.warn({ error: printable(error.message, 500) }, 'the API server rejected a warm pod');
       return { kind: 'requeueAfter', afterMs: RETRY_MS };
     }
@@ -79,4 +84,15 @@ export async function reconcilePool(
 
 export function poolSize({ pool = [] }: SandboxClass, namespace: string): number {
   return pool.find((entry) => entry.namespace === namespace)?.size ?? 0;
+}
+
+/** Has a warm pool of the namespace pods of this template? An agent with its own resources or files has another template. */
+export function isPooled(
+  { sandboxClasses }: Pick<OperatorConfig, 'sandboxClasses'>,
+  templates: PodTemplates,
+  namespace: string,
+  { className, digest }: PodTemplate,
+): boolean {
+  const own = sandboxClasses.find(({ name }) => name === className);
+  return own !== undefined && poolSize(own, namespace) > 0 && templates.get(own).digest === digest;
 }
