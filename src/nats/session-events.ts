@@ -1,8 +1,6 @@
 import { type ConsumerMessages, DeliverPolicy } from '@nats-io/jetstream';
-import type { FinishReason } from '../bus/port.ts';
 import { onAbort } from '../lib/async/abort.ts';
-import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
@@ -11,12 +9,19 @@ import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+import {
+  isEnd,
+  lastReply,
+  mergeReplies,
+  parseEnd,
+  publishEnd,
+  ReplyCursor,
+  type SessionEnd,
+  storedReplies,
+} from './session-replies.ts';
 
 /** One event of a session. */
-export type SessionEvent =
-  | { kind: 'event'; event: StampedEvent }
-  | { kind: 'reply'; message: string; text: string; finishReason: FinishReason }
-  | { kind: 'failed'; message: string; code: ErrorCode; text: string };
+export type SessionEvent = { kind: 'event'; event: StampedEvent } | SessionEnd;
 
 /** An event with its stream sequence, which `after` of a follower refers to. Assignable to `SessionStreamLine` of the user API. */
 export type StoredSessionEvent = SessionEvent & { seq: number };
@@ -60,6 +65,9 @@ const RETRY_MS = 500;
 /** The server deletes the ephemeral consumer of a follower that disconnected without deleting it after this time. */
 const INACTIVE_THRESHOLD_MS = 30_000;
 
+/** A follower reads the stored replies again after this time: a flood of events may have removed one that it waits for. */
+const REREAD_MS = 60_000;
+
 /** Transcripts and replies, stored for one day. */
 export function createSessionEvents(connection: JetStreamConnection): SessionEvents {
   const generation = new BaseSequenceCache(connection);
@@ -69,20 +77,28 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
       if (line !== undefined) yield { ...line, seq };
     }
   };
+  const merged = (
+    agentUid: string,
+    session: string,
+    { after, from, cursor }: { after: number; from: number; cursor: ReplyCursor },
+  ): AsyncGenerator<StoredSessionEvent> => {
+    const replies = storedReplies(connection, subjects.replies(agentUid, session), from, cursor);
+    return mergeReplies(storedEvents(subjects.events(agentUid, session), after), replies, cursor);
+  };
   return {
     async append(agentUid, session, line, { once, traceparent } = {}) {
-      const id =
-        line.kind === 'event'
-          ? deduplicationOptions(agentUid, once)
-          : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
-      const options = { ...id, traceparent };
+      if (line.kind !== 'event') {
+        const id = `${token(agentUid)}:${line.kind}:${line.message}`;
+        return publishEnd(connection, agentUid, session, line, { id, traceparent });
+      }
+      const options = { ...deduplicationOptions(agentUid, once), traceparent };
       const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
       return ack?.seq ?? 0;
     },
     async read(agentUid, session, after, limit) {
       const lines: StoredSessionEvent[] = [];
       if (limit <= 0) return lines;
-      for await (const line of storedEvents(subjects.events(agentUid, session), after)) {
+      for await (const line of merged(agentUid, session, { after, from: after, cursor: new ReplyCursor() })) {
         lines.push(line);
         if (lines.length >= limit) break;
       }
@@ -90,34 +106,53 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
     },
     async lastSequence(agentUid, session) {
       const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
-      return found?.seq ?? generation.get();
+      return found?.seq ?? (await lastReply(connection, agentUid, session)) ?? generation.get();
     },
     baseSequence: () => generation.get(),
-    async *follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
-      const subject = subjects.events(agentUid, session);
-      const ended = AbortSignal.any([signal, connection.closed]);
-      let last = after;
-      while (!ended.aborted) {
-        try {
-          last = await resumeSequence(connection, last, failOnStoreLoss);
-          // Stored events are read in pages: all at once could exceed the server's `max_pending` for one client.
-          for await (const line of storedEvents(subject, last)) {
-            if (ended.aborted) return;
-            yield line;
-            last = line.seq;
-          }
-          for await (const line of newEvents(connection, subject, last + 1, ended)) {
-            yield line;
-            last = line.seq;
-          }
-        } catch (error) {
-          if (!ended.aborted && !isTransient(error, connection)) throw error;
-        }
-        await connection.clock.sleep(RETRY_MS, ended).catch(() => undefined);
-      }
+    follow(agentUid, session, options) {
+      const { after } = options;
+      const cursor = new ReplyCursor();
+      const stored = (last: number) => merged(agentUid, session, { after: last, from: after, cursor });
+      return followSession(connection, subjects.events(agentUid, session), { ...options, stored, cursor });
     },
-    remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
+    async remove(agentUid) {
+      await purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`);
+      await purge(connection, STREAMS.replies, `temper.replies.${token(agentUid)}.*`);
+    },
   };
+}
+
+interface FollowState extends FollowOptions {
+  /** Stored events and replies after a sequence. */
+  stored: (last: number) => AsyncIterable<StoredSessionEvent>;
+  cursor: ReplyCursor;
+}
+
+async function* followSession(
+  connection: JetStreamConnection,
+  subject: string,
+  { after, signal, failOnStoreLoss = false, stored, cursor }: FollowState,
+): AsyncGenerator<StoredSessionEvent> {
+  const ended = AbortSignal.any([signal, connection.closed]);
+  let last = after;
+  while (!ended.aborted) {
+    try {
+      last = await resumeSequence(connection, last, failOnStoreLoss);
+      // Stored events are read in pages: all at once could exceed the server's `max_pending` for one client.
+      for await (const line of stored(last)) {
+        if (ended.aborted) return;
+        yield line;
+        last = Math.max(last, line.seq);
+      }
+      for await (const line of newEvents(connection, subject, last + 1, ended)) {
+        if (!isEnd(line) || cursor.isNew(line)) yield line;
+        last = line.seq;
+      }
+    } catch (error) {
+      if (!ended.aborted && !isTransient(error, connection)) throw error;
+    }
+    await connection.clock.sleep(RETRY_MS, ended).catch(() => undefined);
+  }
 }
 
 /** The sequence after which to continue in the current store. */
@@ -144,7 +179,7 @@ function deduplicationOptions(agentUid: string, once: string | undefined): Publi
   return once === undefined ? {} : { id: deduplicationId(`${token(agentUid)}\n${once}`) };
 }
 
-/** New events, until the signal is aborted or the server ends the consumer. */
+/** New events, until the signal is aborted, the server ends the consumer, or it is time to read the replies again. */
 async function* newEvents(
   connection: JetStreamConnection,
   subject: string,
@@ -161,6 +196,8 @@ async function* newEvents(
   const messages: ConsumerMessages = await consumer.consume({ max_bytes: MAX_IN_FLIGHT_BYTES });
   const stop = (): void => messages.stop();
   using _cancellation = onAbort(signal, stop);
+  const ended = new AbortController();
+  const reread = connection.clock.sleep(REREAD_MS, AbortSignal.any([signal, ended.signal])).then(stop, () => undefined);
   // The client alone would wait for heartbeats of a server that has deleted this consumer.
   const unsubscribe = connection.onChange(stop);
   try {
@@ -172,6 +209,8 @@ async function* newEvents(
   } finally {
     unsubscribe();
     messages.stop();
+    ended.abort();
+    await reread;
     // Otherwise the server deletes it after the inactive threshold.
     if (connection.state().connected) await consumer.delete().catch(() => false);
   }
@@ -187,15 +226,4 @@ function parseEvent(value: Json | undefined): SessionEvent | undefined {
 function parseToolEvent(event: Json | undefined): SessionEvent | undefined {
   if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
   return { kind: 'event', event: event as unknown as StampedEvent };
-}
-
-function parseEnd({ kind, message, text, finishReason, code }: JsonObject): SessionEvent | undefined {
-  if (typeof message !== 'string' || typeof text !== 'string') return undefined;
-  if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
-    return { kind, message, text, finishReason };
-  }
-  if (kind === 'failed' && isErrorCode(code)) {
-    return { kind, message, code: code as ErrorCode, text };
-  }
-  return undefined;
 }

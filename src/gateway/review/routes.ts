@@ -199,7 +199,11 @@ function toolsOf(
 ) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
-    await deps.audit.append(namespace, record, `review/${agentUid}/${key}/${record.action}/${record.subject}`);
+    await deps.audit.append(
+      { namespace, agentUid },
+      record,
+      `review/${agentUid}/${key}/${record.action}/${record.subject}`,
+    );
   };
   return gatewaySessionTools({
     agentUid,

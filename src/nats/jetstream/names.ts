@@ -5,9 +5,14 @@ import { printable } from '../../lib/printable.ts';
 export const STREAMS = {
   inbox: 'temper-inbox',
   events: 'temper-events',
+  /** A copy of each reply and failure, so that no flood of events removes the only one. */
+  replies: 'temper-replies',
   wakeups: 'temper-wakeups',
   promotions: 'temper-promotions',
+  /** Observed evidence. */
   audit: 'temper-audit',
+  /** Evidence that pods report about themselves. */
+  reports: 'temper-reports',
   deadLetters: 'temper-deadletters',
   advisories: 'temper-advisories',
 } as const;
@@ -21,7 +26,12 @@ export const BUCKETS = {
   health: 'temper-health',
   /** Ids of acknowledged messages, so that none is processed twice. */
   acked: 'temper-acked',
+  /** One entry per agent with stored data, and the owner of the account. */
+  residents: 'temper-residents',
 } as const;
+
+/** Consumers that a stream accepts. Without a limit of its own, nats-server 2.15 stops at 1,000. */
+export const MAX_CONSUMERS = 100_000;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
@@ -41,9 +51,13 @@ export function bucketSubject(bucket: BucketName, key: string): string {
 export const subjects = {
   inbox: (agentUid: string) => `temper.inbox.${token(agentUid)}`,
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
+  replies: (agentUid: string, session: string) => `temper.replies.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
   audit: (namespace: string) => `temper.audit.${token(namespace)}`,
+  /** `agentUid` may be `*`. */
+  reports: (namespace: string, agentUid: string) =>
+    `temper.reports.${token(namespace)}.${agentUid === '*' ? '*' : token(agentUid)}`,
 } as const;
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;

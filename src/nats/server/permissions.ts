@@ -12,12 +12,16 @@ interface RolePermissions {
 const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
 const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
 /** Streams in which the operator may purge the subjects of a deleted agent. */
-const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.advisories);
+const PURGEABLE = ALL_STREAMS.filter(
+  (stream) => ![STREAMS.audit, STREAMS.reports, STREAMS.advisories].some((kept) => kept === stream),
+);
 
 export const gatewayPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'events', 'wakeups', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'events', 'replies', 'wakeups', 'promotions', 'audit', 'reports', 'deadletters'].map(
+      (name) => `temper.${name}.>`,
+    ),
     ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
     ...GATEWAY_READABLE.flatMap(readSubjects),
     `$JS.API.CONSUMER.CREATE.${STREAMS.inbox}.>`,
@@ -39,8 +43,8 @@ export const gatewayPermissions: RolePermissions = {
 export const operatorPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
-    `$KV.${BUCKETS.ledger}.>`,
+    ...['inbox', 'events', 'replies', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...[BUCKETS.ledger, BUCKETS.residents].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,
       `$JS.API.STREAM.UPDATE.${stream}`,
