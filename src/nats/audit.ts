@@ -13,7 +13,7 @@ export interface StoredAuditRecord extends AuditRecord {
 }
 
 /** The agent that a record is about. */
-export interface AuditSource {
+interface AuditSource {
   namespace: string;
   agentUid: string;
 }

@@ -180,7 +180,7 @@ export const OPERATOR_METRICS = {
   temper_nats_topology_ready: {
     type: 'gauge',
     labels: [],
-    help: '1 when the last check found or created all streams and buckets as declared, 0 otherwise.',
+    help: '1 when the last check found or created all streams and buckets as declared and no limit of the account is too low, 0 otherwise.',
   },
 } as const satisfies MetricTable;
 

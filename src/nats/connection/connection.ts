@@ -42,10 +42,10 @@ export interface ConnectionState {
 }
 
 /** Kinds of requests to the server. */
-export type NatsOperation = 'publish' | 'get' | 'page' | 'count' | 'purge' | 'ack' | 'other';
+type NatsOperation = 'publish' | 'get' | 'page' | 'count' | 'purge' | 'ack' | 'other';
 
 /** Compare and swap that lost, and what does not exist, are answers and not errors. */
-export type RequestListener = (operation: NatsOperation, seconds: number, error: TemperError | undefined) => void;
+type RequestListener = (operation: NatsOperation, seconds: number, error: TemperError | undefined) => void;
 
 /** The one NATS connection of a process, open until the process ends. Disposing drains it. */
 export interface JetStreamConnection extends AsyncDisposable {

@@ -35,7 +35,7 @@ export interface NatsSessionStore extends SessionStore {
   idle(milliseconds: number): Promise<string[]>;
 }
 
-export interface SizedHistory {
+interface SizedHistory {
   history: SessionHistory;
   bytes: number;
 }

@@ -176,11 +176,11 @@ export class NatsLink implements AsyncDisposable {
         onUsage: (usage) => this.#reportUsage(usage),
         ...(replicas === undefined ? {} : { replicas }),
       });
-      metrics.gauge('temper_nats_topology_ready', {}, 1);
       await this.#deps.owner?.claim(connection, signal);
       const { created, updated, drift } = report;
+      metrics.gauge('temper_nats_topology_ready', {}, drift.length === 0 ? 1 : 0);
       if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
-      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS streams differ from their declaration');
+      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS differs from what Temper needs');
       return TOPOLOGY_INTERVAL_MS;
     } catch (error) {
       metrics.gauge('temper_nats_topology_ready', {}, 0);
