@@ -5,6 +5,7 @@ import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
+import { addNats } from './nats/nats-program.ts';
 import { addServe } from './serve-program.ts';
 import { versionText } from './version.ts';
 
@@ -42,6 +43,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addTool(tool, io, finish);
   addPackages(tool, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
+  addNats(program, io, finish);
   addServe(
     program.command('serve').description('run one component of an installation on a cluster, until SIGTERM'),
     io,

@@ -6,6 +6,8 @@ import { PORTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { parseModelConfig } from './models/config.ts';
+import type { StorageLimits } from '../nats/residents/storage-limits.ts';
+import { StorageSection, storageLimits } from './storage/config.ts';
 import { Namespace } from './users/messages.ts';
 import { TracingSection } from './tracing/config.ts';
 
@@ -29,6 +31,13 @@ const GatewayConfigFile = Type.Object(
         caFile: Type.Optional(
           Path("The CA of the servers' certificates. Without it the connection to NATS has no TLS."),
         ),
+        release: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 128,
+            description: 'The release, as the operator names it. Default `temper`.',
+          }),
+        ),
       },
       closed,
     ),
@@ -43,6 +52,7 @@ const GatewayConfigFile = Type.Object(
     }),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
+    storage: Type.Optional(StorageSection),
     tracing: Type.Optional(TracingSection),
   },
   closed,
@@ -52,7 +62,8 @@ export interface GatewayConfig {
   listen: { host: string; port: number };
   health: { host: string; port: number };
   tls: { certificate: string; key: string };
-  nats: { servers: string[]; seedFile: string; caFile?: string };
+  nats: { servers: string[]; seedFile: string; caFile?: string; release?: string };
+  storage: StorageLimits;
   /** Path of a kubeconfig; absent: the ServiceAccount of the pod. */
   kubeconfig: string | undefined;
   /** Undefined: all. */
@@ -80,6 +91,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     health: { host: file.health?.host ?? '::', port: file.health?.port ?? PORTS.health },
     tls: file.tls,
     nats: file.nats,
+    storage: storageLimits(file.storage),
     kubeconfig: file.kubernetes?.kubeconfig,
     namespaces: file.namespaces,
     deliveryTokenKeys: file.deliveryTokenKeys,

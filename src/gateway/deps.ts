@@ -15,6 +15,7 @@ import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
+import type { ReportLimits } from './storage/report-limits.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
@@ -76,8 +77,10 @@ export interface SessionReports {
   sessions(agentUid: string): Promise<SessionSummary[]>;
   /** Tools of one session; of all sessions of the agent when `session` is undefined. */
   tools(agentUid: string, session: string | undefined): Promise<SessionToolSummary[]>;
-  /** True when untrusted content has entered the session. */
+  /** True when untrusted content has entered the session. Reads no history. */
   tainted(agentUid: string, session: string): Promise<boolean>;
+  /** True when the agent got a message of this session and did not close it. May lag by a minute behind a closed session. */
+  exists(agentUid: string, session: string): Promise<boolean>;
 }
 
 /**
@@ -107,6 +110,8 @@ export interface GatewayDeps {
   wakeups: Wakeups;
   audit: NatsAudit;
   uses: ToolUseReports;
+  /** Bytes per second that an agent reports. */
+  reportLimits: Pick<ReportLimits, 'take'>;
   models: ModelCatalog;
   sessions: SessionReports;
   usage: UsageReports;

@@ -18,6 +18,9 @@ import { type JetStreamConnection, connectNats } from '../nats/connection/connec
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../nats/session-events.ts';
 import { createNatsInbox } from '../nats/inbox/inbox.ts';
+import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
+import { StorageQuota } from '../nats/residents/storage-quota.ts';
+import { createSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createWakeups } from '../nats/wakeups.ts';
@@ -35,11 +38,13 @@ import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
-import { registerNatsMetrics } from './nats-metrics.ts';
+import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
+import { ReportLimits } from './storage/report-limits.ts';
+import { withResidents } from './storage/resident-inbox.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
@@ -92,8 +97,9 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
+  const storage = openStorage(config, bus, directory);
   const { models } = config;
-  const shared = { clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog, models };
+  const shared = { storage, clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog, models };
   const modules = stack.use(await run.openModule(shared));
   const keys = stack.use(await openTokenKeys(config, log));
   const context = {
@@ -105,6 +111,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     watches,
     directory,
     bus,
+    storage,
     modules,
     keys,
     draining: draining.signal,
@@ -148,6 +155,18 @@ function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<
   });
 }
 
+function openStorage(
+  { nats, storage: limits }: GatewayConfig,
+  connection: JetStreamConnection,
+  directory: WatchedAgentDirectory,
+): StorageQuota {
+  const identify = (uid: string) => {
+    const { namespace, name } = directory.byUid(uid)?.agent.metadata ?? {};
+    return namespace === undefined || name === undefined ? undefined : { namespace, name, uid };
+  };
+  return new StorageQuota({ connection, limits, release: nats.release ?? DEFAULT_RELEASE, identify });
+}
+
 function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
   return FileWatcher.open({
     paths: deliveryTokenKeys.slice(0, 1),
@@ -168,6 +187,7 @@ interface ServerContext {
   watches: GatewayInformers;
   directory: WatchedAgentDirectory;
   bus: JetStreamConnection;
+  storage: StorageQuota;
   modules: GatewayModule;
   keys: FileWatcher;
   draining: AbortSignal;
@@ -217,10 +237,10 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, watches, directory, bus, modules, keys, draining } = context;
+  const { log, counts, transport, watches, directory, bus, storage, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
-  const audit = createNatsAudit(bus);
-  const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
+  const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
+  const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
   // Limits the log: a pod that causes the error can call as often as it likes.
   const reported = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
   return {
@@ -241,12 +261,17 @@ function depsOf(context: ServerContext): GatewayDeps {
     }),
     directory,
     deliveryTokens: createDeliveryTokens(() => keys.contents),
-    inbox: withInboxMetrics(createNatsInbox(bus), counts, clock),
+    inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
+      ensureResident: (agentUid) => storage.ensureResident(agentUid),
+      sessionsOf: (agentUid) => createSessionStore(bus, agentUid),
+      onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
+    }),
     events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),
     wakeups: createWakeups(bus),
     audit,
     uses: createToolUseReports({ audit, registry, counts: uses }),
+    reportLimits: new ReportLimits(clock),
     models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
     usage: modules.usage,

@@ -5,7 +5,7 @@ import { createDocumentStore } from '../nats/jetstream/document-store.ts';
 import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
-import { createSessionStore } from '../nats/sessions/session-store.ts';
+import { createLargeRead, createSessionStore } from '../nats/sessions/session-store.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
@@ -21,7 +21,7 @@ import { sessionRoutes } from './pods/sessions.ts';
 
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
-  const { clock, ids, log, metrics, bus, directory, demotions, catalog } = context;
+  const { clock, ids, log, metrics, bus, storage, directory, demotions, catalog } = context;
   const models = openGatewayModels(context.models, { clock, ids, random: Math.random, metrics });
   const ledger = openSharedLedger({
     store: createDocumentStore(bus, BUCKETS.ledger),
@@ -31,7 +31,10 @@ export const openModelModule: OpenModule = async (context) => {
     onError: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
     onWritten: countLedgerWrites(metrics),
   });
-  const sessionRegistry = openSessionRegistry(bus);
+  const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
+  const largeRead = createLargeRead();
+  const sessionsOf = (agentUid: string) =>
+    createSessionStore(bus, agentUid, { quota: storage.of(agentUid), largeRead });
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
@@ -44,8 +47,8 @@ export const openModelModule: OpenModule = async (context) => {
     routes: [
       modelRoutes(modelDeps),
       reviewRoutes({ ...modelDeps, registry, demotions, vetter }),
-      sessionRoutes({ sessionsOf: (agentUid) => createSessionStore(bus, agentUid), registry, demotions }),
-      memoryRoutes((agentUid) => createNatsMemory(bus, agentUid)),
+      sessionRoutes({ sessionsOf, registry, demotions }),
+      memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
       discoveryRoutes({ catalog, registry: sessionRegistry }),
     ],
     catalog: models.catalog,

@@ -2,6 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
+import type { StorageQuota } from '../nats/residents/storage-quota.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Demotions } from './cluster/demotions.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -16,6 +17,8 @@ export interface ModuleContext {
   log: Logger;
   metrics: GatewayMetrics;
   bus: JetStreamConnection;
+  /** Bytes that agents store in NATS. */
+  storage: Pick<StorageQuota, 'of'>;
   directory: AgentDirectory;
   demotions: Demotions;
   catalog: CapabilityCatalog;

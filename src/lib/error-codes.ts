@@ -282,6 +282,15 @@ export const ERROR_CODES = {
     meaning: 'A stream or bucket is full: its limit is reached, or its disk is full.',
     fix: 'Wait until messages are consumed, or give NATS a larger volume.',
   },
+  TEMPER_BUS_CONSUMER_LIMIT: {
+    meaning:
+      'NATS refuses another consumer: a limit of the account or of the server is too low.',
+    fix: 'Raise max_consumers of the NATS account; the log of the operator names the limit.',
+  },
+  TEMPER_STORAGE_LIMIT_EXCEEDED: {
+    meaning: 'The data of a session, of an agent or of a namespace in NATS would exceed its limit in bytes.',
+    fix: 'Close the session or sessions that are not needed, or raise the limit that the message names.',
+  },
   TEMPER_BUS_TOO_LARGE: {
     meaning: 'A message or value exceeds the maximum payload of NATS.',
     fix: 'Send less in one message.',

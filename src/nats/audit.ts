@@ -6,44 +6,65 @@ import { deduplicationId, publish } from './jetstream/publish.ts';
 import { parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
 
 export interface StoredAuditRecord extends AuditRecord {
+  /** In the stream of its evidence. */
   seq: number;
   /** RFC 3339, by the server's clock. */
   time: string;
 }
 
-/** Audit records with evidence, time and sequence. Not a hash chain: every client that may publish to the stream can add records. */
+/** The agent that a record is about. */
+interface AuditSource {
+  namespace: string;
+  agentUid: string;
+}
+
+type Evidence = AuditRecord['evidence'];
+
+/**
+ * Audit records with evidence, time and sequence. Observed and reported records have a stream each, so that no number of reports removes
+ * what a gateway observed. Not a hash chain: every client that may publish to the streams can add records.
+ */
 export interface NatsAudit {
   /**
    * Resolves with the record's sequence when it is stored. With `once`, only the first record of a namespace with this key is stored
-   * within 30 minutes. Throws TEMPER_BUS_*.
+   * within 30 minutes. Throws TEMPER_BUS_FULL for an observed record that does not fit, and other TEMPER_BUS_*.
    */
-  append(namespace: string, record: AuditRecord, once?: string): Promise<number>;
-  /** Records after the sequence `after`, oldest first, at most `limit`. */
-  read(namespace: string, after: number, limit: number): Promise<StoredAuditRecord[]>;
+  append(source: AuditSource, record: AuditRecord, once?: string): Promise<number>;
+  /** Records of one kind after the sequence `after`, oldest first, at most `limit`. */
+  read(namespace: string, evidence: Evidence, after: number, limit: number): Promise<StoredAuditRecord[]>;
+  /** Records of both kinds, ordered by time, at most `limit` of each. */
+  all(namespace: string, limit: number): Promise<StoredAuditRecord[]>;
 }
 
 export function createNatsAudit(connection: JetStreamConnection): NatsAudit {
+  const read: NatsAudit['read'] = async (namespace, evidence, after, limit) => {
+    const found: StoredAuditRecord[] = [];
+    if (limit <= 0) return found;
+    const isObserved = evidence === 'observed';
+    const stream = isObserved ? STREAMS.audit : STREAMS.reports;
+    const subject = isObserved ? subjects.audit(namespace) : subjects.reports(namespace, '*');
+    for await (const { seq, time, data } of readMessages(connection, stream, subject, after + 1)) {
+      const record = parseRecord(parseJsonBytes(data));
+      // The audit stream of an older release also holds reported records.
+      if (record?.evidence === evidence) found.push({ ...record, seq, time: time.toISOString() });
+      if (found.length >= limit) break;
+    }
+    return found;
+  };
   return {
-    async append(namespace, { action, actor, evidence, subject, facts }, once) {
+    async append({ namespace, agentUid }, { action, actor, evidence, subject, facts }, once) {
       const record = { action, actor, evidence, subject, facts };
       const options = once === undefined ? {} : { id: deduplicationId(`${namespace}\n${once}`) };
-      const stored = await publish(connection, subjects.audit(namespace), record, options);
-      return stored?.seq ?? 0;
+      const target = evidence === 'observed' ? subjects.audit(namespace) : subjects.reports(namespace, agentUid);
+      return (await publish(connection, target, record, options))?.seq ?? 0;
     },
-    async read(namespace, after, limit) {
-      const found: StoredAuditRecord[] = [];
-      if (limit <= 0) return found;
-      for await (const { seq, time, data } of readMessages(
-        connection,
-        STREAMS.audit,
-        subjects.audit(namespace),
-        after + 1,
-      )) {
-        const record = parseRecord(parseJsonBytes(data));
-        if (record !== undefined) found.push({ ...record, seq, time: time.toISOString() });
-        if (found.length >= limit) break;
-      }
-      return found;
+    read,
+    async all(namespace, limit) {
+      const [observed, reported] = await Promise.all([
+        read(namespace, 'observed', 0, limit),
+        read(namespace, 'reported', 0, limit),
+      ]);
+      return [...observed, ...reported].sort((a, b) => (a.time < b.time ? -1 : Number(a.time > b.time)));
     },
   };
 }

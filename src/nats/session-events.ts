@@ -1,6 +1,4 @@
-import type { FinishReason } from '../bus/port.ts';
-import { type ErrorCode, isErrorCode } from '../lib/error-codes.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
@@ -10,12 +8,19 @@ import { STREAMS, subjects, token } from './jetstream/names.ts';
 import { deduplicationId, publish, type PublishOptions } from './jetstream/publish.ts';
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+import {
+  isEnd,
+  lastReply,
+  mergeReplies,
+  parseEnd,
+  publishEnd,
+  ReplyCursor,
+  type SessionEnd,
+  storedReplies,
+} from './session-replies.ts';
 
 /** One event of a session. */
-export type SessionEvent =
-  | { kind: 'event'; event: StampedEvent }
-  | { kind: 'reply'; message: string; text: string; finishReason: FinishReason }
-  | { kind: 'failed'; message: string; code: ErrorCode; text: string };
+export type SessionEvent = { kind: 'event'; event: StampedEvent } | SessionEnd;
 
 /** An event with its stream sequence, which `after` of a follower refers to. Assignable to `SessionStreamLine` of the user API. */
 export type StoredSessionEvent = SessionEvent & { seq: number };
@@ -62,13 +67,28 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
       if (line !== undefined) yield { ...line, seq };
     }
   };
+  const newEvents = async function* (
+    subject: string,
+    after: number,
+    cursor: ReplyCursor,
+  ): AsyncGenerator<StoredSessionEvent> {
+    for await (const line of storedEvents(subject, after)) if (!isEnd(line) || cursor.isNew(line)) yield line;
+  };
+  const merged = (
+    agentUid: string,
+    session: string,
+    { after, from, cursor }: { after: number; from: number; cursor: ReplyCursor },
+  ): AsyncGenerator<StoredSessionEvent> => {
+    const replies = storedReplies(connection, subjects.replies(agentUid, session), from, cursor);
+    return mergeReplies(storedEvents(subjects.events(agentUid, session), after), replies, cursor);
+  };
   return {
     async append(agentUid, session, line, { once, traceparent } = {}) {
-      const id =
-        line.kind === 'event'
-          ? deduplicationOptions(agentUid, once)
-          : { id: `${token(agentUid)}:${line.kind}:${line.message}` };
-      const options = { ...id, traceparent };
+      if (line.kind !== 'event') {
+        const id = `${token(agentUid)}:${line.kind}:${line.message}`;
+        return publishEnd(connection, agentUid, session, line, { id, traceparent });
+      }
+      const options = { ...deduplicationOptions(agentUid, once), traceparent };
       const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
       notify(connection, subjects.notifySession(agentUid, session));
       return ack?.seq ?? 0;
@@ -76,7 +96,7 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
     async read(agentUid, session, after, limit) {
       const lines: StoredSessionEvent[] = [];
       if (limit <= 0) return lines;
-      for await (const line of storedEvents(subjects.events(agentUid, session), after)) {
+      for await (const line of merged(agentUid, session, { after, from: after, cursor: new ReplyCursor() })) {
         lines.push(line);
         if (lines.length >= limit) break;
       }
@@ -84,24 +104,30 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
     },
     async lastSequence(agentUid, session) {
       const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
-      return found?.seq ?? generation.get();
+      return found?.seq ?? (await lastReply(connection, agentUid, session)) ?? generation.get();
     },
     baseSequence: () => generation.get(),
-    async *follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
-      const messages = followSubject(connection, {
+    follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
+      const cursor = new ReplyCursor();
+      const subject = subjects.events(agentUid, session);
+      return followSubject<StoredSessionEvent>(connection, {
         stream: STREAMS.events,
-        subject: subjects.events(agentUid, session),
+        subject,
         notifications: subjects.notifySession(agentUid, session),
         after,
         resume: (last) => resumeSequence(connection, last, failOnStoreLoss),
+        // A flood of events may have removed a reply, so the replies are read too whenever the follower looks without a notification.
+        read: (last, isNotified) =>
+          isNotified
+            ? newEvents(subject, last, cursor)
+            : merged(agentUid, session, { after: last, from: after, cursor }),
         signal,
       });
-      for await (const { data, seq } of messages) {
-        const line = parseEvent(parseJsonBytes(data));
-        if (line !== undefined) yield { ...line, seq };
-      }
     },
-    remove: (agentUid) => purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`),
+    async remove(agentUid) {
+      await purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`);
+      await purge(connection, STREAMS.replies, `temper.replies.${token(agentUid)}.*`);
+    },
   };
 }
 
@@ -134,15 +160,4 @@ function parseEvent(value: Json | undefined): SessionEvent | undefined {
 function parseToolEvent(event: Json | undefined): SessionEvent | undefined {
   if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
   return { kind: 'event', event: event as unknown as StampedEvent };
-}
-
-function parseEnd({ kind, message, text, finishReason, code }: JsonObject): SessionEvent | undefined {
-  if (typeof message !== 'string' || typeof text !== 'string') return undefined;
-  if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
-    return { kind, message, text, finishReason };
-  }
-  if (kind === 'failed' && isErrorCode(code)) {
-    return { kind, message, code: code as ErrorCode, text };
-  }
-  return undefined;
 }

@@ -86,6 +86,20 @@ const Config = Type.Object(
           seedFile: Type.String({ maxLength: 512 }),
           caFile: Type.Optional(Type.String({ maxLength: 512 })),
           replicas: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
+          /** The release, which is stored beside the data of its agents. Defaults to `temper`. */
+          release: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+          /** The deletion of the data of deleted agents. */
+          sweep: Type.Optional(
+            Type.Object(
+              {
+                /** How long the data of a deleted agent is kept. Defaults to 24. */
+                afterHours: Type.Optional(Type.Number({ minimum: 0, maximum: 8_760 })),
+                /** Only report what would be deleted. */
+                dryRun: Type.Optional(Type.Boolean()),
+              },
+              closed,
+            ),
+          ),
         },
         closed,
       ),

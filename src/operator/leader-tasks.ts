@@ -12,7 +12,10 @@ import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
-import { DataGarbageCollector } from './data-gc.ts';
+import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
+import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
+import { TYPES } from './kube/types.ts';
+import type { AgentActivity } from './ports.ts';
 
 export interface LeaderTaskDeps
   extends Pick<
@@ -45,6 +48,7 @@ const POLICY_INTERVAL_MS = MINUTE_MS;
 const POLICY_RETRY_MS = 2 * SECOND_MS;
 const GC_INTERVAL_MS = 10 * MINUTE_MS;
 const RETRY_MS = 10 * SECOND_MS;
+const DEFAULT_SWEEP_HOURS = 24;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 const ORPHAN_INTERVAL_MS = MINUTE_MS;
 
@@ -75,7 +79,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
   if (agentActivity === undefined) return periodicTasks;
-  const gc = new DataGarbageCollector(agentActivity, deps.agents);
+  const gc = dataGarbageCollector(deps, agentActivity);
   periodicTasks.push(
     requeueFromStream(deps, 'wakeups', (signal) => countWakeups(agentActivity.wakeups(signal), deps.operatorMetrics)),
   );
@@ -91,12 +95,38 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   periodicTasks.push(
     periodic(deps, 'gc', async (signal) => {
       if (agentActivity.unavailableSince() !== undefined) return RETRY_MS;
-      const deletedAgents = await gc.collect(signal);
-      if (deletedAgents > 0) deps.log.info({ agents: deletedAgents }, 'deleted the NATS data of deleted agents');
+      reportRound(deps, await gc.collect(signal));
       return GC_INTERVAL_MS;
     }),
   );
   return periodicTasks;
+}
+
+function dataGarbageCollector(deps: LeaderTaskDeps, agentActivity: AgentActivity): DataGarbageCollector {
+  const { config, agents, client, clock, log } = deps;
+  const { afterHours = DEFAULT_SWEEP_HOURS, dryRun = false } = config.nats?.sweep ?? {};
+  return new DataGarbageCollector({
+    agentActivity,
+    agents: () => agents.list(),
+    exists: async ({ namespace, name, uid }, signal) =>
+      (await client.get(TYPES.agents, { namespace, name }, signal))?.metadata.uid === uid,
+    clock,
+    log,
+    rules: {
+      release: config.nats?.release ?? DEFAULT_RELEASE,
+      namespaces: config.namespaces,
+      waitMs: afterHours * 60 * MINUTE_MS,
+      dryRun,
+    },
+  });
+}
+
+function reportRound({ operatorMetrics }: LeaderTaskDeps, round: DataGcRound): void {
+  const { deleted, wouldDelete, ...states } = round;
+  for (const [state, count] of Object.entries(states))
+    operatorMetrics?.gauge('temper_agents_with_data', { state }, count);
+  operatorMetrics?.count('temper_agent_data_deletions_total', { outcome: 'deleted' }, deleted);
+  operatorMetrics?.count('temper_agent_data_deletions_total', { outcome: 'dryRun' }, wouldDelete);
 }
 
 /**

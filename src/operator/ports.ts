@@ -1,4 +1,5 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
+import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -23,10 +24,16 @@ export interface AgentActivity {
    * Ends with the signal.
    */
   wakeups(signal: AbortSignal): AsyncIterable<string>;
-  /** UIDs of agents with stored data. */
-  agentsWithData(signal: AbortSignal): Promise<readonly string[]>;
-  /** Deletes all stored data of a deleted agent. Idempotent. */
-  deleteAgentData(agentUid: string, signal: AbortSignal): Promise<void>;
+  /** Agents with stored data. */
+  residents(signal: AbortSignal): AsyncIterable<Resident>;
+  /** Lists an agent as one with stored data, unless it is listed. */
+  addResident(agent: ResidentAgent, release: string, signal: AbortSignal): Promise<void>;
+  /** Stores when the Agent was first missing; undefined: it exists. */
+  markMissing(agent: ResidentAgent, since: string | undefined, signal: AbortSignal): Promise<void>;
+  /** Writes the audit record of a deletion. Idempotent. */
+  recordDeletion(agent: Resident, missingSince: string, signal: AbortSignal): Promise<void>;
+  /** Deletes all stored data of a deleted agent, and its entry last. Idempotent. */
+  deleteAgentData(agent: ResidentAgent, signal: AbortSignal): Promise<void>;
   /** The message that is in flight with the agent's pod. */
   inFlightMessage(agentUid: string, signal: AbortSignal): Promise<InFlightMessage | undefined>;
   /**

@@ -4,12 +4,15 @@ import { loadClusterAccess, roleSource } from '../kube/client/cluster-access.ts'
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { METRICS } from '../kube/metrics.ts';
-import { createTransport } from '../kube/client/transport.ts';
+import { createKubeClient } from '../kube/client/http-kube-client.ts';
+import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { PORTS } from '../api/cluster.ts';
 import { systemClock } from '../lib/clock.ts';
 import { ulids } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
+import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
+import { AccountOwner } from './nats/account-owner.ts';
 import { openOperatorNats } from './nats/open.ts';
 import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
@@ -40,7 +43,9 @@ export async function runOperator(config: OperatorConfig, run: OperatorRun): Pro
   await using transport = createTransport({ access, clock, metrics, component: 'operator' });
   // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
   await using nats =
-    config.nats === undefined ? undefined : openOperatorNats(config.nats, { clock, log, metrics: operatorMetrics });
+    config.nats === undefined
+      ? undefined
+      : openOperatorNats(config.nats, { clock, log, metrics: operatorMetrics, owner: accountOwner(config, transport) });
   const identity = `${hostname()}_${randomUUID()}`;
   const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, operatorMetrics, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
@@ -48,4 +53,11 @@ export async function runOperator(config: OperatorConfig, run: OperatorRun): Pro
   const waitingFor = () => manager.unsyncedInformers();
   await using _health = await startHealthServer({ host, port, clock, registry, notReady: waitingFor });
   await manager.run(signal);
+}
+
+/** Both replicas of the operator read; neither writes to the API server for it. */
+function accountOwner({ nats, namespace, gateway }: OperatorConfig, transport: Transport): AccountOwner {
+  const client = createKubeClient(transport, { isLeader: () => false });
+  const release = nats?.release ?? DEFAULT_RELEASE;
+  return new AccountOwner({ client, clock: systemClock, release, namespace, service: gateway.service });
 }

@@ -111,6 +111,26 @@ export const GATEWAY_METRICS = {
   },
   temper_long_polls: { type: 'gauge', labels: [], help: 'Current long polls.' },
   temper_nats_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
+  temper_nats_request_duration_seconds: {
+    type: 'histogram',
+    labels: ['operation'],
+    help: 'Duration of requests to NATS by operation: publish, get, page, count, purge, ack, other.',
+  },
+  temper_nats_errors_total: {
+    type: 'counter',
+    labels: ['operation', 'code'],
+    help: 'Failed requests to NATS by operation and error code.',
+  },
+  temper_audit_rejected_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Observed audit records that did not fit into NATS; what they would have recorded did not happen. Alert on any increase.',
+  },
+  temper_report_bytes_rejected_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Bytes of reports of agents that exceeded their rate.',
+  },
   temper_pod_spans_total: {
     type: 'counter',
     labels: ['outcome'],
@@ -179,10 +199,45 @@ export const OPERATOR_METRICS = {
     labels: [],
     help: 'Times that NATS reconnected with a different data store.',
   },
+  temper_nats_account_conflict: {
+    type: 'gauge',
+    labels: [],
+    help: '1 while another installation uses the NATS account, so that this operator refuses it, 0 otherwise.',
+  },
+  temper_nats_stream_bytes: {
+    type: 'gauge',
+    labels: ['stream'],
+    help: 'Bytes of each stream and bucket at the last check.',
+  },
+  temper_nats_stream_max_bytes: {
+    type: 'gauge',
+    labels: ['stream'],
+    help: 'Limit in bytes of each stream and bucket. Alert when temper-audit is nearly full: it then rejects evidence.',
+  },
+  temper_nats_stream_messages: {
+    type: 'gauge',
+    labels: ['stream'],
+    help: 'Messages of each stream and keys of each bucket at the last check; temper-inbox: messages that wait or are in flight.',
+  },
+  temper_inbox_oldest_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'Age of the oldest message that waits or is in flight, at the last check; 0 without messages.',
+  },
+  temper_agents_with_data: {
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Agents with data in NATS, by state: present, missing (deleted, data kept for now), foreign (another release or namespace); reported by the leader.',
+  },
+  temper_agent_data_deletions_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Deleted agents whose NATS data was deleted (deleted) or would have been (dryRun).',
+  },
   temper_nats_topology_ready: {
     type: 'gauge',
     labels: [],
-    help: '1 when the last check found or created all streams and buckets as declared, 0 otherwise.',
+    help: '1 when the last check found or created all streams and buckets as declared and no limit of the account is too low, 0 otherwise.',
   },
 } as const satisfies MetricTable;
 

@@ -167,3 +167,15 @@ spec:
 {{- define "temper.natsUsersSecret" -}}
 {{- if .Values.nats.enabled }}temper-nats-users{{ else }}{{ required "nats.existingSecret is needed when nats.enabled is false" .Values.nats.existingSecret }}{{ end }}
 {{- end }}
+
+{{/* Beside everything that NATS keeps: the operator deletes only data of agents of its release. */}}
+{{- define "temper.natsRelease" -}}
+{{ .Release.Namespace }}/{{ .Release.Name }}
+{{- end }}
+
+{{/* A map of whole numbers as JSON. Helm reads numbers of values files as floats, and writes large ones with an exponent. */}}
+{{- define "temper.integers" -}}
+{{- $integers := dict }}
+{{- range $name, $value := . }}{{ $_ := set $integers $name (int64 $value) }}{{ end }}
+{{- toJson $integers }}
+{{- end }}

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import type { JsonObject } from '../../lib/json.ts';
@@ -33,12 +34,33 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
+      takeBytes(request, deps);
       const dropped = await storeReports(request.pod, request.body, request.idempotencyKey, deps);
       if (dropped > 0)
-        deps.log.warn({ correlation: request.id, dropped }, 'dropped reported events that only a gateway may publish');
+        deps.log.warn(
+          { correlation: request.id, dropped },
+          'dropped reported events that only a gateway may publish, or of sessions that the agent does not have',
+        );
       return reply.code(204).send(null);
     },
   );
+}
+
+/** Throws TEMPER_RATE_LIMITED when the agent reports too much. */
+function takeBytes(request: Pick<FastifyRequest, 'headers' | 'body' | 'pod'>, deps: GatewayDeps): void {
+  const bytes = bytesOf(request);
+  try {
+    deps.reportLimits.take(request.pod.agentUid, bytes);
+  } catch (error) {
+    deps.metrics.count('temper_report_bytes_rejected_total', {}, bytes);
+    throw error;
+  }
+}
+
+/** The bytes of the body. A request without a length is measured. */
+function bytesOf({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>): number {
+  const length = Number(headers['content-length']);
+  return Number.isSafeInteger(length) ? length : Buffer.byteLength(JSON.stringify(body));
 }
 
 /** Returns the number of dropped events. */
@@ -52,8 +74,12 @@ async function storeReports(
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
+  const sessions = new Map<string, boolean>();
+  for (const session of new Set(events.map((event) => event.session))) {
+    sessions.set(session, await deps.sessions.exists(agentUid, session));
+  }
   for (const [index, event] of events.entries()) {
-    if (isGatewayOnly(event)) {
+    if (isGatewayOnly(event) || sessions.get(event.session) !== true) {
       dropped += 1;
       continue;
     }
@@ -61,7 +87,7 @@ async function storeReports(
     await deps.events.append(agentUid, event.session, line, { once: `${key}/event/${index}` });
   }
   for (const [index, record] of audit.entries()) {
-    await deps.audit.append(namespace, reportedRecord(pod, record), `${key}/audit/${index}`);
+    await deps.audit.append({ namespace, agentUid }, reportedRecord(pod, record), `${key}/audit/${index}`);
   }
   await deps.uses.record(
     agentUid,

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../nats/sessions/session-store.ts';
@@ -13,6 +14,10 @@ export interface SessionReportsDeps {
   uses: Pick<SessionToolUses, 'statistics'>;
 }
 
+/** A report of a pod that flushes often does not read the session each time. */
+const CACHE_MS = 60_000;
+const MAX_CACHED = 20_000;
+
 /** Stored facts about sessions, for users and for policy decisions that depend on taint. */
 export function createSessionReports({ bus, registry, uses }: SessionReportsDeps): SessionReports {
   const summaryOf = async (agentUid: string, tool: RegisteredTool): Promise<SessionToolSummary> => {
@@ -20,14 +25,24 @@ export function createSessionReports({ bus, registry, uses }: SessionReportsDeps
     const { totalUses } = await uses.statistics(agentUid, { ...owner, digest });
     return { name: artifact.name, digest, session: owner.session, uses: totalUses, acceptedAt };
   };
+  const existing = new LRUCache<string, true>({ max: MAX_CACHED, ttl: CACHE_MS });
   return {
-    sessions: (agentUid) => createSessionStore(bus, agentUid).list(),
+    async sessions(agentUid) {
+      const sessions = await createSessionStore(bus, agentUid).list();
+      // A session is opened by its first delivery, before it has a history.
+      return sessions.filter(({ items }) => items > 0);
+    },
     async tools(agentUid, session) {
       const tools = await (session === undefined ? registry.allTools(agentUid) : registry.tools(agentUid, session));
       return mapInBatches(tools, (tool) => summaryOf(agentUid, tool));
     },
-    async tainted(agentUid, session) {
-      return (await createSessionStore(bus, agentUid).load(session)).tainted;
+    tainted: (agentUid, session) => createSessionStore(bus, agentUid).isTainted(session),
+    async exists(agentUid, session) {
+      const key = `${agentUid}/${session}`;
+      if (existing.has(key)) return true;
+      const exists = await createSessionStore(bus, agentUid).exists(session);
+      if (exists) existing.set(key, true);
+      return exists;
     },
   };
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import type { SessionStore } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { AppendRequest, AppendResponse, SessionHistory } from '../../gateway-api/session-schemas.ts';
 import { RegisteredTools } from '../../gateway-api/tool-schemas.ts';
@@ -10,11 +10,12 @@ import { type Demotions, inService } from '../cluster/demotions.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import { storedMessage } from '../models/request.ts';
 import type { RouteModule } from '../http/routes.ts';
+import { HistoryResponses } from '../storage/history-responses.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 export interface SessionRouteDeps {
   /** The sessions of one agent. */
-  sessionsOf: (agentUid: string) => SessionStore;
+  sessionsOf: (agentUid: string) => NatsSessionStore;
   registry: SessionRegistry;
   demotions: Demotions;
 }
@@ -55,9 +56,12 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.sessions}/:session`;
-    server.get(path, { config, schema: loadSchema }, (request) =>
-      sessionsOf(request.pod.agentUid).load(request.params.session),
-    );
+    const responses = new HistoryResponses(deps.clock);
+    server.get(path, { config, schema: loadSchema }, async ({ pod, params }, reply) => {
+      const { history, bytes } = await sessionsOf(pod.agentUid).loadSized(params.session);
+      responses.hold(pod.agentUid, bytes, reply);
+      return history;
+    });
     server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {
       const tools = await registry.tools(pod.agentUid, params.session);
       return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);

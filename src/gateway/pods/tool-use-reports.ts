@@ -35,7 +35,7 @@ async function auditUse(audit: NatsAudit, agentUid: string, use: ToolUse, key: s
   const { agent, namespace, digest, session, rootMessage, succeeded, milliseconds } = use;
   const { inputDigest } = toCountedUse(use);
   await audit.append(
-    namespace,
+    { namespace, agentUid },
     {
       action: 'tool.used',
       actor: `agent/${agent}`,

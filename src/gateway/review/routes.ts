@@ -208,7 +208,7 @@ function toolsOf(
 ) {
   const { agentUid, namespace } = claims;
   const append = async (record: AuditRecord): Promise<void> => {
-    await deps.audit.append(namespace, record, `${key}/${record.action}/${record.subject}`);
+    await deps.audit.append({ namespace, agentUid }, record, `${key}/${record.action}/${record.subject}`);
   };
   return gatewaySessionTools({
     agentUid,

@@ -30,10 +30,10 @@ export class TokenBucket {
     return this.#tokens;
   }
 
-  /** Takes a token; false without a whole one. */
-  tryTake(): boolean {
-    if (this.available() < 1) return false;
-    this.#tokens -= 1;
+  /** Takes tokens, one by default; false without as many. */
+  tryTake(count = 1): boolean {
+    if (this.available() < count) return false;
+    this.#tokens -= count;
     return true;
   }
 

@@ -12,7 +12,7 @@ import pLimit from 'p-limit';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { natsError } from './errors.ts';
+import { isConflict, isConsumerMissing, isMessageMissing, isStreamMissing, natsError } from './errors.ts';
 import { assertServerVersion } from '../server/server-version.ts';
 
 export interface ConnectOptions {
@@ -41,6 +41,12 @@ export interface ConnectionState {
   reason?: string;
 }
 
+/** Kinds of requests to the server. */
+type NatsOperation = 'publish' | 'get' | 'page' | 'count' | 'purge' | 'ack' | 'other';
+
+/** Compare and swap that lost, and what does not exist, are answers and not errors. */
+type RequestListener = (operation: NatsOperation, seconds: number, error: TemperError | undefined) => void;
+
 /** The one NATS connection of a process, open until the process ends. Disposing drains it. */
 export interface JetStreamConnection extends AsyncDisposable {
   readonly nats: NatsConnection;
@@ -59,8 +65,11 @@ export interface JetStreamConnection extends AsyncDisposable {
   /**
    * Runs one request to the server, once connected. Throws TEMPER_BUS_UNAVAILABLE as soon as the connection is lost: the response to a
    * request sent before cannot arrive any more, and the NATS client alone would wait for it until the request times out.
+   * `operation` names the request in metrics.
    */
-  request<T>(work: () => Promise<T>): Promise<T>;
+  request<T>(work: () => Promise<T>, operation?: NatsOperation): Promise<T>;
+  /** Calls `listener` after each request, with its duration, and with its error if it failed. */
+  onRequest(listener: RequestListener): void;
   /** Runs a read that returns much data. At most two run at a time: the server disconnects a client that cannot keep up (slow consumer). */
   limitBulk<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -152,6 +161,7 @@ class ManagedConnection implements JetStreamConnection {
   readonly newInbox: () => string;
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: ConnectionState) => void>();
+  readonly #requestListeners = new Set<RequestListener>();
   #state: ConnectionState;
   #reason = '';
 
@@ -204,7 +214,26 @@ class ManagedConnection implements JetStreamConnection {
     if (!this.#state.connected) throw this.#unavailable();
   }
 
-  async request<T>(work: () => Promise<T>): Promise<T> {
+  async request<T>(work: () => Promise<T>, operation: NatsOperation = 'other'): Promise<T> {
+    const startedAt = this.clock.monotonic();
+    let failure: unknown;
+    try {
+      return await this.#send(work);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      const seconds = (this.clock.monotonic() - startedAt) / 1_000;
+      const error = failure === undefined || isAnswer(failure) ? undefined : natsError(failure, operation);
+      for (const listener of this.#requestListeners) listener(operation, seconds, error);
+    }
+  }
+
+  onRequest(listener: RequestListener): void {
+    this.#requestListeners.add(listener);
+  }
+
+  async #send<T>(work: () => Promise<T>): Promise<T> {
     await this.ready();
     return new Promise<T>((resolve, reject) => {
       const stop = this.onChange(({ connected }) => {
@@ -259,4 +288,8 @@ class ManagedConnection implements JetStreamConnection {
     this.#state = { connected, since, ...(reason === undefined ? {} : { reason }) };
     for (const listener of this.#listeners) listener(this.state());
   }
+}
+
+function isAnswer(error: unknown): boolean {
+  return [isConflict, isConsumerMissing, isMessageMissing, isStreamMissing].some((is) => is(error));
 }

@@ -11,6 +11,7 @@ const API_ERRORS = {
   messageTooLarge: 10_054,
   wrongLastSequence: 10_071,
   storeFailed: 10_077,
+  maximumConsumers: 10_026,
   wrongLastSequenceUnknown: 10_164,
   consumerNotFound: 10_014,
   streamNotFound: 10_059,
@@ -45,6 +46,7 @@ export function natsError(error: unknown, doing: string): TemperError {
 
 function classify(error: unknown): { code: ErrorCode; retry: Retry } {
   if (isApiError(error, API_ERRORS.messageTooLarge)) return { code: 'TEMPER_BUS_TOO_LARGE', retry: 'never' };
+  if (isApiError(error, API_ERRORS.maximumConsumers)) return { code: 'TEMPER_BUS_CONSUMER_LIMIT', retry: 'backoff' };
   if (isApiError(error, API_ERRORS.storeFailed, API_ERRORS.insufficientResources, API_ERRORS.insufficientStorage)) {
     return { code: 'TEMPER_BUS_FULL', retry: 'backoff' };
   }

@@ -2,9 +2,8 @@ import { isSessionId } from '../../agent/session/session-id.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { notify } from '../notify/notifications.ts';
-import { subjects, token } from '../jetstream/names.ts';
-import { publish } from '../jetstream/publish.ts';
+import { token } from '../jetstream/names.ts';
+import { publishEnd } from '../session-replies.ts';
 
 /** The part of a dead letter that the event contains. */
 interface FailedMessage {
@@ -31,9 +30,6 @@ export async function publishFailure(
 ): Promise<void> {
   // Without a valid session there is no subject to publish to.
   if (message === undefined || !isSessionId(message.session)) return;
-  const event = { kind: 'failed', message: message.id, code, text: `${reason}${HINTS[what]}` };
-  await publish(connection, subjects.events(agentUid, message.session), event, {
-    id: `${what}:${token(agentUid)}:${id}`,
-  });
-  notify(connection, subjects.notifySession(agentUid, message.session));
+  const end = { kind: 'failed', message: message.id, code, text: `${reason}${HINTS[what]}` } as const;
+  await publishEnd(connection, agentUid, message.session, end, { id: `${what}:${token(agentUid)}:${id}` });
 }

@@ -24,7 +24,7 @@ export async function sendAck(connection: JetStreamConnection, at: ConsumerDeliv
   const numbers = [deliveries, streamSequence, consumerSequence].map(checkedSequence);
   const subject = ['$JS.ACK', stream, token(consumer), ...numbers, 0, 0].join('.');
   try {
-    await connection.request(() => connection.nats.request(subject, verb, { timeout: TIMEOUT_MS }));
+    await connection.request(() => connection.nats.request(subject, verb, { timeout: TIMEOUT_MS }), 'ack');
   } catch (error) {
     // The server sends no response for an unknown delivery.
     if (connection.state().connected) await assertDelivered(connection, at);

@@ -5,9 +5,14 @@ import { printable } from '../../lib/printable.ts';
 export const STREAMS = {
   inbox: 'temper-inbox',
   events: 'temper-events',
+  /** A copy of each reply and failure, so that no flood of events removes the only one. */
+  replies: 'temper-replies',
   wakeups: 'temper-wakeups',
   promotions: 'temper-promotions',
+  /** Observed evidence. */
   audit: 'temper-audit',
+  /** Evidence that pods report about themselves. */
+  reports: 'temper-reports',
   deadLetters: 'temper-deadletters',
 } as const;
 
@@ -22,7 +27,12 @@ export const BUCKETS = {
   acked: 'temper-acked',
   /** Deliveries that have not ended, one state per agent. */
   deliveries: 'temper-deliveries',
+  /** One entry per agent with stored data, and the owner of the account. */
+  residents: 'temper-residents',
 } as const;
+
+/** Consumers that a stream accepts: one per gateway reads the ledger, and the replicas of a role share one per queue. No agent has one. */
+export const MAX_CONSUMERS = 1_000;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
@@ -46,9 +56,13 @@ export const subjects = {
   /** Of no stream: notifies that the session has a new event. */
   notifySession: (agentUid: string, session: string) => `temper.notify.${token(agentUid)}.${sessionToken(session)}`,
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
+  replies: (agentUid: string, session: string) => `temper.replies.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
   audit: (namespace: string) => `temper.audit.${token(namespace)}`,
+  /** `agentUid` may be `*`. */
+  reports: (namespace: string, agentUid: string) =>
+    `temper.reports.${token(namespace)}.${agentUid === '*' ? '*' : token(agentUid)}`,
 } as const;
 
 const TOKEN = /^[A-Za-z0-9_-]{1,64}$/;

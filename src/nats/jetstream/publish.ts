@@ -55,8 +55,9 @@ export async function publish(
     const expect = expectedLastSequence === undefined ? {} : { expect: { lastSubjectSequence: expectedLastSequence } };
     const msgID = id === undefined ? {} : { msgID: id };
     const trace = traceHeaders(traceparent);
-    return await connection.request(() =>
-      connection.jetstream.publish(subject, payload, { timeout: TIMEOUT_MS, ...msgID, ...expect, ...trace }),
+    return await connection.request(
+      () => connection.jetstream.publish(subject, payload, { timeout: TIMEOUT_MS, ...msgID, ...expect, ...trace }),
+      'publish',
     );
   } catch (error) {
     if (expectedLastSequence !== undefined && isConflict(error)) return undefined;

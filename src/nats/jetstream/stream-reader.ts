@@ -36,7 +36,7 @@ async function readPage(
         const query = { seq, next_by_subj: subject, ...PAGE_LIMITS };
         for await (const message of await connection.manager.direct.getBatch(stream, query)) page.push(message);
         return page;
-      });
+      }, 'page');
     } catch (error) {
       if (isMessageMissing(error)) return [];
       throw natsError(error, `reading ${stream}`);
@@ -79,7 +79,7 @@ async function getMessage(
   query: MessageQuery,
 ): Promise<StoredMsg | undefined> {
   try {
-    return (await connection.request(() => connection.manager.streams.getMessage(stream, query))) ?? undefined;
+    return (await connection.request(() => connection.manager.streams.getMessage(stream, query), 'get')) ?? undefined;
   } catch (error) {
     if (isMessageMissing(error)) return undefined;
     throw natsError(error, `reading ${stream}`);
@@ -89,7 +89,7 @@ async function getMessage(
 /** Deletes every message of a subject, delete markers included. Idempotent. */
 export async function purge(connection: JetStreamConnection, stream: string, subject: string): Promise<void> {
   try {
-    await connection.request(() => connection.manager.streams.purge(stream, { filter: subject }));
+    await connection.request(() => connection.manager.streams.purge(stream, { filter: subject }), 'purge');
   } catch (error) {
     throw natsError(error, `purging ${subject}`);
   }
@@ -102,7 +102,8 @@ export async function messageCounts(
   subject: string,
 ): Promise<Record<string, number>> {
   try {
-    const info = await connection.request(() => connection.manager.streams.info(stream, { subjects_filter: subject }));
+    const read = () => connection.manager.streams.info(stream, { subjects_filter: subject });
+    const info = await connection.request(read, 'count');
     return info.state.subjects ?? {};
   } catch (error) {
     if (isStreamMissing(error)) return {};

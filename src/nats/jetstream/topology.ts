@@ -3,6 +3,7 @@ import {
   RetentionPolicy,
   StorageType,
   type StreamConfig,
+  type JetStreamAccountStats,
   type StreamInfo,
   JetStreamApiError,
 } from '@nats-io/jetstream';
@@ -10,8 +11,8 @@ import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { natsError, isStreamMissing } from '../connection/errors.ts';
-import { BUCKETS, type BucketName, bucketStream, bucketSubject, STREAMS } from './names.ts';
 import { removeConsumers } from '../inbox/remove-consumers.ts';
+import { BUCKETS, type BucketName, bucketStream, bucketSubject, MAX_CONSUMERS, STREAMS } from './names.ts';
 import { initialSequence } from './store-generation.ts';
 
 export interface TopologyOptions {
@@ -19,12 +20,24 @@ export interface TopologyOptions {
   replicas?: number;
   /** Size of the server's store (`max_file_store`), which the streams share. Default `DEFAULT_STORE_BYTES`. */
   storeBytes?: number;
+  /** Called with the size of each stream that exists already. */
+  onUsage?: (usage: StreamUsage) => void;
+}
+
+/** How full a stream is. */
+export interface StreamUsage {
+  stream: string;
+  messages: number;
+  bytes: number;
+  maxBytes: number;
+  /** Time of the oldest message; of the year 1 without one. */
+  firstTime: Date;
 }
 
 export interface TopologyReport {
   created: string[];
   updated: string[];
-  /** Human-readable differences that cannot be changed in place. */
+  /** Human-readable differences that cannot be changed in place, and limits of the account that are too low. */
   drift: string[];
 }
 
@@ -38,6 +51,7 @@ export type DesiredStream = Pick<
   | 'discard_new_per_subject'
   | 'max_bytes'
   | 'max_age'
+  | 'max_consumers'
   | 'max_msgs'
   | 'max_msg_size'
   | 'max_msgs_per_subject'
@@ -66,7 +80,7 @@ export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 19, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
   { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
   {
@@ -75,14 +89,24 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
   },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 20, days: 1, maxPerSubject: 10_000 },
-  { name: STREAMS.audit, subjects: ['temper.audit.*'], storePercent: 15, days: 90 },
-  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 5, days: 30, maxPerSubject: 1 },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 13, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.replies, subjects: ['temper.replies.*.*'], storePercent: 4, days: 1, maxPerSubject: 1_000 },
+  // Rejects when full: observed evidence is never removed before its age. The limit per namespace keeps a part for the others.
+  {
+    name: STREAMS.audit,
+    subjects: ['temper.audit.*'],
+    storePercent: 15,
+    days: 90,
+    discard: DiscardPolicy.New,
+    maxPerSubject: 200_000,
+  },
+  { name: STREAMS.reports, subjects: ['temper.reports.*.*'], storePercent: 4, days: 90, maxPerSubject: 5_000 },
+  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 4, days: 30, maxPerSubject: 1 },
 ];
 
 const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
   { name: BUCKETS.sessions, storePercent: 16, days: 180 },
-  { name: BUCKETS.sessionTools, storePercent: 8, days: 7 },
+  { name: BUCKETS.sessionTools, storePercent: 7, days: 7 },
   // No maximum age: an agent's memory is kept until the agent is deleted.
   { name: BUCKETS.memory, storePercent: 5, days: 0 },
   { name: BUCKETS.ledger, storePercent: 2, days: 62 },
@@ -92,6 +116,7 @@ const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days:
   { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
   // Kept longer than a message: a delivery must not be forgotten before its message.
   { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
+  { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 
 /** The configuration of all streams and buckets, in the server's format. */
@@ -124,9 +149,16 @@ export async function reconcileTopology(
 ): Promise<TopologyReport> {
   const report: TopologyReport = { created: [], updated: [], drift: [] };
   await connection.ready();
-  for (const desired of desiredStreams(options)) {
+  const all = desiredStreams(options);
+  try {
+    report.drift.push(...accountProblems(await connection.manager.getAccountInfo(), all));
+  } catch (error) {
+    throw natsError(error, 'reading the limits of the account');
+  }
+  for (const desired of all) {
     try {
-      await reconcileStream(connection, desired, report);
+      const existing = await reconcileStream(connection, desired, report);
+      if (existing !== undefined) options.onUsage?.(usageOf(existing));
     } catch (error) {
       throw natsError(error, `reconciling the stream ${desired.name}`);
     }
@@ -140,14 +172,15 @@ async function reconcileStream(
   { manager, clock }: JetStreamConnection,
   desired: DesiredStream,
   report: TopologyReport,
-): Promise<void> {
+): Promise<StreamInfo | undefined> {
   const existing = await streamInfo(manager, desired.name);
   if (existing === undefined) {
-    // Only for events: their followers resume with a sequence, which may belong to a store that was lost.
-    const sequence = desired.name === STREAMS.events ? { first_seq: initialSequence(clock.now()) } : {};
+    // Only for events and replies: their followers resume with a sequence, which may belong to a store that was lost.
+    const isFollowed = desired.name === STREAMS.events || desired.name === STREAMS.replies;
+    const sequence = isFollowed ? { first_seq: initialSequence(clock.now()) } : {};
     await manager.streams.add({ ...desired, ...sequence });
     report.created.push(desired.name);
-    return;
+    return undefined;
   }
   const changed = changedFields(existing.config, desired);
   const immutable = changed.filter((field) => field === 'retention' || field === 'storage');
@@ -156,10 +189,10 @@ async function reconcileStream(
       `stream ${desired.name}: ${field} is "${existing.config[field]}", not "${desired[field]}", and cannot be changed; delete the stream so that it is created again`,
     );
   }
-  if (changed.length === immutable.length) return;
+  if (changed.length === immutable.length) return existing;
   const { retention, storage } = existing.config;
   try {
-    await manager.streams.update(desired.name, { ...desired, retention, storage } as Partial<StreamConfig>);
+    await updateStream(manager, { ...desired, retention, storage }, existing.config);
     report.updated.push(desired.name);
   } catch (error) {
     if (!(error instanceof JetStreamApiError)) throw error;
@@ -167,6 +200,43 @@ async function reconcileStream(
       `stream ${desired.name}: ${changed.join(', ')} differ and the server rejects the change: ${printable(messageOf(error), 200)}`,
     );
   }
+  return existing;
+}
+
+/** Limits of the account that Temper reaches before its own. Each names the limit, its value and the least value that suffices. */
+export function accountProblems({ limits }: Pick<JetStreamAccountStats, 'limits'>, all: DesiredStream[]): string[] {
+  const storage = all.reduce((sum, { max_bytes }) => sum + max_bytes, 0);
+  const rows = [
+    ['max_consumers', limits.max_consumers, MAX_CONSUMERS, 'every gateway has a consumer of the ledger'],
+    ['max_streams', limits.max_streams, all.length, 'every stream and bucket is a stream'],
+    ['max_storage', limits.max_storage, storage, 'the streams together reserve it'],
+  ] as const;
+  return rows
+    .filter(([, value, least]) => value > 0 && value < least)
+    .map(
+      ([name, value, least, why]) =>
+        `the limit ${name} of the NATS account is ${value}, and Temper may need ${least}, because ${why}; raise it or set -1`,
+    );
+}
+
+/** Servers before 2.15 cannot change `max_consumers` of a stream, and have no limit without it. */
+async function updateStream(
+  manager: JetStreamConnection['manager'],
+  desired: DesiredStream,
+  existing: StreamConfig,
+): Promise<void> {
+  try {
+    await manager.streams.update(desired.name, desired as Partial<StreamConfig>);
+  } catch (error) {
+    const { max_consumers } = existing;
+    if (!(error instanceof JetStreamApiError) || max_consumers === desired.max_consumers) throw error;
+    await manager.streams.update(desired.name, { ...desired, max_consumers } as Partial<StreamConfig>);
+  }
+}
+
+function usageOf({ config, state }: StreamInfo): StreamUsage {
+  const { name: stream, max_bytes: maxBytes } = config;
+  return { stream, messages: state.messages, bytes: state.bytes, maxBytes, firstTime: new Date(state.first_ts) };
 }
 
 async function streamInfo(manager: JetStreamConnection['manager'], stream: string): Promise<StreamInfo | undefined> {
@@ -206,6 +276,7 @@ function streamConfig(
     max_bytes: Math.floor((storeBytes * share) / 100),
     max_age: days * NANOS_PER.day,
     max_msgs: -1,
+    max_consumers: MAX_CONSUMERS,
     max_msg_size: MAX_MESSAGE_BYTES,
     max_msgs_per_subject: perSubject,
     duplicate_window: DUPLICATE_WINDOW_MINUTES * NANOS_PER.minute,

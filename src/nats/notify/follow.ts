@@ -1,12 +1,13 @@
-import type { StoredMsg } from '@nats-io/jetstream';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isStreamMissing } from '../connection/errors.ts';
 import { NotificationListener } from './notifications.ts';
-import { firstMessage, readMessages } from '../jetstream/stream-reader.ts';
+import { firstMessage } from '../jetstream/stream-reader.ts';
 
-export interface FollowSubjectOptions {
+export interface FollowSubjectOptions<T> {
   stream: string;
   subject: string;
+  /** Reads on after a sequence. `isNotified`: because of a notification; otherwise at the start, after a reconnect or a pause. */
+  read: (last: number, isNotified: boolean) => AsyncIterable<T>;
   /** The subject at which the writers of `subject` notify. */
   notifications: string;
   /** Messages after this sequence. */
@@ -26,10 +27,10 @@ const LAG_PAUSE_MS = 50;
  * Stored and new messages of a subject, in order and without gaps, until the signal is aborted. Reads on at each notification, so that the
  * server has no consumer per reader. Waits while NATS is unavailable; throws what `resume` throws otherwise.
  */
-export async function* followSubject(
+export async function* followSubject<T extends { seq: number }>(
   connection: JetStreamConnection,
-  { stream, subject, notifications, after, resume, signal }: FollowSubjectOptions,
-): AsyncGenerator<StoredMsg> {
+  { stream, subject, read, notifications, after, resume, signal }: FollowSubjectOptions<T>,
+): AsyncGenerator<T> {
   const ended = AbortSignal.any([signal, connection.closed]);
   if (ended.aborted) return;
   using listener = new NotificationListener(connection, notifications);
@@ -42,13 +43,13 @@ export async function* followSubject(
     let pauseMs = RECHECK_MS;
     try {
       const since = connection.state().since.getTime();
-      if (connectedSince !== since) last = await resume(last);
+      const isReconnected = connectedSince !== since;
+      if (isReconnected) last = await resume(last);
       connectedSince = since;
-      // Read in pages: all at once could exceed the server's `max_pending` for one client.
-      for await (const message of readMessages(connection, stream, subject, last + 1)) {
+      for await (const message of read(last, isNotified && !isReconnected)) {
         if (ended.aborted) return;
         yield message;
-        last = message.seq;
+        last = Math.max(last, message.seq);
       }
       const isMissing = isNotified && last === before;
       if (isMissing && (await firstMessage(connection, stream, subject, last + 1)) !== undefined)

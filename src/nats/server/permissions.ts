@@ -12,12 +12,14 @@ interface RolePermissions {
 const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
 const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
 /** Streams in which the operator may purge the subjects of a deleted agent. */
-const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit);
+const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.reports);
 
 export const gatewayPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'notify', 'events', 'wakeups', 'promotions', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'promotions', 'audit', 'reports', 'deadletters'].map(
+      (name) => `temper.${name}.>`,
+    ),
     ...Object.values(BUCKETS).map((bucket) => `$KV.${bucket}.>`),
     ...GATEWAY_READABLE.flatMap(readSubjects),
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
@@ -31,10 +33,9 @@ export const gatewayPermissions: RolePermissions = {
 export const operatorPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'notify', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
-    `$KV.${BUCKETS.ledger}.>`,
-    // Redelivers the in-flight message of a deleted pod.
-    `$KV.${BUCKETS.deliveries}.>`,
+    ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    // The bucket of deliveries: redelivers the in-flight message of a deleted pod.
+    ...[BUCKETS.ledger, BUCKETS.residents, BUCKETS.deliveries].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,
       `$JS.API.STREAM.UPDATE.${stream}`,

@@ -1,6 +1,7 @@
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { gatewayPermissions, operatorPermissions, systemPermissions } from './permissions.ts';
+import { MAX_CONSUMERS } from '../jetstream/names.ts';
 import { SYSTEM_USER } from './reload.ts';
 
 export interface NatsPermissions {
@@ -85,14 +86,39 @@ jetstream {
 system_account: SYSTEM
 accounts {
   SYSTEM {${systemAccount(options.systemKey)}}
-  TEMPER {
-    jetstream: enabled
-    users: [
-${options.users.map(userEntry).join('\n')}
-    ]
-  }
+${account(options.users.map(userEntry))}
 }
 `;
+}
+
+/** Public nkeys of the two users; undefined where they are not known yet. */
+export type AccountKeys = Readonly<Record<keyof typeof FIXED_PERMISSIONS, string | undefined>>;
+
+/** The account in the format of nats-server, for a server that is not part of the installation. Throws TEMPER_USAGE for an invalid key. */
+export function accountConfig(keys: AccountKeys): string {
+  const entries = accountUsers(keys).users.map(({ name, nkey, publish, subscribe }) =>
+    formatEntry(name, nkey, subjectList(publish), subjectList(subscribe)),
+  );
+  return `${account(entries)}\n`;
+}
+
+export function accountUsers(keys: AccountKeys) {
+  const users = Object.entries(FIXED_PERMISSIONS).map(([name, { publish, subscribe }]) => {
+    const key = keys[name as keyof AccountKeys];
+    // No server accepts it, so it cannot stay in place unnoticed.
+    const nkey = key === undefined ? `PUBLIC_NKEY_OF_${name}` : checked(`the key of "${name}"`, key, PUBLIC_KEY);
+    return { name, nkey, publish, subscribe: [inboxOf(name), ...subscribe] };
+  });
+  return { jetstream: { max_consumers: MAX_CONSUMERS }, users };
+}
+
+function account(entries: readonly string[]): string {
+  return `  TEMPER {
+    jetstream { max_consumers: ${MAX_CONSUMERS} }
+    users: [
+${entries.join('\n')}
+    ]
+  }`;
 }
 
 function userEntry(user: NatsUser): string {
@@ -121,12 +147,21 @@ ${formatUser(SYSTEM_USER, key, systemPermissions)}
 }
 
 function formatUser(name: string, publicKey: string, { publish, subscribe }: NatsPermissions): string {
+  const key = checked(`the key of "${name}"`, publicKey, PUBLIC_KEY);
+  return formatEntry(name, key, subjectList(publish), subjectList([inboxOf(name), ...subscribe]));
+}
+
+function inboxOf(name: string): string {
+  return `_INBOX_${name}.>`;
+}
+
+function formatEntry(name: string, key: string, publish: string, subscribe: string): string {
   return `      # ${name}
       {
-        nkey: ${quoted(`the key of "${name}"`, publicKey, PUBLIC_KEY)}
+        nkey: "${key}"
         permissions: {
-          publish: { allow: ${subjectList(publish)} }
-          subscribe: { allow: ${subjectList([`_INBOX_${name}.>`, ...subscribe])} }
+          publish: { allow: ${publish} }
+          subscribe: { allow: ${subscribe} }
         }
       }`;
 }

@@ -12,14 +12,17 @@ export interface SessionHead {
   entry: string;
   previous: string;
   tainted: boolean;
+  /** Stored bytes of all appends. Undefined in heads of releases that did not count them. */
+  bytes?: number | undefined;
 }
 
 /** Undefined for a value that is not a valid head. */
 export function parseSessionHead(value: Json | undefined): SessionHead | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { openedAt, usedAt, items, before, entry, previous, tainted } = value;
+  const { openedAt, usedAt, items, before, entry, previous, tainted, bytes } = value;
   if (typeof openedAt !== 'string' || typeof usedAt !== 'string' || Number.isNaN(Date.parse(usedAt))) return undefined;
   if (typeof items !== 'number' || typeof before !== 'number' || typeof tainted !== 'boolean') return undefined;
   if (typeof entry !== 'string' || typeof previous !== 'string') return undefined;
-  return { openedAt, usedAt, items, before, entry, previous, tainted };
+  const isCounted = typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes >= 0;
+  return { openedAt, usedAt, items, before, entry, previous, tainted, ...(isCounted ? { bytes } : {}) };
 }

@@ -5,6 +5,7 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore, type DocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, sessionToken, token } from '../jetstream/names.ts';
+import type { AgentQuota } from '../residents/storage-quota.ts';
 import { createSessionToolStore, type SessionToolStore } from './session-tools.ts';
 
 /** The forged tools of sessions. Several gateways register concurrently: of two tools with the same name one wins. */
@@ -75,9 +76,12 @@ function createSessionRegistry(
   };
 }
 
-export function openSessionRegistry(connection: JetStreamConnection): SessionRegistry {
+export function openSessionRegistry(
+  connection: JetStreamConnection,
+  quotaOf?: (agentUid: string) => AgentQuota | undefined,
+): SessionRegistry {
   return createSessionRegistry(
-    createSessionToolStore(connection),
+    createSessionToolStore(connection, quotaOf),
     createDocumentStore(connection, BUCKETS.sessionTools),
   );
 }

@@ -1,9 +1,13 @@
+import pLimit from 'p-limit';
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { type IdGenerator, ulids } from '../../lib/ids.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, sessionFromToken, sessionToken, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
+import { DEFAULT_STORAGE_LIMITS, storageLimitExceeded } from '../residents/storage-limits.ts';
+import type { AgentQuota } from '../residents/storage-quota.ts';
 import { parseSessionHead, type SessionHead } from './session-head.ts';
 import { assembleHistory, type SessionEntry, sessionEntry, type StoredParts } from './session-history.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
@@ -18,10 +22,37 @@ export interface StoredSession {
 }
 
 export interface NatsSessionStore extends SessionStore {
+  /** As `load`, with the stored bytes of the history. */
+  loadSized(session: string): Promise<SizedHistory>;
+  /** Reads the head alone. False for an unknown session. */
+  isTainted(session: string): Promise<boolean>;
+  /** Creates an empty session unless it exists. */
+  open(session: string): Promise<void>;
+  exists(session: string): Promise<boolean>;
   /** Most recently used first. */
   list(): Promise<StoredSession[]>;
   /** Ids of the sessions that were not used for this long. The caller closes them with all their data. */
   idle(milliseconds: number): Promise<string[]>;
+}
+
+interface SizedHistory {
+  history: SessionHistory;
+  bytes: number;
+}
+
+type LargeRead = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Large histories are read one after the other. */
+export function createLargeRead(): LargeRead {
+  return pLimit(1);
+}
+
+export interface SessionStoreOptions {
+  /** Bytes of the agent and its namespace. Absent: only the limit of a session applies. */
+  quota?: AgentQuota;
+  /** Runs the reading of a large history; bounds how many this process has in memory at once. */
+  largeRead?: LargeRead | undefined;
+  ids?: IdGenerator;
 }
 
 const STREAM = bucketStream(BUCKETS.sessions);
@@ -33,77 +64,126 @@ const NO_SESSION: SessionHead = {
   entry: '',
   previous: '',
   tainted: false,
+  bytes: 0,
 };
+const LARGE_BYTES = 1_024 * 1_024;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
 const REREAD_MS = 100;
+/** A history and appends that never became part of it are read up to this multiple of the limit of a session. */
+const MAX_READ_FACTOR = 4;
 
 /**
  * The sessions of one agent. An append is first written under its own keys and becomes part of the session when the head,
  * `<agent>.<session>.head`, is updated to refer to it. The head is only written over the revision that was read (compare and swap),
- * so of two concurrent writers one wins. Each append contains the name of the previous one. Closing the session also deletes appends
- * that never became part of it. Repeating an append after a lost response has no further effect. At most 11 MiB per append:
- * TEMPER_BUS_TOO_LARGE.
+ * so of two concurrent writers one wins, and the other removes the keys that it wrote. Each append contains the name of the previous
+ * one. The head holds the bytes of all appends. Closing the session also deletes appends that never became part of it. Repeating an
+ * append after a lost response has no further effect. At most 11 MiB per append: TEMPER_BUS_TOO_LARGE.
  */
-export function createSessionStore(connection: JetStreamConnection, agentUid: string): NatsSessionStore {
-  return new BucketSessionStore(connection, token(agentUid));
+export function createSessionStore(
+  connection: JetStreamConnection,
+  agentUid: string,
+  options: SessionStoreOptions = {},
+): NatsSessionStore {
+  return new BucketSessionStore(connection, token(agentUid), options);
 }
 
 class BucketSessionStore implements NatsSessionStore {
   readonly #connection: JetStreamConnection;
   readonly #owner: string;
+  readonly #quota: AgentQuota | undefined;
+  readonly #ids: IdGenerator;
+  readonly #largeRead: LargeRead;
+  readonly #maxBytes: number;
 
-  constructor(connection: JetStreamConnection, owner: string) {
+  constructor(
+    connection: JetStreamConnection,
+    owner: string,
+    { quota, ids = ulids, largeRead = runNow }: SessionStoreOptions,
+  ) {
     this.#connection = connection;
     this.#owner = owner;
+    this.#quota = quota;
+    this.#ids = ids;
+    this.#largeRead = largeRead;
+    this.#maxBytes = (quota?.limits ?? DEFAULT_STORAGE_LIMITS).sessionBytes;
   }
 
   async load(session: string): Promise<SessionHistory> {
+    return (await this.loadSized(session)).history;
+  }
+
+  async loadSized(session: string): Promise<SizedHistory> {
+    const { bytes = Number.POSITIVE_INFINITY } = (await this.#readHead(session))?.head ?? NO_SESSION;
+    return bytes < LARGE_BYTES ? this.#load(session) : this.#largeRead(() => this.#load(session));
+  }
+
+  async #load(session: string): Promise<SizedHistory> {
     for (let read = 1; ; read += 1) {
       const found = await this.#readHead(session);
-      if (found === undefined) return { seq: 0, items: [], tainted: false };
-      const items = assembleHistory(found.head, await this.#readParts(session));
-      if (items !== undefined) return { seq: items.length, items, tainted: found.head.tainted };
+      if (found === undefined) return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
+      const { parts, bytes } = await this.#readParts(session);
+      const items = assembleHistory(found.head, parts);
+      if (items !== undefined) return { history: { seq: items.length, items, tainted: found.head.tainted }, bytes };
       if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
       // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
     }
   }
 
+  async isTainted(session: string): Promise<boolean> {
+    return (await this.#readHead(session))?.head.tainted === true;
+  }
+
+  async exists(session: string): Promise<boolean> {
+    return (await this.#readHead(session)) !== undefined;
+  }
+
+  async open(session: string): Promise<void> {
+    if (await this.exists(session)) return;
+    const time = this.#connection.clock.now().toISOString();
+    // Undefined: another process opened the session.
+    await this.#writeHead(session, { ...NO_SESSION, openedAt: time, usedAt: time }, 0);
+  }
+
   async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendFlags = {}): Promise<number> {
     const { head, revision } = (await this.#readHead(session)) ?? { head: NO_SESSION, revision: 0 };
     const tainted = marks.tainted === true;
     const entry = (previous: string): SessionEntry => sessionEntry({ after: afterSeq, items, tainted }, previous);
-    if (head.before === afterSeq && entry(head.previous).name === head.entry) return head.items;
+    const isRepeated = ({ before, entry: last, previous }: SessionHead): boolean =>
+      before === afterSeq && last.startsWith(entry(previous).name);
+    if (isRepeated(head)) return head.items;
     if (head.items !== afterSeq) {
       throw corrupt(session, `it has ${head.items} items, not ${afterSeq}: another writer appended`);
     }
     const next = entry(head.entry);
-    await this.#write(session, next);
+    const before = head.bytes ?? (await this.#countHistory(session));
+    const added = this.#assertFits(session, before, next);
+    // A name of its own, so that the loser of a conflict can remove what it wrote.
+    const name = `${next.name}-${this.#ids.next('w')}`;
     const usedAt = this.#connection.clock.now().toISOString();
     const moved: SessionHead = {
       openedAt: head.openedAt || usedAt,
       usedAt,
       items: afterSeq + items.length,
       before: afterSeq,
-      entry: next.name,
+      entry: name,
       previous: head.entry,
       tainted: head.tainted || tainted,
+      bytes: before + added,
     };
-    const stored = await publish(
-      this.#connection,
-      this.#key(session, 'head'),
-      { ...moved },
-      { expectedLastSequence: revision },
-    );
-    if (stored === undefined) throw corrupt(session, 'another writer appended first');
-    return moved.items;
+    await this.#quota?.reserve('sessions', added);
+    if (await this.#store(session, { name, parts: next.parts }, moved, revision, added)) return moved.items;
+    const winner = (await this.#readHead(session))?.head;
+    if (winner !== undefined && isRepeated(winner)) return winner.items;
+    throw corrupt(session, 'another writer appended first');
   }
 
   async close(session: string): Promise<void> {
     // The head first: a session without a head does not exist, even if parts of its history remain.
     await purge(this.#connection, STREAM, this.#key(session, 'head'));
     await purge(this.#connection, STREAM, this.#key(session, '>'));
+    await this.#quota?.recount('sessions');
   }
 
   async list(): Promise<StoredSession[]> {
@@ -136,28 +216,80 @@ class BucketSessionStore implements NatsSessionStore {
     return { head, revision: found.seq };
   }
 
-  async #readParts(session: string): Promise<StoredParts> {
-    const stored: StoredParts = new Map();
-    const all = this.#key(session, 'history.*.*');
-    for await (const { subject, data } of readMessages(this.#connection, STREAM, all)) {
+  async #readParts(session: string): Promise<{ parts: StoredParts; bytes: number }> {
+    const parts: StoredParts = new Map();
+    const limit = MAX_READ_FACTOR * this.#maxBytes;
+    let bytes = 0;
+    for await (const { subject, data } of readMessages(this.#connection, STREAM, this.#key(session, 'history.*.*'))) {
+      bytes += data.byteLength;
+      if (bytes > limit) {
+        throw storageLimitExceeded(`the history of session "${session}"`, bytes, limit, 'it cannot be read; close it');
+      }
       const [name = '', part = ''] = subject.split('.').slice(-2);
-      const parts = stored.get(name) ?? new Map<number, Uint8Array>();
-      stored.set(name, parts.set(Number(part), data));
+      const found = parts.get(name) ?? new Map<number, Uint8Array>();
+      parts.set(name, found.set(Number(part), data));
     }
-    return stored;
+    return { parts, bytes };
   }
 
-  async #write(session: string, { name, parts }: SessionEntry): Promise<void> {
+  /** For a head without a sum. Reads page by page and keeps nothing. */
+  async #countHistory(session: string): Promise<number> {
+    let bytes = 0;
+    const all = this.#key(session, 'history.*.*');
+    for await (const { data } of readMessages(this.#connection, STREAM, all)) bytes += data.byteLength;
+    return bytes;
+  }
+
+  /** Returns the bytes of the append. */
+  #assertFits(session: string, before: number, { parts }: SessionEntry): number {
     if (parts.length > MAX_PARTS) {
       throw new TemperError(
         'TEMPER_BUS_TOO_LARGE',
         `session "${session}": the items of one append take ${parts.length} parts, more than the maximum of ${MAX_PARTS}; append less at once`,
       );
     }
-    for (const [part, bytes] of parts.entries()) {
-      await publish(this.#connection, this.#key(session, `history.${name}.${part}`), bytes);
+    const added = parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (before + added <= this.#maxBytes) return added;
+    const fix = 'close the session and start a new one';
+    throw storageLimitExceeded(`the history of session "${session}"`, before + added, this.#maxBytes, fix);
+  }
+
+  /** False when another writer appended first. What did not become part of the session is removed. */
+  async #store(
+    session: string,
+    { name, parts }: SessionEntry,
+    head: SessionHead,
+    revision: number,
+    bytes: number,
+  ): Promise<boolean> {
+    let stored: boolean | undefined;
+    // Written only in part: the head cannot refer to it.
+    let isPart = true;
+    try {
+      for (const [part, data] of parts.entries()) {
+        await publish(this.#connection, this.#key(session, `history.${name}.${part}`), data);
+      }
+      isPart = false;
+      stored = await this.#writeHead(session, head, revision);
+      return stored;
+    } finally {
+      // After an error of the last write it is unknown whether the head was stored.
+      if (isPart || stored === false) {
+        this.#quota?.release('sessions', bytes);
+        await purge(this.#connection, STREAM, this.#key(session, `history.${name}.*`)).catch(() => undefined);
+      }
     }
   }
+
+  async #writeHead(session: string, head: SessionHead, revision: number): Promise<boolean> {
+    const { bytes = 0 } = head;
+    const options = { expectedLastSequence: revision };
+    return (await publish(this.#connection, this.#key(session, 'head'), { ...head, bytes }, options)) !== undefined;
+  }
+}
+
+async function runNow<T>(work: () => Promise<T>): Promise<T> {
+  return work();
 }
 
 function corrupt(session: string, what: string): TemperError {

@@ -5,6 +5,7 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, sessionToken, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
+import type { AgentQuota } from '../residents/storage-quota.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 /** Tools at tier Session, each under the digest of its artifact, stored for 7 days. Methods throw TEMPER_BUS_*. */
@@ -20,7 +21,10 @@ export interface SessionToolStore {
 
 const STREAM = bucketStream(BUCKETS.sessionTools);
 
-export function createSessionToolStore(connection: JetStreamConnection): SessionToolStore {
+export function createSessionToolStore(
+  connection: JetStreamConnection,
+  quotaOf: (agentUid: string) => AgentQuota | undefined = () => undefined,
+): SessionToolStore {
   const keyOfSession = (agentUid: string, session: string, rest: string): string =>
     bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.${session}.${rest}`);
   const keyOf = (agentUid: string, session: string, digest: Digest): string =>
@@ -28,7 +32,17 @@ export function createSessionToolStore(connection: JetStreamConnection): Session
   return {
     async put(agentUid, tool) {
       const key = keyOf(agentUid, tool.owner.session, tool.digest);
-      return (await publish(connection, key, tool as unknown as Json, { expectedLastSequence: 0 })) !== undefined;
+      if ((await lastMessage(connection, STREAM, key)) !== undefined) return false;
+      const quota = quotaOf(agentUid);
+      const bytes = Buffer.byteLength(JSON.stringify(tool));
+      await quota?.reserve('sessionTools', bytes);
+      let stored = false;
+      try {
+        stored = (await publish(connection, key, tool as unknown as Json, { expectedLastSequence: 0 })) !== undefined;
+        return stored;
+      } finally {
+        if (!stored) quota?.release('sessionTools', bytes);
+      }
     },
     async get(agentUid, session, digest) {
       const found = await lastMessage(connection, STREAM, keyOf(agentUid, session, digest));
@@ -43,8 +57,14 @@ export function createSessionToolStore(connection: JetStreamConnection): Session
       }
       return tools;
     },
-    remove: (agentUid, session, digest) => purge(connection, STREAM, keyOf(agentUid, session, digest)),
-    removeSession: (agentUid, session) => purge(connection, STREAM, keyOfSession(agentUid, sessionToken(session), '>')),
+    async remove(agentUid, session, digest) {
+      await purge(connection, STREAM, keyOf(agentUid, session, digest));
+      await quotaOf(agentUid)?.recount('sessionTools');
+    },
+    async removeSession(agentUid, session) {
+      await purge(connection, STREAM, keyOfSession(agentUid, sessionToken(session), '>'));
+      await quotaOf(agentUid)?.recount('sessionTools');
+    },
   };
 }
 

@@ -5,7 +5,10 @@ import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import { createNatsInbox } from '../../nats/inbox/inbox.ts';
 import { STREAMS, token } from '../../nats/jetstream/names.ts';
 import { lastMessage } from '../../nats/jetstream/stream-reader.ts';
-import { agentsWithData, deleteAgentData } from '../../nats/agent-data.ts';
+import { deleteAgentData } from '../../nats/agent-data.ts';
+import { createNatsAudit } from '../../nats/audit.ts';
+import type { Resident, ResidentAgent } from '../../nats/residents/resident.ts';
+import { createResidents } from '../../nats/residents/residents.ts';
 import { createWakeups } from '../../nats/wakeups.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { AgentActivity, InFlightMessage } from '../ports.ts';
@@ -65,12 +68,41 @@ export class NatsAgentActivity implements AgentActivity {
     }
   }
 
-  async agentsWithData(): Promise<readonly string[]> {
-    return agentsWithData(this.#deps.link.current());
+  async *residents(): AsyncIterable<Resident> {
+    for await (const { resident } of createResidents(this.#deps.link.current()).list()) yield resident;
   }
 
-  async deleteAgentData(agentUid: string): Promise<void> {
-    return deleteAgentData(this.#deps.link.current(), agentUid);
+  async addResident(agent: ResidentAgent, release: string): Promise<void> {
+    return createResidents(this.#deps.link.current()).ensure(agent, release);
+  }
+
+  async markMissing(agent: ResidentAgent, since: string | undefined): Promise<void> {
+    await createResidents(this.#deps.link.current()).update(agent, (entry) =>
+      entry.missingSince === since ? undefined : { ...entry, missingSince: since },
+    );
+  }
+
+  async recordDeletion(resident: Resident, missingSince: string): Promise<void> {
+    const { namespace, name, uid, release, bytes } = resident;
+    const facts = { agent: name, release, missingSince, bytes };
+    const record = {
+      action: 'agent.data-deleted',
+      actor: 'system',
+      evidence: 'observed',
+      subject: uid,
+      facts,
+    } as const;
+    await createNatsAudit(this.#deps.link.current()).append(
+      { namespace, agentUid: uid },
+      record,
+      `data-deleted/${uid}/${missingSince}`,
+    );
+  }
+
+  async deleteAgentData(agent: ResidentAgent): Promise<void> {
+    const connection = this.#deps.link.current();
+    await deleteAgentData(connection, agent.uid);
+    await createResidents(connection).remove(agent);
   }
 
   async inFlightMessage(agentUid: string): Promise<InFlightMessage | undefined> {

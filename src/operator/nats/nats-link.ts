@@ -2,9 +2,11 @@ import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { type JetStreamConnection, type ConnectionState, connectNats } from '../../nats/connection/connection.ts';
-import { DEFAULT_STORE_BYTES, reconcileTopology } from '../../nats/jetstream/topology.ts';
+import { STREAMS } from '../../nats/jetstream/names.ts';
+import { DEFAULT_STORE_BYTES, reconcileTopology, type StreamUsage } from '../../nats/jetstream/topology.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorConfig } from '../config.ts';
+import type { AccountOwner } from './account-owner.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 
 export type NatsOptions = NonNullable<OperatorConfig['nats']>;
@@ -13,9 +15,14 @@ export interface NatsLinkDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'watch'>;
+  /** Absent: the account is not checked. */
+  readonly owner?: Pick<AccountOwner, 'conflict' | 'claim'> | undefined;
 }
 
 const RETRY_MS = 2_000;
+const FOREIGN_INTERVAL_MS = 10_000;
+/** From here on the log has an error: the stream rejects evidence when it is full. */
+const AUDIT_ALARM_SHARE = 0.8;
 /** Interval of the check that restores deleted streams. */
 const TOPOLOGY_INTERVAL_MS = 60_000;
 
@@ -33,6 +40,8 @@ export class NatsLink implements AsyncDisposable {
   /** Since when no connection exists. */
   #since: Date;
   #lastWarning = '';
+  #isAuditNearlyFull = false;
+  #isRefused = false;
 
   constructor(options: NatsOptions, deps: NatsLinkDeps) {
     this.#options = options;
@@ -108,23 +117,54 @@ export class NatsLink implements AsyncDisposable {
   async #serve(connection: JetStreamConnection, signal: AbortSignal): Promise<void> {
     const ended = AbortSignal.any([signal, connection.closed]);
     const stop = connection.onChange((state) => this.#onState(state));
-    this.#connection = connection;
-    this.#onState(connection.state());
     try {
       while (!ended.aborted) {
-        const pause = await this.#topology(connection);
+        if (await this.#isForeign(connection, ended)) {
+          this.#withdraw();
+          await this.#pause(FOREIGN_INTERVAL_MS, ended);
+          continue;
+        }
+        if (this.#connection === undefined) {
+          this.#connection = connection;
+          this.#onState(connection.state());
+        }
+        const pause = await this.#topology(connection, ended);
         await this.#pause(pause, ended);
       }
     } finally {
       stop();
-      this.#connection = undefined;
-      this.#since = this.#deps.clock.now();
-      this.#notify();
+      this.#withdraw();
     }
   }
 
+  #withdraw(): void {
+    if (this.#connection === undefined) return;
+    this.#connection = undefined;
+    this.#since = this.#deps.clock.now();
+    this.#notify();
+  }
+
+  /** Another installation uses the account: this operator neither changes its streams nor consumes from them. */
+  async #isForeign(connection: JetStreamConnection, signal: AbortSignal): Promise<boolean> {
+    const { owner, metrics, log } = this.#deps;
+    let problem: string | undefined;
+    try {
+      problem = await owner?.conflict(connection, signal);
+    } catch {
+      // A check that fails decides nothing: NATS or the API server is unreachable.
+      return this.#isRefused;
+    }
+    this.#isRefused = problem !== undefined;
+    metrics.gauge('temper_nats_account_conflict', {}, this.#isRefused ? 1 : 0);
+    if (problem === undefined) return false;
+    if (problem !== this.#lastWarning)
+      log.error({ problem }, 'NATS is refused: the account belongs to another installation');
+    this.#lastWarning = problem;
+    return true;
+  }
+
   /** Returns the milliseconds until the next check. */
-  async #topology(connection: JetStreamConnection): Promise<number> {
+  async #topology(connection: JetStreamConnection, signal: AbortSignal): Promise<number> {
     // A reconnect ends the pause early and checks at once, because the store may have been lost meanwhile.
     if (!connection.state().connected) return TOPOLOGY_INTERVAL_MS;
     const { replicas, server } = this.#options;
@@ -133,18 +173,41 @@ export class NatsLink implements AsyncDisposable {
     try {
       const report = await reconcileTopology(connection, {
         storeBytes,
+        onUsage: (usage) => this.#reportUsage(usage),
         ...(replicas === undefined ? {} : { replicas }),
       });
-      metrics.gauge('temper_nats_topology_ready', {}, 1);
+      await this.#deps.owner?.claim(connection, signal);
       const { created, updated, drift } = report;
+      metrics.gauge('temper_nats_topology_ready', {}, drift.length === 0 ? 1 : 0);
       if (created.length + updated.length > 0) log.info({ created, updated }, 'created or updated NATS streams');
-      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS streams differ from their declaration');
+      if (drift.length > 0) this.#warnOnce(drift.join('; '), 'NATS differs from what Temper needs');
       return TOPOLOGY_INTERVAL_MS;
     } catch (error) {
       metrics.gauge('temper_nats_topology_ready', {}, 0);
       this.#warn(error);
       return RETRY_MS;
     }
+  }
+
+  #reportUsage(usage: StreamUsage): void {
+    const { metrics, log, clock } = this.#deps;
+    const { stream, messages, bytes, maxBytes, firstTime } = usage;
+    metrics.gauge('temper_nats_stream_bytes', { stream }, bytes);
+    metrics.gauge('temper_nats_stream_max_bytes', { stream }, maxBytes);
+    metrics.gauge('temper_nats_stream_messages', { stream }, messages);
+    if (stream === STREAMS.inbox) {
+      const age = messages === 0 ? 0 : (clock.now().getTime() - firstTime.getTime()) / 1_000;
+      metrics.gauge('temper_inbox_oldest_seconds', {}, Math.max(0, age));
+    }
+    if (stream !== STREAMS.audit) return;
+    const isNearlyFull = bytes >= AUDIT_ALARM_SHARE * maxBytes;
+    if (isNearlyFull && !this.#isAuditNearlyFull) {
+      log.error(
+        { bytes, maxBytes },
+        'the audit stream is nearly full; a full one rejects observed evidence, and nothing is forged',
+      );
+    }
+    this.#isAuditNearlyFull = isNearlyFull;
   }
 
   #onState({ connected, reason }: ConnectionState): void {

@@ -14,7 +14,7 @@ export interface OperatorNats extends AsyncDisposable {
 /** Starts to connect in the background and returns at once. */
 export function openOperatorNats(
   options: NatsOptions,
-  deps: Pick<NatsLinkDeps, 'clock' | 'log' | 'metrics'>,
+  deps: Pick<NatsLinkDeps, 'clock' | 'log' | 'metrics' | 'owner'>,
 ): OperatorNats {
   const link = new NatsLink(options, deps);
   return {

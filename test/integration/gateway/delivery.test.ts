@@ -370,6 +370,8 @@ describe('messages through two gateway replicas', () => {
 
   it('reports of a pod are stored under its own agent with the evidence `reported`', async () => {
     const agent = await createReadyAgent('boaster');
+    parsed(await sendMessage('boaster', 'hello', 's-claims'));
+    await next(agent);
     const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
     const audit = { action: 'tool.called', actor: 'user/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
@@ -406,7 +408,7 @@ describe('messages through two gateway replicas', () => {
     assert.ok(line?.kind === 'event');
     assert.equal(line.event.agent, 'boaster');
     assert.ok(Number.isFinite(Date.parse(line.event.time)));
-    const records = await createNatsAudit(await fixture.nats.connect('operator')).read('team-a', 0, 100);
+    const records = await createNatsAudit(await fixture.nats.connect('operator')).all('team-a', 100);
     const kept = records.filter(({ action }) => action === 'tool.called');
     assert.deepEqual(
       kept.map(({ actor, evidence, facts }) => [actor, evidence, facts]),
@@ -415,6 +417,21 @@ describe('messages through two gateway replicas', () => {
         ['agent/boaster', 'reported', { omitted: '20008 bytes' }],
       ],
     );
+  });
+
+  it('events of a session that the agent does not have are dropped', async () => {
+    const agent = await createReadyAgent('inventor');
+    parsed(await sendMessage('inventor', 'hello', 's-own'));
+    await next(agent);
+    const reportEvent = async (key: string, session: string) => {
+      const stamp = { time: '2026-11-22T10:00:00Z', agent: 'inventor', session, rootMessage: 'm' };
+      const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: {}, ...stamp };
+      parsed(await one.call('POST', '/v1/reports', { token: agent.token, key, body: { events: [event] } }), 204);
+      return (await one.call('GET', `${AGENTS}/inventor/sessions/${session}/events`, { userToken })).text;
+    };
+    assert.notEqual(await reportEvent('own', 's-own'), '');
+    assert.equal(await reportEvent('invented', 's-invented'), '');
+    assert.ok(fixture.logLines.some((line) => line.includes('of sessions that the agent does not have')));
   });
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {

@@ -154,7 +154,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       transcriptText,
       /forges +csv_rows[^]*tests \d\/\d ×2 ✓[^]*policy ✓ {2}judge 0\.\d\d ✓ {2}registration Session ✓\n +→ csv_rows@/,
     );
-    const records = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
+    const records = await createNatsAudit(await fixture.nats.connect('gateway')).all('team-a', 1_000);
     const digests = (action: string, evidence: string): string[] =>
       records.filter((found) => found.action === action && found.evidence === evidence).map(({ subject }) => subject);
     const registered = digests('tool.accepted', 'observed');

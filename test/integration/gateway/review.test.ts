@@ -128,7 +128,7 @@ describe('review of forged tools', () => {
     const bus = await fixture.nats.connect('gateway');
     const events = await createSessionEvents(bus).read('uid-anna', 's1', 0, 100);
     assert.ok(events.some((line) => line.kind === 'event' && line.event.type === 'forge-accepted'));
-    const audit = await createNatsAudit(bus).read('team-a', 0, 100);
+    const audit = await createNatsAudit(bus).all('team-a', 100);
     assert.ok(
       audit.some(
         (record) =>
@@ -166,7 +166,7 @@ describe('review of forged tools', () => {
         'forge-accepted',
       ],
     );
-    const audit = await createNatsAudit(bus).read('team-a', 0, 1_000);
+    const audit = await createNatsAudit(bus).all('team-a', 1_000);
     const records = audit.filter(({ actor }) => actor === 'agent/greta');
     assert.deepEqual(
       records.map(({ action, evidence }) => [action, evidence]),
@@ -178,7 +178,7 @@ describe('review of forged tools', () => {
       line.kind === 'event' && line.event.type === 'forge-accepted' ? [line.event.tool] : [],
     );
     assert.deepEqual(names, ['double', 'triple'], 'one key does not hide a second tool');
-    const all = (await createNatsAudit(bus).read('team-a', 0, 1_000)).filter(({ actor }) => actor === 'agent/greta');
+    const all = (await createNatsAudit(bus).all('team-a', 1_000)).filter(({ actor }) => actor === 'agent/greta');
     assert.equal(all.length, 2);
   });
 
@@ -230,7 +230,7 @@ describe('review of forged tools', () => {
       const [tool, ...more] = await reports.tools('uid-uwe', session);
       assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
     }
-    const records = (await audit.read('team-a', 0, 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
+    const records = (await audit.all('team-a', 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
     assert.deepEqual(
       records.map(({ action, facts }) => [action, textAt(facts, ['inputDigest']).slice(0, 7), 'input' in facts]),
       [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
@@ -405,7 +405,7 @@ describe('review of forged tools', () => {
     }
     const verdict = await result('gina', candidate, { key: 'K' });
     assert.ok(!verdict.accepted && verdict.gate === 'judge', JSON.stringify(verdict));
-    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 1_000);
+    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).all('team-a', 1_000);
     const evidence = audit.filter(({ actor }) => actor === 'agent/gina').map((record) => record.evidence);
     assert.deepEqual(evidence, ['reported', 'reported', 'reported', 'observed']);
   });
@@ -424,7 +424,7 @@ describe('review of forged tools', () => {
     };
     const body = { deliveryToken: fixture.deliveryToken('finn'), refused, authorModel: 'replay/judge' };
     assert.equal((await one.call('POST', '/v1/forge/rejected', { agent: 'finn', body })).status, 204);
-    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).read('team-a', 0, 100);
+    const audit = await createNatsAudit(await fixture.nats.connect('gateway')).all('team-a', 100);
     const kept = audit.find((record) => record.actor === 'agent/finn');
     assert.equal(kept?.evidence, 'reported');
     assert.ok(!JSON.stringify(kept).includes('\u202e'));

@@ -13,9 +13,10 @@ import {
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { CONSUMERS, STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
 import { createPromotions, type PromotionMessage } from '../../../src/nats/promotions.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
-import { agentsWithData, deleteAgentData } from '../../../src/nats/agent-data.ts';
+import { deleteAgentData } from '../../../src/nats/agent-data.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { userMessage } from '../../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
@@ -221,32 +222,54 @@ describe('promotion requests', () => {
 describe('the audit', () => {
   it('the audit is read in order and per namespace, with evidence, time and sequence number', async () => {
     const audit = createNatsAudit(gateway);
-    const record = {
-      action: 'tool.called',
-      actor: 'agent/a',
-      evidence: 'reported',
-      subject: 'sha256:x',
-      facts: { n: 1 },
-    } as const;
-    const sequences = [
-      await audit.append('team-a', record),
-      await audit.append('team-b', record),
-      await audit.append('team-a', record),
-    ];
-    const read: StoredAuditRecord[] = await createNatsAudit(operator).read('team-a', 0, 10);
+    const record = { action: 'tool.called', actor: 'agent/a', subject: 'sha256:x', facts: { n: 1 } } as const;
+    const append = (namespace: string, evidence: 'observed' | 'reported') =>
+      audit.append({ namespace, agentUid: 'uid-a' }, { ...record, evidence });
+    for (const evidence of ['observed', 'reported'] as const) {
+      const first = await append('team-a', evidence);
+      await append('team-b', evidence);
+      const second = await append('team-a', evidence);
+      const read: StoredAuditRecord[] = await createNatsAudit(operator).read('team-a', evidence, 0, 10);
+      assert.deepEqual(
+        read.map(({ seq }) => seq),
+        [first, second],
+      );
+      const { seq, time, ...rest } = read[0] ?? assert.fail('nothing was read');
+      assert.deepEqual(rest, { ...record, evidence });
+      assert.ok(seq > 0 && !Number.isNaN(Date.parse(time)));
+      assert.equal((await audit.read('team-a', evidence, seq, 1))[0]?.seq, second);
+    }
+    const all = await audit.all('team-a', 10);
     assert.deepEqual(
-      read.map(({ seq }) => seq),
-      [sequences[0], sequences[2]],
+      all.map(({ evidence }) => evidence),
+      ['observed', 'observed', 'reported', 'reported'],
     );
-    const { seq, time, ...rest } = read[0] ?? assert.fail('nothing was read');
-    assert.deepEqual(rest, record);
-    assert.ok(seq > 0 && !Number.isNaN(Date.parse(time)));
-    assert.equal((await audit.read('team-a', seq, 1))[0]?.seq, sequences[2]);
   });
 });
 
+const STREAMS_OF_AN_AGENT = [
+  'temper-inbox',
+  'temper-promotions',
+  'temper-wakeups',
+  'temper-events',
+  'temper-replies',
+  'temper-deadletters',
+  'KV_temper-sessions',
+  'KV_temper-memory',
+];
+
+/** Streams with a subject that contains the UID. */
+async function streamsWithData(uid: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name } of desiredStreams()) {
+    const { state } = await operator.manager.streams.info(name, { subjects_filter: '>' });
+    if (Object.keys(state.subjects ?? {}).some((subject) => subject.split('.').includes(uid))) found.push(name);
+  }
+  return found;
+}
+
 describe('the data of a deleted agent', () => {
-  it('sweepAgent removes the data of one agent and keeps that of others', async () => {
+  it('deleteAgentData removes the data of one agent and keeps that of others', async () => {
     const [deleted, neighbour] = [newUid(), newUid()];
     for (const uid of [deleted, neighbour]) {
       const inbox = createNatsInbox(gateway);
@@ -255,19 +278,22 @@ describe('the data of a deleted agent', () => {
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
       await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
       await createSessionEvents(gateway).append(uid, 's', messageEvent('x', 's'));
+      await createSessionEvents(gateway).append(uid, 's', {
+        kind: 'reply',
+        message: 'm',
+        text: 'x',
+        finishReason: 'complete',
+      });
       await createSessionStore(gateway, uid).append('s', 0, [userMessage('x')]);
       await createNatsMemory(gateway, uid).set('k', 1);
       await createWakeups(gateway).publish(uid);
       await createPromotions(gateway).publish(uid, 'k', {});
     }
-    const before = await agentsWithData(operator);
-    assert.ok(before.includes(deleted) && before.includes(neighbour));
+    assert.deepEqual(await streamsWithData(deleted), STREAMS_OF_AN_AGENT);
     await deleteAgentData(operator, deleted);
     await deleteAgentData(operator, deleted);
-    assert.deepEqual(
-      await agentsWithData(operator),
-      before.filter((uid) => uid !== deleted),
-    );
+    assert.deepEqual(await streamsWithData(deleted), []);
+    assert.deepEqual(await streamsWithData(neighbour), STREAMS_OF_AN_AGENT);
     assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
     assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { pending: 1, inFlight: 0 });
   });

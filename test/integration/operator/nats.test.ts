@@ -16,6 +16,8 @@ import { createModelHealthStore } from '../../../src/nats/model-health.ts';
 import { createDocumentStore } from '../../../src/nats/jetstream/document-store.ts';
 import { BUCKETS } from '../../../src/nats/jetstream/names.ts';
 import { readServerInfo } from '../../../src/nats/server/server-info.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createResidents } from '../../../src/nats/residents/residents.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
 import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
@@ -47,14 +49,19 @@ describe('an operator and its NATS server', () => {
   let fixture: OperatorNatsFixture;
   let server: NatsServer;
   const agentActivity = () => fixture.operator.parts.agentActivity;
+  const agentOf = (uid: string, namespace = 'team-a') => ({ namespace, name: 'analyst', uid });
+  const residentUids = async () => {
+    const uids: string[] = [];
+    for await (const { uid } of agentActivity().residents(NEVER_ABORTED)) uids.push(uid);
+    return uids;
+  };
   /** Waits until the operator is connected and all streams exist. */
   const waitUntilConnected = () =>
     pollValue(
       'a connection with all streams',
       () =>
-        agentActivity()
-          .agentsWithData(NEVER_ABORTED)
-          .then(() => agentActivity().deleteAgentData(newUid(), NEVER_ABORTED))
+        residentUids()
+          .then(() => agentActivity().deleteAgentData(agentOf(newUid()), NEVER_ABORTED))
           .then(
             () => true,
             () => false,
@@ -76,7 +83,7 @@ describe('an operator and its NATS server', () => {
     await fixture.apiServer.waitForAgent('team-a', 'analyst', 'runs', hasReadyReason('Running'));
     assert.ok(agentActivity().unavailableSince() instanceof Date);
     await assert.rejects(agentActivity().pending(newUid(), NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    await assert.rejects(agentActivity().agentsWithData(NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
+    await assert.rejects(residentUids(), { code: 'TEMPER_BUS_UNAVAILABLE' });
     const problems = fixture.logLines.filter((line) => line.includes('NATS is not usable yet'));
     assert.ok(problems.length >= 1 && problems.length < 5, problems.join(''));
   });
@@ -88,10 +95,11 @@ describe('an operator and its NATS server', () => {
     const uid = newUid();
     await createNatsInbox(gateway).publish(uid, { uid: 'user', key: 'one' }, newMessage('hello'));
     assert.equal(await agentActivity().pending(uid, NEVER_ABORTED), 1);
-    assert.deepEqual(await agentActivity().agentsWithData(NEVER_ABORTED), [uid]);
-    await agentActivity().deleteAgentData(uid, NEVER_ABORTED);
+    await createResidents(gateway).ensure(agentOf(uid), 'temper');
+    assert.deepEqual(await residentUids(), [uid]);
+    await agentActivity().deleteAgentData(agentOf(uid), NEVER_ABORTED);
     assert.equal(await agentActivity().pending(uid, NEVER_ABORTED), 0);
-    assert.deepEqual(await agentActivity().agentsWithData(NEVER_ABORTED), []);
+    assert.deepEqual(await residentUids(), []);
   });
 
   it('the operator reads the last activity of an agent', async () => {
@@ -283,26 +291,37 @@ describe('an operator and its NATS server', () => {
     await waitUntilConnected();
   });
 
-  it('the operator removes the data of an agent that was deleted while no operator ran', async () => {
+  it('the operator removes the data of an agent that was deleted while no operator ran, and nothing of others', async () => {
     const { apiServer } = fixture;
     await apiServer.apply(buildAgent('team-a', 'gone'));
     const { metadata } = await apiServer.waitForAgent('team-a', 'gone', 'runs', hasReadyReason('Running'));
     const kept = (await apiServer.getAgent('team-a', 'analyst')).metadata.uid;
     const gateway = await fixture.connectGateway();
-    for (const uid of [metadata.uid, kept]) {
+    const residents = createResidents(gateway);
+    const foreign = agentOf(newUid());
+    for (const uid of [metadata.uid, kept, foreign.uid]) {
       await createSessionEvents(gateway).append(uid, 's-1', LINE);
       await createNatsInbox(gateway).publish(uid, { uid: 'user', key: `left ${uid}` }, newMessage('hello'));
     }
+    await residents.ensure(agentOf(metadata.uid), 'temper');
+    await residents.ensure(agentOf(kept), 'temper');
+    await residents.ensure(foreign, 'another-release');
     await fixture.operator[Symbol.asyncDispose]();
     await apiServer.client.delete(TYPES.agents, { namespace: 'team-a', name: 'gone' }, {}, NEVER_ABORTED);
     fixture.operator = await fixture.startOperator(shortPauses);
     await waitUntilConnected();
-    await pollValue(
-      'the removal of the data',
-      () => agentActivity().agentsWithData(NEVER_ABORTED),
-      (residents) => !residents.includes(metadata.uid),
+    await pollValue('the removal of the data', residentUids, (uids) => !uids.includes(metadata.uid));
+    assert.equal(await agentActivity().pending(metadata.uid, NEVER_ABORTED), 0);
+    const uids = await residentUids();
+    assert.ok(uids.includes(kept) && uids.includes(foreign.uid));
+    assert.equal(await agentActivity().pending(foreign.uid, NEVER_ABORTED), 1);
+    const records = await createNatsAudit(gateway).read('team-a', 'observed', 0, 100);
+    const deletions = records.filter(({ action }) => action === 'agent.data-deleted');
+    assert.deepEqual(
+      deletions.map(({ subject, actor }) => [subject, actor]),
+      [[metadata.uid, 'system']],
     );
-    assert.ok((await agentActivity().agentsWithData(NEVER_ABORTED)).includes(kept));
+    await agentActivity().deleteAgentData(foreign, NEVER_ABORTED);
   });
 
   it('an active agent shows an exhausted quota and a failing model, and their recovery', async () => {

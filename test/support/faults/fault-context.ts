@@ -39,7 +39,10 @@ export function createFakeActivity(): FakeActivity {
       async *wakeups(signal) {
         await whenAborted(signal);
       },
-      agentsWithData: () => Promise.resolve([]),
+      async *residents() {},
+      addResident: () => Promise.resolve(),
+      markMissing: () => Promise.resolve(),
+      recordDeletion: () => Promise.resolve(),
       deleteAgentData: () => Promise.resolve(),
       inFlightMessage: () => Promise.resolve(undefined),
       redeliver: () => Promise.resolve(false),

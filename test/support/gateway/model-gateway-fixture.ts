@@ -16,6 +16,9 @@ import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { createGatewayServer } from '../../../src/gateway/http/server.ts';
+import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
+import { DEFAULT_STORAGE_LIMITS } from '../../../src/nats/residents/storage-limits.ts';
+import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
@@ -186,7 +189,9 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
     const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
     const library = new WatchedCatalog({ read: async () => undefined, log });
-    const parts = await openModelModule({ ...shared, bus, demotions, catalog: library, models });
+    const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });
+    const storage = new StorageQuota({ connection: bus, limits: DEFAULT_STORAGE_LIMITS, release: 'temper', identify });
+    const parts = await openModelModule({ ...shared, bus, storage, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
     const deps: GatewayDeps = {
@@ -206,6 +211,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       wakeups: createWakeups(bus),
       audit,
       uses: createToolUseReports({ audit, registry, counts: uses }),
+      reportLimits: new ReportLimits(systemClock),
       models: parts.catalog,
       sessions: createSessionReports({ bus, registry, uses }),
       usage: parts.usage,

@@ -69,6 +69,8 @@ export async function startOperatorNatsFixture(options: Partial<OperatorConfig> 
     service: RELEASE_OBJECTS.nats,
     server: { storeBytes: STORE_BYTES, extraNames: ['localhost'] },
     replicas: 1,
+    // Data of a deleted agent is deleted at the second look.
+    sweep: { afterHours: 0 },
     seedFile: join(folder, 'operator', 'operator.nk'),
     caFile: join(folder, 'operator-ca', 'ca.crt'),
   };

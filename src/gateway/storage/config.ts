@@ -1,0 +1,36 @@
+import { type Static, Type } from 'typebox';
+import { closed } from '../../api/v1alpha1/common.ts';
+import { DEFAULT_STORAGE_LIMITS, type StorageLimits } from '../../nats/residents/storage-limits.ts';
+
+const Bytes = (description: string) => Type.Optional(Type.Integer({ minimum: 65_536, maximum: 2 ** 40, description }));
+
+/** Limits of what agents store in NATS. */
+export const StorageSection = Type.Object(
+  {
+    sessionBytes: Bytes('Bytes of the history of one session.'),
+    agentSessionBytes: Bytes('Bytes of all histories of one agent.'),
+    agentSessionToolBytes: Bytes('Bytes of all session tools of one agent.'),
+    agentMemoryBytes: Bytes('Bytes of the memory of one agent.'),
+    namespacePercent: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 100,
+        description: 'Share of each of these buckets that the agents of one namespace may use together.',
+      }),
+    ),
+  },
+  closed,
+);
+
+export function storageLimits(section: Static<typeof StorageSection> = {}): StorageLimits {
+  const { sessionBytes, agentBytes, namespacePercent } = DEFAULT_STORAGE_LIMITS;
+  return {
+    sessionBytes: section.sessionBytes ?? sessionBytes,
+    agentBytes: {
+      sessions: section.agentSessionBytes ?? agentBytes.sessions,
+      sessionTools: section.agentSessionToolBytes ?? agentBytes.sessionTools,
+      memory: section.agentMemoryBytes ?? agentBytes.memory,
+    },
+    namespacePercent: section.namespacePercent ?? namespacePercent,
+  };
+}

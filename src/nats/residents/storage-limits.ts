@@ -1,0 +1,33 @@
+import { TemperError } from '../../lib/errors.ts';
+import type { CountedStore, StoredBytes } from './resident.ts';
+
+export interface StorageLimits {
+  /** Bytes of the history of one session. */
+  sessionBytes: number;
+  /** Bytes of one agent. */
+  agentBytes: StoredBytes;
+  /** Share of each bucket that the agents of one namespace may use together, in percent. */
+  namespacePercent: number;
+}
+
+const MIB = 1_024 * 1_024;
+
+export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
+  sessionBytes: 16 * MIB,
+  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB },
+  namespacePercent: 50,
+};
+
+export const STORE_NAMES: Record<CountedStore, string> = {
+  sessions: 'conversations',
+  sessionTools: 'session tools',
+  memory: 'memory',
+};
+
+/** `what` is the subject of the sentence, `fix` the next step. */
+export function storageLimitExceeded(what: string, bytes: number, limit: number, fix: string): TemperError {
+  return new TemperError(
+    'TEMPER_STORAGE_LIMIT_EXCEEDED',
+    `${what} would have ${bytes} bytes, more than the limit of ${limit}; ${fix}`,
+  );
+}

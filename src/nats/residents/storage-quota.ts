@@ -1,0 +1,182 @@
+import { TemperError } from '../../lib/errors.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { natsError } from '../connection/errors.ts';
+import { bucketStream } from '../jetstream/names.ts';
+import { BUCKET_OF, countBytes } from './byte-count.ts';
+import { NamespaceBytes } from './namespace-bytes.ts';
+import { type CountedStore, COUNTED_STORES, type ResidentAgent } from './resident.ts';
+import { createResidents, type Residents } from './residents.ts';
+import { STORE_NAMES, type StorageLimits, storageLimitExceeded } from './storage-limits.ts';
+
+export interface StorageQuotaDeps {
+  connection: JetStreamConnection;
+  limits: StorageLimits;
+  /** The release of this process. */
+  release: string;
+  /** The Agent with this UID; undefined when it does not exist. */
+  identify: (agentUid: string) => ResidentAgent | undefined;
+}
+
+/** The bytes of one agent, before they are stored. */
+export interface AgentQuota {
+  limits: StorageLimits;
+  /** Counts bytes that are about to be stored. Throws TEMPER_STORAGE_LIMIT_EXCEEDED, or TEMPER_NOT_FOUND for a deleted agent. */
+  reserve(store: CountedStore, bytes: number): Promise<void>;
+  /** Gives back bytes that were not stored, or that a smaller value replaced. */
+  release(store: CountedStore, bytes: number): void;
+  /** Counts again, after data was deleted. */
+  recount(store: CountedStore): Promise<void>;
+}
+
+interface Count {
+  bytes: number;
+  countedAt: number;
+  /** The bytes in the entry of the agent. */
+  written: number;
+}
+
+/** A count by another gateway is taken over after this time at the latest. */
+const COUNT_TTL_MS = 60_000;
+const BUCKET_SIZE_TTL_MS = 300_000;
+/** The entry of an agent is written when its bytes differ by this. */
+const WRITE_STEP_BYTES = 256 * 1_024;
+const MAX_CACHED = 20_000;
+/** Agents that are counted again before a namespace is refused: deletions by age change no entry. */
+const RECOUNTED = 10;
+
+/**
+ * Bytes of agents and namespaces in NATS, and the entry of each agent that stores something. A process adds what it stores to its own
+ * count, and counts again every minute: two gateways together may exceed a limit by what they accept within that minute.
+ */
+export class StorageQuota {
+  readonly #deps: StorageQuotaDeps;
+  readonly #residents: Residents;
+  readonly #namespaces: NamespaceBytes;
+  readonly #counts = new Map<string, Count>();
+  readonly #known = new Map<string, number>();
+  readonly #bucketBytes = new Map<CountedStore, { bytes: number; readAt: number }>();
+
+  constructor(deps: StorageQuotaDeps) {
+    this.#deps = deps;
+    this.#residents = createResidents(deps.connection);
+    this.#namespaces = new NamespaceBytes(this.#residents, deps.connection.clock);
+  }
+
+  of(agentUid: string): AgentQuota {
+    return {
+      limits: this.#deps.limits,
+      reserve: (store, bytes) => this.#reserve(agentUid, store, bytes),
+      release: (store, bytes) => this.#add(agentUid, store, -bytes),
+      recount: async (store) => {
+        const agent = this.#deps.identify(agentUid);
+        if (agent !== undefined) await this.#count(agent, store);
+      },
+    };
+  }
+
+  /** Writes the entry of the agent unless this process knows that it exists. Throws TEMPER_NOT_FOUND for a deleted agent. */
+  async ensureResident(agentUid: string): Promise<ResidentAgent> {
+    const agent = this.#deps.identify(agentUid);
+    if (agent === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'the agent does not exist any more');
+    // A lost store has lost the entries too. It cannot be lost without a new connection.
+    const generation = this.#deps.connection.state().since.getTime();
+    if (this.#known.get(agentUid) === generation) return agent;
+    await this.#residents.ensure(agent, this.#deps.release);
+    remember(this.#known, agentUid, generation);
+    return agent;
+  }
+
+  async #reserve(agentUid: string, store: CountedStore, bytes: number): Promise<void> {
+    const agent = await this.ensureResident(agentUid);
+    const limit = this.#deps.limits.agentBytes[store];
+    let count = await this.#current(agent, store);
+    if (count.bytes + bytes > limit) count = await this.#count(agent, store);
+    await this.#assertNamespace(agent, store, bytes);
+    if (count.bytes + bytes > limit) {
+      const what = `the ${STORE_NAMES[store]} of agent "${agent.name}"`;
+      throw storageLimitExceeded(what, count.bytes + bytes, limit, FIXES[store]);
+    }
+    this.#add(agentUid, store, bytes);
+    if (Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES) await this.#write(agent, store, count);
+  }
+
+  async #assertNamespace(agent: ResidentAgent, store: CountedStore, bytes: number): Promise<void> {
+    const { namespace } = agent;
+    const limit = Math.floor(((await this.#bucketSize(store)) * this.#deps.limits.namespacePercent) / 100);
+    if ((await this.#namespaces.bytes(namespace, store)) + bytes <= limit) return;
+    for (const { resident } of await this.#namespaces.largest(namespace, store, RECOUNTED)) {
+      await this.#count(resident, store);
+    }
+    const sum = await this.#namespaces.bytes(namespace, store);
+    if (sum + bytes <= limit) return;
+    const what = `the ${STORE_NAMES[store]} of all agents in namespace ${namespace}`;
+    throw storageLimitExceeded(what, sum + bytes, limit, `${FIXES[store]}, also of other agents of the namespace`);
+  }
+
+  async #current(agent: ResidentAgent, store: CountedStore): Promise<Count> {
+    const known = this.#counts.get(`${store}/${agent.uid}`);
+    const now = this.#deps.connection.clock.monotonic();
+    return known !== undefined && now - known.countedAt < COUNT_TTL_MS ? known : this.#count(agent, store);
+  }
+
+  async #count(agent: ResidentAgent, store: CountedStore): Promise<Count> {
+    const { connection, limits } = this.#deps;
+    const bytes = await countBytes(connection, store, agent.uid, 2 * limits.agentBytes[store]);
+    const key = `${store}/${agent.uid}`;
+    const count: Count = {
+      bytes,
+      countedAt: connection.clock.monotonic(),
+      written: this.#counts.get(key)?.written ?? 0,
+    };
+    remember(this.#counts, key, count);
+    if (Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES || bytes === 0)
+      await this.#write(agent, store, count);
+    return count;
+  }
+
+  async #write(agent: ResidentAgent, store: CountedStore, count: Count): Promise<void> {
+    const { bytes } = count;
+    let before = bytes;
+    await this.#residents.update(agent, (entry) => {
+      before = entry.bytes[store];
+      return before === bytes ? undefined : { ...entry, bytes: { ...entry.bytes, [store]: bytes } };
+    });
+    this.#namespaces.add(agent.namespace, store, bytes - before);
+    count.written = bytes;
+  }
+
+  #add(agentUid: string, store: CountedStore, bytes: number): void {
+    const count = this.#counts.get(`${store}/${agentUid}`);
+    if (count !== undefined) count.bytes = Math.max(0, count.bytes + bytes);
+  }
+
+  async #bucketSize(store: CountedStore): Promise<number> {
+    const { connection } = this.#deps;
+    const now = connection.clock.monotonic();
+    const known = this.#bucketBytes.get(store);
+    if (known !== undefined && now - known.readAt < BUCKET_SIZE_TTL_MS) return known.bytes;
+    try {
+      const stream = bucketStream(BUCKET_OF[store]);
+      const { config } = await connection.request(() => connection.manager.streams.info(stream));
+      this.#bucketBytes.set(store, { bytes: config.max_bytes, readAt: now });
+      return config.max_bytes;
+    } catch (error) {
+      throw natsError(error, 'reading the size of a bucket');
+    }
+  }
+}
+
+const FIXES: Record<CountedStore, string> = {
+  sessions: 'close sessions that are not needed',
+  sessionTools: 'close sessions whose tools are not needed',
+  memory: 'set keys that are not needed to a short value',
+};
+
+/** Keeps the newest entries. */
+function remember<V>(map: Map<string, V>, key: string, value: V): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= MAX_CACHED * COUNTED_STORES.length) return;
+  const [oldest] = map.keys();
+  if (oldest !== undefined) map.delete(oldest);
+}

@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { isTemperError } from '../../../src/lib/errors.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { countBytes } from '../../../src/nats/residents/byte-count.ts';
+import type { ResidentAgent } from '../../../src/nats/residents/resident.ts';
+import { createResidents } from '../../../src/nats/residents/residents.ts';
+import { DEFAULT_STORAGE_LIMITS, type StorageLimits } from '../../../src/nats/residents/storage-limits.ts';
+import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
+import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
+import { createSessionToolStore } from '../../../src/nats/sessions/session-tools.ts';
+import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
+import type { RegisteredTool } from '../../../src/tempering/types.ts';
+import { userMessage } from '../../contracts/stores.ts';
+import { newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+
+const MIB = 1_024 * 1_024;
+const SMALL: StorageLimits = {
+  sessionBytes: 2 * MIB,
+  agentBytes: { sessions: 3 * MIB, sessionTools: 100_000, memory: 100_000 },
+  namespacePercent: 50,
+};
+let bus: NatsFixture;
+let gateway: JetStreamConnection;
+before(async () => {
+  bus = await startNatsFixture();
+  gateway = await bus.connect('gateway');
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+let namespaces = 0;
+/** Agents of a namespace of their own, and quotas as a gateway has them. */
+function setup(limits: StorageLimits = SMALL) {
+  namespaces += 1;
+  const namespace = `team-${namespaces}`;
+  const agents = new Map<string, ResidentAgent>();
+  const newGateway = () =>
+    new StorageQuota({ connection: gateway, limits, release: 'mine', identify: (uid) => agents.get(uid) });
+  const newAgent = (): string => {
+    const uid = newUid();
+    agents.set(uid, { namespace, name: 'analyst', uid });
+    return uid;
+  };
+  const quota = newGateway();
+  const sessionsOf = (uid: string, own = quota) => createSessionStore(gateway, uid, { quota: own.of(uid) });
+  return { namespace, agents, quota, newGateway, newAgent, sessionsOf };
+}
+
+const text = (bytes: number, letter = 'x') => userMessage(letter.repeat(bytes));
+const isLimit = (pattern: RegExp) => (error: unknown) =>
+  isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED') && pattern.test(error.message);
+
+async function subjectsOf(uid: string): Promise<string[]> {
+  const filter = { subjects_filter: `$KV.temper-sessions.${uid}.>` };
+  const { state } = await gateway.manager.streams.info('KV_temper-sessions', filter);
+  return Object.keys(state.subjects ?? {});
+}
+
+describe('bytes of sessions in NATS', () => {
+  it('a session is refused beyond its limit, with both numbers, and stays readable', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const store = sessionsOf(newAgent());
+    await store.append('s', 0, [text(1.5 * MIB)]);
+    await assert.rejects(store.append('s', 1, [text(MIB)]), isLimit(/session "s" would have 26\d{5} bytes.*2097152/));
+    assert.equal((await store.load('s')).seq, 1);
+    assert.equal(await store.append('s', 1, [text(10)]), 2);
+  });
+  it('an agent is refused beyond its limit until it closes a session, and no other agent is', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const [full, other] = [newAgent(), newAgent()];
+    const store = sessionsOf(full);
+    await store.append('a', 0, [text(1.6 * MIB)]);
+    await store.append('b', 0, [text(1.2 * MIB)]);
+    await assert.rejects(store.append('c', 0, [text(MIB)]), isLimit(/conversations of agent "analyst".*3145728/));
+    assert.equal(await sessionsOf(other).append('c', 0, [text(MIB)]), 1);
+    await store.close('a');
+    assert.equal(await store.append('c', 0, [text(MIB)]), 1);
+  });
+  it('the limit of an agent holds for a second gateway', async () => {
+    const { newAgent, newGateway, sessionsOf } = setup();
+    const uid = newAgent();
+    await sessionsOf(uid).append('a', 0, [text(1.8 * MIB)]);
+    await sessionsOf(uid).append('b', 0, [text(1 * MIB)]);
+    await assert.rejects(sessionsOf(uid, newGateway()).append('c', 0, [text(MIB)]), isLimit(/analyst/));
+  });
+  it('a repeated append is not charged twice', async () => {
+    const { newAgent, quota, sessionsOf } = setup();
+    const uid = newAgent();
+    const store = sessionsOf(uid);
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      assert.equal(await store.append('s', 0, [text(1.5 * MIB)]), 1);
+    }
+    const stored = await countBytes(gateway, 'sessions', uid, 100 * MIB);
+    assert.ok(stored < 1.6 * MIB, String(stored));
+    await quota.of(uid).reserve('sessions', 1.3 * MIB);
+    await assert.rejects(quota.of(uid).reserve('sessions', 1.8 * MIB), isLimit(/analyst/));
+  });
+  it('writers that lose a conflict leave nothing behind, and the sum is that of the winners', async () => {
+    const { newAgent, sessionsOf } = setup({ ...SMALL, agentBytes: { ...SMALL.agentBytes, sessions: 100 * MIB } });
+    const uid = newAgent();
+    for (let seq = 0; seq < 3; seq += 1) {
+      const writers = Array.from({ length: 6 }, (_, writer) =>
+        sessionsOf(uid).append('s', seq, [text(300_000, String(writer))]),
+      );
+      assert.equal((await Promise.allSettled(writers)).filter(({ status }) => status === 'fulfilled').length, 1);
+    }
+    // Two parts for each of three appends, and the head.
+    assert.equal((await subjectsOf(uid)).length, 7);
+    const { history, bytes } = await sessionsOf(uid).loadSized('s');
+    assert.equal(history.seq, 3);
+    const counted = await countBytes(gateway, 'sessions', uid, 100 * MIB);
+    assert.ok(counted >= bytes && counted < bytes + 1_000, `${counted} ${bytes}`);
+  });
+  it('equal appends at the same time are one append for both callers', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const uid = newAgent();
+    const results = await Promise.all([1, 2, 3].map(() => sessionsOf(uid).append('s', 0, [text(1_000)])));
+    assert.deepEqual(results, [1, 1, 1]);
+    assert.equal((await subjectsOf(uid)).length, 2);
+  });
+  it('a head without a sum is counted before the next append', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const uid = newAgent();
+    const store = sessionsOf(uid);
+    await store.append('s', 0, [text(1.5 * MIB)]);
+    const key = `$KV.temper-sessions.${uid}.s.head`;
+    const { bytes, ...old } =
+      (await gateway.manager.streams.getMessage('KV_temper-sessions', { last_by_subj: key }))?.json<{
+        bytes: number;
+      }>() ?? assert.fail('no head');
+    assert.ok(bytes > 1.5 * MIB);
+    await gateway.jetstream.publish(key, JSON.stringify(old));
+    await assert.rejects(store.append('s', 1, [text(MIB)]), isLimit(/session "s"/));
+    assert.equal(await store.append('s', 1, [text(10)]), 2);
+  });
+  it('the taint flag is read without the history', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const uid = newAgent();
+    const store = sessionsOf(uid);
+    await store.append('s', 0, [text(10)], { tainted: true });
+    await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
+    assert.equal(await store.isTainted('s'), true);
+    assert.equal(await store.isTainted('unknown'), false);
+  });
+  it('an opened session exists, is empty, and accepts its first append', async () => {
+    const { newAgent, sessionsOf } = setup();
+    const store = sessionsOf(newAgent());
+    assert.equal(await store.exists('s'), false);
+    await Promise.all([store.open('s'), store.open('s')]);
+    assert.equal(await store.exists('s'), true);
+    assert.deepEqual(await store.load('s'), { seq: 0, items: [], tainted: false });
+    assert.equal(await store.append('s', 0, [text(1)]), 1);
+    await store.open('s');
+    assert.equal((await store.load('s')).seq, 1);
+  });
+});
+
+describe('bytes of memory and of session tools', () => {
+  it('memory is refused beyond its limit until a value becomes shorter', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    const memory = createNatsMemory(gateway, uid, quota.of(uid));
+    await memory.set('a', 'x'.repeat(60_000));
+    await memory.set('a', 'y'.repeat(60_000));
+    await assert.rejects(memory.set('b', 'x'.repeat(50_000)), isLimit(/memory of agent "analyst".*100000/));
+    await memory.set('a', 'short');
+    await memory.set('b', 'x'.repeat(50_000));
+    assert.equal(await memory.get('a'), 'short');
+  });
+  it('session tools are refused beyond the limit of the agent until their session is closed', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    const tools = createSessionToolStore(gateway, (agent) => quota.of(agent));
+    const toolOf = (name: string, session: string): RegisteredTool => {
+      const artifact = { name, description: 'x'.repeat(60_000) } as unknown as RegisteredTool['artifact'];
+      const owner = { agent: 'a', namespace: 'n', session };
+      return {
+        object: 'o',
+        artifact,
+        digest: artifactDigest(artifact),
+        tier: 'Session',
+        owner,
+        contributors: [],
+        verdicts: [],
+        authorModel: 'm',
+        sourceWithheld: false,
+        acceptedAt: '2026-11-21T10:00:00Z',
+        active: true,
+      };
+    };
+    assert.equal(await tools.put(uid, toolOf('one', 's-1')), true);
+    assert.equal(await tools.put(uid, toolOf('one', 's-1')), false);
+    await assert.rejects(tools.put(uid, toolOf('two', 's-2')), isLimit(/session tools of agent "analyst"/));
+    await tools.removeSession(uid, 's-1');
+    assert.equal(await tools.put(uid, toolOf('two', 's-2')), true);
+  });
+});
+
+describe('the share of a namespace', () => {
+  it('the agents of one namespace cannot fill a bucket, and a closed session no longer counts', async () => {
+    const limits = { ...SMALL, sessionBytes: 3 * MIB, namespacePercent: 10 };
+    const { newAgent, sessionsOf } = setup(limits);
+    // A tenth of the bucket is less than two full agents.
+    const { config } = await gateway.manager.streams.info('KV_temper-sessions');
+    assert.ok(config.max_bytes / 10 < 5 * MIB);
+    const [one, two] = [newAgent(), newAgent()];
+    await sessionsOf(one).append('s', 0, [text(2.5 * MIB)]);
+    await assert.rejects(
+      sessionsOf(two).append('s', 0, [text(2.5 * MIB)]),
+      isLimit(/conversations of all agents in namespace team-\d+ would have \d+ bytes/),
+    );
+    const other = setup(limits);
+    assert.equal(await other.sessionsOf(other.newAgent()).append('s', 0, [text(2.5 * MIB)]), 1);
+    await sessionsOf(one).close('s');
+    assert.equal(await sessionsOf(two).append('s', 0, [text(2.5 * MIB)]), 1);
+  });
+});
+
+describe('the list of agents with data', () => {
+  it('an agent is listed before something of it is stored, once, with release and namespace', async () => {
+    const { namespace, newAgent, newGateway, sessionsOf } = setup(DEFAULT_STORAGE_LIMITS);
+    const uid = newAgent();
+    await Promise.all([newGateway(), newGateway()].map((quota) => quota.ensureResident(uid)));
+    await sessionsOf(uid).append('s', 0, [text(MIB)]);
+    const found = [];
+    for await (const { resident } of createResidents(gateway).list(namespace)) found.push(resident);
+    assert.equal(found.length, 1);
+    const { release, name, bytes } = found[0] ?? assert.fail('no entry');
+    assert.deepEqual([release, name, found[0]?.uid], ['mine', 'analyst', uid]);
+    assert.ok(bytes.sessions >= MIB, String(bytes.sessions));
+  });
+  it('nothing is stored for an agent that does not exist', async () => {
+    const { sessionsOf } = setup();
+    const uid = newUid();
+    await assert.rejects(sessionsOf(uid).append('s', 0, [text(1)]), (error) =>
+      isTemperError(error, 'TEMPER_NOT_FOUND'),
+    );
+    assert.deepEqual(await subjectsOf(uid), []);
+  });
+  it('listing agents reads one entry per agent and counts no subjects', async () => {
+    const { namespace, newAgent, sessionsOf } = setup();
+    const uid = newAgent();
+    const store = sessionsOf(uid);
+    for (let seq = 0; seq < 20; seq += 1) await store.append('s', seq, [text(10)]);
+    const operator = await bus.connect('operator');
+    const operations: string[] = [];
+    operator.onRequest((operation) => operations.push(operation));
+    const uids = [];
+    for await (const { resident } of createResidents(operator).list(namespace)) uids.push(resident.uid);
+    assert.deepEqual(uids, [uid]);
+    assert.deepEqual(operations, ['page']);
+  });
+  it('a change is repeated when another process changed the entry meanwhile', async () => {
+    const { agents, newAgent, quota } = setup();
+    const agent = agents.get(newAgent()) ?? assert.fail('no agent');
+    await quota.ensureResident(agent.uid);
+    const residents = createResidents(gateway);
+    let attempts = 0;
+    const update = residents.update(agent, (entry) => {
+      attempts += 1;
+      return { ...entry, missingSince: '2026-11-22T10:00:00Z' };
+    });
+    const other = residents.update(agent, (entry) => ({ ...entry, bytes: { ...entry.bytes, memory: 7 } }));
+    await Promise.all([update, other]);
+    const stored = await residents.update(agent, () => undefined);
+    assert.deepEqual([stored?.missingSince, stored?.bytes.memory], ['2026-11-22T10:00:00Z', 7]);
+    assert.ok(attempts >= 1);
+  });
+});
