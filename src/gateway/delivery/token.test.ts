@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { isTemperError } from '../../lib/errors.ts';
-import { createDeliveryTokens, type DeliveryTokenClaims, MAX_DELIVERY_TOKEN_LENGTH } from './token.ts';
+import { coordinatesOf, createDeliveryTokens, type DeliveryTokenClaims, MAX_DELIVERY_TOKEN_LENGTH } from './token.ts';
 
 const KEY = randomBytes(32);
 const CLAIMS: DeliveryTokenClaims = {
@@ -93,6 +93,18 @@ describe('a delivery token', () => {
     }
     assert.throws(() => tokens.verify(tokens.sign({ ...CLAIMS, deadline: 'never' })), invalid);
     assert.throws(() => tokens.verify(tokens.sign({ ...CLAIMS, depth: -0.5 })), invalid);
+  });
+
+  it('a token of an older gateway identifies its delivery by the numbers that are still in use', () => {
+    const tokens = createDeliveryTokens(() => [KEY]);
+    const at = { streamSequence: 7, consumerSequence: 3, deliveries: 2 };
+    const { agentUid, message } = CLAIMS;
+    assert.deepEqual(coordinatesOf(tokens.verify(tokens.sign({ ...CLAIMS, at }))), {
+      agentUid,
+      message,
+      streamSequence: 7,
+      deliveries: 2,
+    });
   });
 
   it('a token stays valid through one key rotation and not through two', () => {

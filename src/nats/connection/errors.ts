@@ -54,7 +54,10 @@ function classify(error: unknown): { code: ErrorCode; retry: Retry } {
   if (error instanceof errors.InvalidArgumentError || error instanceof errors.InvalidSubjectError) {
     return { code: 'TEMPER_INTERNAL', retry: 'never' };
   }
-  if (isNatsError(error)) return { code: 'TEMPER_BUS_UNAVAILABLE', retry: 'backoff' };
+  // The client reports "not enabled" for a write that nothing responds to: the stream has no leader at the moment.
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (isNatsError(error) || cause instanceof errors.RequestError || cause instanceof errors.NoRespondersError)
+    return { code: 'TEMPER_BUS_UNAVAILABLE', retry: 'backoff' };
   return { code: 'TEMPER_INTERNAL', retry: 'never' };
 }
 

@@ -48,12 +48,7 @@ describe('temper serve gateway', () => {
       await poll('the readiness of the gateway', ready);
       const call = httpsClient(port);
       const longPoll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
-      const { manager } = await fixture.nats.connect('operator');
-      const waits = async (): Promise<boolean> => {
-        const { num_waiting: waiting } = await manager.consumers.info('temper-inbox', uid);
-        return waiting > 0;
-      };
-      await poll('a long poll at the inbox', () => waits().catch(() => false));
+      await poll('a long poll at the inbox', () => fixture.nats.hasSubscription(`temper.notify.${uid}`));
       child.kill('SIGTERM');
       const [answer, code] = await Promise.all([longPoll, ended]);
       assert.equal(answer.status, 204);

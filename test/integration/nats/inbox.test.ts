@@ -14,15 +14,10 @@ import {
   type InboxDepth,
 } from '../../../src/nats/inbox/inbox.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
-import { pollAssertion } from '../../support/poll.ts';
+import { poll } from '../../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
 const SHORT_DEADLINES = { ackWaitsMs: [400, 400, 400] };
-
-/** A part of what nats-server reports about its connections. */
-interface Connections {
-  connections: { subscriptions_list?: string[] }[];
-}
 
 let bus: NatsFixture;
 let gateway: JetStreamConnection;
@@ -80,10 +75,7 @@ describe('the inbox of an agent', () => {
   it('a waiting fetch returns when a message arrives', async () => {
     const uid = newUid();
     const waiting = next(inbox, uid);
-    await pollAssertion('a waiting call', async () => {
-      const { connections } = (await (await fetch(`${bus.monitoring}/connz?subs=1`)).json()) as Connections;
-      assert.ok(connections.some(({ subscriptions_list: list = [] }) => list.includes(`temper.notify.${uid}`)));
-    });
+    await poll('a waiting call', () => bus.hasSubscription(`temper.notify.${uid}`));
     await inbox.publish(uid, { uid: 'user', key: 'late' }, newMessage('late'));
     assert.equal((await waiting).message.text, 'late');
   });

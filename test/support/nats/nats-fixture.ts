@@ -23,8 +23,15 @@ export interface NatsFixture extends AsyncDisposable {
   seedFile(user: string): string;
   /** Opens another connection as `operator`, `gateway` or one of `users`. Disposing the fixture closes it. */
   connect(user: string, clock?: Clock): Promise<JetStreamConnection>;
+  /** True when a client subscribes to the subject: it waits for a notification. */
+  hasSubscription(subject: string): Promise<boolean>;
   /** Kills the server and removes its store; `server.restart()` then starts with an empty store. */
   loseStore(): Promise<void>;
+}
+
+/** A part of what nats-server reports about its connections. */
+interface Connections {
+  connections: { subscriptions_list?: string[] }[];
 }
 
 export interface NatsFixtureOptions {
@@ -85,7 +92,21 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
     throw new Error(`nats-server did not start: ${log.slice(-2_000)}`, { cause: error });
   }
   const monitoring = `http://127.0.0.1:${monitoringPort}`;
-  return { server, url, caFile, monitoring, seedFile, connect, loseStore, [Symbol.asyncDispose]: dispose };
+  const hasSubscription = async (subject: string): Promise<boolean> => {
+    const { connections } = (await (await fetch(`${monitoring}/connz?subs=1`)).json()) as Connections;
+    return connections.some(({ subscriptions_list: list = [] }) => list.includes(subject));
+  };
+  return {
+    server,
+    url,
+    caFile,
+    monitoring,
+    seedFile,
+    connect,
+    hasSubscription,
+    loseStore,
+    [Symbol.asyncDispose]: dispose,
+  };
 }
 
 /** Writes a self-signed certificate. */
