@@ -137,7 +137,7 @@ function counts(cold: LifecycleSample, claimed: LifecycleSample): Row[] {
       'requirement',
       `writes per agent, warm with refill (${claimed.agents})`,
       each(claimed),
-      4,
+      3,
       plain,
       kinds(claimed),
     ),

@@ -165,7 +165,10 @@ export class AgentReconciler {
     const transitions = await this.#statuses.write(cached, agent, status, signal);
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
     recordChange(this.#deps, { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') });
-    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], transitions ?? []));
+    // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
+    const isClaim = applied.kind === 'bound' && applied.claimed === true;
+    const immediate = isClaim ? [] : (transitions ?? []);
+    this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], immediate));
   }
 
   #numbersAreDue(uid: string): boolean {
