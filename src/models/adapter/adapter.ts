@@ -18,6 +18,8 @@ export interface AdapterOptions {
   clock: Clock;
   limits?: Partial<AnswerLimits>;
   fetch?: typeof globalThis.fetch;
+  /** Aborted when the process ends: answers without a reader are aborted. */
+  closing?: AbortSignal;
 }
 
 /** The innermost part of a pipeline, for one wire format: adds deadline, cancellation, limits, typed errors and exactly one `end`. */
@@ -25,7 +27,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): ModelPi
   const { provider, clock } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const guarded = guardedFetch(provider, clock, limits, options.fetch ?? globalThis.fetch);
-  const unread = new UnreadAnswers(clock, limits.maxUnreadMs);
+  const unread = new UnreadAnswers({ clock, maxMs: limits.maxUnreadMs, closing: options.closing });
   const connect = async (signal: AbortSignal): Promise<ProviderConnection> => {
     const key = await options.key();
     return { key, fetch: guarded, signal };
