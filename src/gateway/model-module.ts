@@ -22,7 +22,14 @@ import { sessionRoutes } from './pods/sessions.ts';
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
   const { clock, ids, log, metrics, bus, storage, directory, demotions, catalog } = context;
-  const models = openGatewayModels(context.models, { clock, ids, random: Math.random, metrics });
+  const closing = new AbortController();
+  const models = openGatewayModels(context.models, {
+    clock,
+    ids,
+    random: Math.random,
+    metrics,
+    closing: closing.signal,
+  });
   const ledger = openSharedLedger({
     store: createDocumentStore(bus, BUCKETS.ledger),
     clock,
@@ -54,6 +61,7 @@ export const openModelModule: OpenModule = async (context) => {
     catalog: models.catalog,
     usage: createUsageReports(ledger, directory),
     async [Symbol.asyncDispose]() {
+      closing.abort();
       await vetter[Symbol.asyncDispose]();
       await stopPublishing();
       await ledger.close();

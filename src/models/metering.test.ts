@@ -192,6 +192,13 @@ describe('metering', () => {
     );
   });
 
+  it('a call that is cancelled while it waits for a retry of a rejected attempt costs nothing', async () => {
+    const rejected = (meter: UsageMeter | undefined) => meter?.failed(failure('TEMPER_MODEL_RATE_LIMITED'));
+    const { log, stream } = aCall([rejected, failure('TEMPER_CANCELLED')]);
+    await assert.rejects(eventsOf(stream()));
+    assert.deepEqual(log[0]?.commits, [NOTHING]);
+  });
+
   it('a request that the provider rejects as invalid costs nothing, and an answer with an invalid format costs its reservation', async () => {
     const rejected = new TemperError('TEMPER_MODEL_FORMAT', 'no', { details: { status: 400 } });
     const refused = aCall([rejected]);

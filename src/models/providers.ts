@@ -45,6 +45,8 @@ export interface ModelsDeps {
   /** Looked up for `keyEnvironment`. */
   environment: Readonly<Record<string, string | undefined>>;
   limits?: Partial<AnswerLimits>;
+  /** Aborted when the process ends. */
+  closing?: AbortSignal;
   retry?: Omit<RetryOptions, 'clock' | 'random'>;
   circuit?: Omit<CircuitBreakerOptions, 'clock'>;
 }
@@ -96,6 +98,7 @@ function adapterFor(provider: ProviderConfig, deps: ModelsDeps): ModelPipeline {
   const { name, baseUrl, embeddingModel } = provider;
   const shared: AdapterOptions = { provider: name, key: keySource(provider, deps.environment), clock: deps.clock };
   if (deps.limits) shared.limits = deps.limits;
+  if (deps.closing) shared.closing = deps.closing;
   const embedding = embeddingModel === undefined ? {} : { embeddingModel };
   if (provider.type === 'anthropic') return anthropicModel({ ...shared, baseUrl: baseUrl ?? ANTHROPIC_URL });
   if (provider.type === 'openai-responses')

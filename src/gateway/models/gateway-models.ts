@@ -22,7 +22,7 @@ export interface GatewayModels {
   catalog: ModelCatalog;
 }
 
-export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit'> {
+export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit' | 'closing'> {
   clock: Clock;
   ids: IdGenerator;
   /** From 0 up to 1. */

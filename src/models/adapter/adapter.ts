@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { ModelPipeline } from '../pipeline.ts';
+import type { ModelPipeline, PipelineOptions } from '../pipeline.ts';
 import type { ModelEvent } from '../port.ts';
 import { openCall } from './call/open-call.ts';
 import { ProviderAnswer } from './call/provider-answer.ts';
@@ -18,6 +18,8 @@ export interface AdapterOptions {
   clock: Clock;
   limits?: Partial<AnswerLimits>;
   fetch?: typeof globalThis.fetch;
+  /** Aborted when the process ends: answers without a reader are aborted. */
+  closing?: AbortSignal;
 }
 
 /** The innermost part of a pipeline, for one wire format: adds deadline, cancellation, limits, typed errors and exactly one `end`. */
@@ -25,7 +27,7 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): ModelPi
   const { provider, clock } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const guarded = guardedFetch(provider, clock, limits, options.fetch ?? globalThis.fetch);
-  const unread = new UnreadAnswers(clock, limits.maxUnreadMs);
+  const unread = new UnreadAnswers({ clock, maxMs: limits.maxUnreadMs, closing: options.closing });
   const connect = async (signal: AbortSignal): Promise<ProviderConnection> => {
     const key = await options.key();
     return { key, fetch: guarded, signal };
@@ -51,36 +53,51 @@ export function adapterModel(wire: WireFormat, options: AdapterOptions): ModelPi
       }
     },
     async embed(texts, op) {
-      if (!wire.embed)
-        throw new TemperError(
-          'TEMPER_MODEL_NOT_FOUND',
-          `provider "${provider}" has no embeddings; configure a provider with an embeddingModel`,
-        );
-      using call = openCall(provider, op, clock);
-      call.throwIfEnded();
-      const http = new AbortController();
-      let key = '';
-      const embedding = async (embed: NonNullable<WireFormat['embed']>): Promise<Embeddings> => {
-        try {
-          const connection = await connect(http.signal);
-          key = connection.key;
-          op.meter?.sent();
-          return await embed(texts, connection);
-        } catch (error) {
-          const typed = classifyError(error, { provider, key, sent: texts }, clock);
-          op.meter?.failed(typed);
-          throw typed;
-        }
-      };
-      try {
-        const { vectors, inputTokens } = await call.during(embedding(wire.embed));
-        op.meter?.counted({ inputTokens, outputTokens: 0, cachedInputTokens: 0 }, true);
-        return vectorsOf(vectors, texts.length, provider);
-      } finally {
-        http.abort();
-      }
+      const { embed } = wire;
+      if (embed) return embedTexts({ provider, clock, connect, embed }, texts, op);
+      throw new TemperError(
+        'TEMPER_MODEL_NOT_FOUND',
+        `provider "${provider}" has no embeddings; configure a provider with an embeddingModel`,
+      );
     },
   };
+}
+
+interface EmbeddingDeps {
+  provider: string;
+  clock: Clock;
+  connect: (signal: AbortSignal) => Promise<ProviderConnection>;
+  embed: NonNullable<WireFormat['embed']>;
+}
+
+async function embedTexts(
+  { provider, clock, connect, embed }: EmbeddingDeps,
+  texts: string[],
+  op: PipelineOptions,
+): Promise<Float32Array[]> {
+  using call = openCall(provider, op, clock);
+  call.throwIfEnded();
+  const http = new AbortController();
+  let key = '';
+  const embedding = async (): Promise<Embeddings> => {
+    try {
+      const connection = await connect(http.signal);
+      key = connection.key;
+      op.meter?.sent();
+      return await embed(texts, connection);
+    } catch (error) {
+      const typed = classifyError(error, { provider, key, sent: texts }, clock);
+      op.meter?.failed(typed);
+      throw typed;
+    }
+  };
+  try {
+    const { vectors, inputTokens } = await call.during(embedding());
+    op.meter?.counted({ inputTokens, outputTokens: 0, cachedInputTokens: 0 }, true);
+    return vectorsOf(vectors, texts.length, provider);
+  } finally {
+    http.abort();
+  }
 }
 
 function vectorsOf(vectors: readonly number[][], count: number, provider: string): Float32Array[] {

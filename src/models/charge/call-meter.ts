@@ -31,6 +31,8 @@ export class CallMeter implements UsageMeter {
   readonly #maxOutputTokens: number;
   readonly #received: TextSize = { bytes: 0, tokens: 0 };
   #isSent = false;
+  /** The last attempt failed, and the provider charges nothing for it. */
+  #isFreeAttempt = false;
   #hasStarted = false;
   #usage: TokenUsage | undefined;
   #isComplete = false;
@@ -51,6 +53,7 @@ export class CallMeter implements UsageMeter {
 
   sent(): void {
     this.#isSent = true;
+    this.#isFreeAttempt = false;
     // The next attempt replaces the count of the one before.
     this.#earlierInput += this.#failedInput;
     this.#failedInput = 0;
@@ -59,7 +62,8 @@ export class CallMeter implements UsageMeter {
   }
 
   failed(error: unknown): void {
-    this.#failedInput = isFreeFailure(error) ? 0 : this.#input();
+    this.#isFreeAttempt = isFreeFailure(error);
+    this.#failedInput = this.#isFreeAttempt ? 0 : this.#input();
   }
 
   counted(usage: TokenUsage, isComplete: boolean): void {
@@ -86,7 +90,7 @@ export class CallMeter implements UsageMeter {
 
   /** Whether the last attempt of a call that failed with this error costs nothing. */
   isFree(error: unknown): boolean {
-    return !this.#hasStarted && (!this.#isSent || isFreeFailure(error));
+    return !this.#hasStarted && (!this.#isSent || this.#isFreeAttempt || isFreeFailure(error));
   }
 
   /** The tokens to charge when the last attempt costs nothing: the input of earlier attempts. */

@@ -41,12 +41,24 @@ class ScriptedLedger implements Ledger {
   }
 }
 
-function metered(type: ProviderType, url: string, clock = systemClock, limits = { maxUnreadMs: 30_000 }) {
+function metered(
+  type: ProviderType,
+  url: string,
+  clock = systemClock,
+  limits = { maxUnreadMs: 30_000 },
+  closing = new AbortController().signal,
+) {
   const ledger = new ScriptedLedger();
   const baseUrl = type === 'anthropic' ? url : `${url}/v1`;
   const provider = { name: 'p', type, baseUrl, ...(type === 'anthropic' ? {} : { embeddingModel: 'e' }) };
   const config = { providers: [provider], aliases: {} };
-  const { pipeline, resolve, embedding } = openModels(config, { clock, random: () => 0, environment: {}, limits });
+  const { pipeline, resolve, embedding } = openModels(config, {
+    clock,
+    random: () => 0,
+    environment: {},
+    limits,
+    closing,
+  });
   let serial = 0;
   const ids = { next: () => `id-${(serial += 1)}` };
   const model = compose(pipeline, [metering({ ids, embedding }), calledBy({ id: 'agent', ledger })]);
@@ -154,6 +166,22 @@ for (const type of TYPES) {
       const [charged] = ledger.commits;
       if (type === 'anthropic') assert.equal(charged?.inputTokens, 5_000);
       else assert.deepEqual(charged, ledger.reserved[0]);
+    });
+
+    it('a process that ends aborts the answers that it reads without a reader', async () => {
+      const closing = new AbortController();
+      const limits = { maxUnreadMs: 30_000 };
+      const { ledger, stream } = metered(type, replay.url, systemClock, limits, closing.signal);
+      const cancel = new AbortController();
+      const before = replay.requests.length;
+      const answer = eventsOf(stream(asking('late'), cancel.signal));
+      while (replay.requests.length === before) await new Promise((resolve) => setImmediate(resolve));
+      cancel.abort();
+      await assert.rejects(answer);
+      assert.deepEqual(ledger.commits, [], 'the answer is being read');
+      const charged = ledger.next();
+      closing.abort();
+      assert.deepEqual(await charged, ledger.reserved[0]);
     });
 
     it('only eight answers of one caller are read without a reader, and further ones cost their reservation at once', async () => {

@@ -1,3 +1,4 @@
+import { onAbort } from '../../../lib/async/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { PipelineOptions } from '../../pipeline.ts';
 import type { ModelEvent, TokenUsage } from '../../port.ts';
@@ -23,12 +24,14 @@ export interface AbandonedAnswer {
 export class UnreadAnswers {
   readonly #clock: Clock;
   readonly #maxMs: number;
+  readonly #closing: AbortSignal;
   readonly #perCaller = new Map<string, number>();
 
-  /** After `maxMs` an answer is aborted, and its charge is the reservation. */
-  constructor(clock: Clock, maxMs: number) {
+  /** After `maxMs`, or when `closing` aborts, an answer is aborted, and its charge is the reservation. */
+  constructor({ clock, maxMs, closing }: { clock: Clock; maxMs: number; closing: AbortSignal | undefined }) {
     this.#clock = clock;
     this.#maxMs = maxMs;
+    this.#closing = closing ?? new AbortController().signal;
   }
 
   /** Reads until the provider reports a count, if there is a meter to receive it and capacity for the caller; else aborts. */
@@ -36,7 +39,8 @@ export class UnreadAnswers {
     const usage = answer.usage();
     const id = caller?.id ?? '';
     const reading = this.#perCaller.get(id) ?? 0;
-    if (usage !== undefined || meter === undefined || this.#maxMs <= 0 || reading >= MAX_PER_CALLER) {
+    const isRefused = this.#maxMs <= 0 || this.#closing.aborted || reading >= MAX_PER_CALLER;
+    if (usage !== undefined || meter === undefined || isRefused) {
       if (usage !== undefined) meter?.counted(usage, false);
       return close(answer);
     }
@@ -47,7 +51,11 @@ export class UnreadAnswers {
 
   async #read(answer: AbandonedAnswer, counted: (usage: TokenUsage, isComplete: boolean) => void): Promise<void> {
     const done = new AbortController();
-    this.#clock.sleep(this.#maxMs, done.signal).then(answer.abort, () => undefined);
+    this.#clock.sleep(this.#maxMs, done.signal).then(
+      () => answer.abort(),
+      () => undefined,
+    );
+    using _closing = onAbort(this.#closing, () => answer.abort());
     try {
       for (let step = await (answer.pending ?? answer.events.next()); ; step = await answer.events.next()) {
         if (step.done === true) return;
