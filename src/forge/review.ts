@@ -7,7 +7,7 @@ import type { ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
 import { countCases } from './gates/tests.ts';
-import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './inspect-artifact.ts';
+import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './gates/inspect-artifact.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
 import { runStaticGates } from './static-gates.ts';
 import type { ForgeViolation } from './request.ts';

@@ -17,7 +17,7 @@ import {
   TestRegistry,
 } from './forge.testing.ts';
 import { createForge } from './forge.ts';
-import { inspectArtifact } from './inspect-artifact.ts';
+import { inspectArtifact } from './gates/inspect-artifact.ts';
 import { createForgeReview } from './review.ts';
 import type { ForgeEvidence, RefusedTool, ToolCandidate } from './types.ts';
 

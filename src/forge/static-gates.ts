@@ -4,7 +4,7 @@ import type { ToolView } from '../tools/contract.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkPolicyLimits } from './gates/policy-limits.ts';
-import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './inspect-artifact.ts';
+import { type ArtifactInspection, inspectArtifact, type SubmittedArtifact } from './gates/inspect-artifact.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
 import type { RefusedTool } from './types.ts';
 

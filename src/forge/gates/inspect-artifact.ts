@@ -1,15 +1,16 @@
-import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import { type Digest, shortDigest } from '../lib/canonical.ts';
-import type { Json } from '../lib/json.ts';
-import { validateArtifact } from './artifact-validation.ts';
-import { hasViolations } from './gate-recorder.ts';
-import { checkArtifactRules } from './gates/artifact-rules.ts';
-import { checkHiddenText } from './gates/hidden-text.ts';
-import { checkSchemas } from './gates/schemas.ts';
-import { checkSecrets } from './gates/secrets.ts';
-import { checkSource, type StaticCheck } from './gates/static.ts';
-import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
-import type { ForgeViolation } from './request.ts';
+import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { type Digest, shortDigest } from '../../lib/canonical.ts';
+import type { Json } from '../../lib/json.ts';
+import { validateArtifact } from '../artifact-validation.ts';
+import { hasViolations } from '../gate-recorder.ts';
+import { checkArtifactRules } from './artifact-rules.ts';
+import { checkHiddenText } from './hidden-text.ts';
+import { checkSecrets } from './secrets.ts';
+import { checkSource, type StaticCheck } from './static.ts';
+import { parseArtifact, type ParsedArtifact } from '../parse-artifact.ts';
+import type { ForgeViolation } from '../request.ts';
+import { printable } from '../../lib/printable.ts';
+import { validateSchema } from '../../tools/json-schema/compiler.ts';
 
 /** An untrusted artifact, and the digest that its author declares, if any. */
 export interface SubmittedArtifact {
@@ -68,6 +69,15 @@ function checkCode({ artifact }: ParsedArtifact): StaticCheck {
       ? { violations: [], warnings: [] }
       : checkSource(implementation.source, requires.apis);
   return { violations: [...violations, ...checkSecrets(artifact)], warnings };
+}
+
+/** Validates both schemas, which come from an untrusted author. Returns every malformed, dangerous and misspelled part. */
+function checkSchemas({ inputSchema, outputSchema }: ParsedArtifact): ForgeViolation[] {
+  const found = [...validateSchema(inputSchema, 'inputSchema'), ...validateSchema(outputSchema, 'outputSchema')];
+  return found.map(({ problem, path, message }) => ({
+    code: problem === 'unknown-keyword' ? 'TEMPER_FORGE_EXTRA_FIELD' : 'TEMPER_FORGE_SCHEMA',
+    message: printable(`${path}: ${message}`, 400),
+  }));
 }
 
 function checkDigest(open: ParsedArtifact, declared: Digest | undefined): ForgeViolation[] {
