@@ -1,5 +1,5 @@
 import { printable } from '../lib/printable.ts';
-import { matchesStars } from '../lib/star-pattern.ts';
+import { matchesStars } from '../lib/text/star-pattern.ts';
 import type { PatternKind, PatternRules } from './findings.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { matchesStars } from '../../lib/star-pattern.ts';
+import { matchesStars } from '../../lib/text/star-pattern.ts';
 import { closingToolResults, turnNumber, userMessages, type ReplayConversation } from './conversation.ts';
 import type { ReplayCondition, ReplayRule } from './script/script.ts';
 

@@ -38,7 +38,7 @@ export const WELL_KNOWN_TEXTS: ReadonlySet<string> = new Set([
   ...'utf8 utf-8 base64 base64url latin1 md5 sha1 sha256 sha384 sha512 NFC NFD NFKC NFKD'.split(' '),
 ]);
 
-/** The tools of Temper that a step of a composed tool can call; every other tool was named by somebody else. */
+/** The tools of Temper that a step of a composed tool can call; the author or another author chose every other name. */
 const BUILT_IN_TOOLS =
   'file_read file_write file_list text_search time_now generate_text memory_get memory_set memory_search send_message ' +
   'discover_capabilities';

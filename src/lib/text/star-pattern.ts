@@ -1,5 +1,5 @@
 /**
- * Tells whether the text matches a pattern in which each `*` stands for any text. The first part must begin the text, the
+ * Whether the text matches a pattern in which each `*` stands for any text. The first part must begin the text, the
  * last must end it, and each part between them is searched once, from left to right: no backtracking.
  */
 export function matchesStars(pattern: string, text: string): boolean {
