@@ -365,7 +365,8 @@ export const ERROR_CODES = {
     fix: 'Check the address, the network and the certificate authority the message names.',
   },
   TEMPER_KUBE_RESPONSE_TOO_LARGE: {
-    meaning: 'One response of the API server is larger than the client reads. Lists are requested again in smaller pages.',
+    meaning:
+      'One response of the API server is larger than the client reads. Lists are requested again in smaller pages.',
     fix: 'Select fewer objects, by namespace or label, or delete the large ones.',
   },
   TEMPER_CLUSTER_FORBIDDEN: {

@@ -65,6 +65,8 @@ describe('the largest agents of one tenant', () => {
   it('an operator that starts among them runs the agent of another tenant', async () => {
     const operator = await startOperator(server);
     try {
+      // From then on a new agent precedes those of the first list.
+      await server.waitForAgent('greedy', 'large-0', 'is reconciled', ({ status }) => status !== undefined);
       await server.apply(buildTrustPolicy('modest'));
       await server.apply(buildAgent('modest', 'analyst'));
       await server.waitForAgent('modest', 'analyst', 'is running', (agent) => readyReason(agent) === 'Running');

@@ -108,8 +108,8 @@ validations:
 {{- end }}
 
 {{/*
-Events in the name of a node or of the operator: both show them as the cause of a late pod. The core group also matches events.k8s.io, which is
-another name of the same objects.
+Events in the name of a node or of the control plane, which the operator shows as the cause of a late pod. The core group also matches
+events.k8s.io, which is another name of the same objects. Not in the name of an operator: that of a release that is not listed yet reports so.
 */}}
 {{- define "temper.admissionPolicy.events" -}}
 failurePolicy: Fail
@@ -127,16 +127,14 @@ matchConstraints:
 variables:
   - name: isSystem
     expression: {{ include "temper.cel.isSystem" . | quote }}
-  - name: isOperator
-    expression: {{ include "temper.cel.isOperator" . | quote }}
   - name: components
     expression: >-
       [has(object.reportingComponent) ? object.reportingComponent : '',
        has(object.source) && has(object.source.component) ? object.source.component : '']
 validations:
   - expression: >-
-      variables.isSystem || variables.isOperator ||
-      !variables.components.exists(c, c in ['kubelet', 'default-scheduler', 'attachdetach-controller', 'node-controller', 'taint-eviction-controller', 'temper-operator'])
-    message: only nodes, the control plane and the Temper operator write Events in their own name here; set another reportingComponent
+      variables.isSystem ||
+      !variables.components.exists(c, c in ['kubelet', 'default-scheduler', 'attachdetach-controller', 'node-controller', 'taint-eviction-controller'])
+    message: only nodes and the control plane write Events in their own name here; set another reportingComponent
     reason: Forbidden
 {{- end }}
