@@ -10,6 +10,8 @@ import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
+/** Sessions of one report. An agent works on one message at a time; each session costs a read. */
+const MAX_SESSIONS = 16;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -71,7 +73,7 @@ async function storeReports(
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
   const sessions = new Map<string, boolean>();
-  for (const session of new Set(events.map((event) => event.session))) {
+  for (const session of [...new Set(events.map((event) => event.session))].slice(0, MAX_SESSIONS)) {
     sessions.set(session, await deps.sessions.exists(agentUid, session));
   }
   for (const [index, event] of events.entries()) {

@@ -52,6 +52,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       },
       async (request) => {
         const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
+        deps.reviewLimits.take(delivery.claims.agentUid, 1);
         const { clock } = deps;
         const op = {
           signal: request.disconnected,
@@ -83,6 +84,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       },
       async (request, reply) => {
         const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
+        deps.reviewLimits.take(claims.agentUid, 1);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
         const tools = toolsOf(own, deps, { claims, key: request.idempotencyKey, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
