@@ -112,6 +112,8 @@ export interface GatewayDeps {
   uses: ToolUseReports;
   /** Bytes per second that an agent reports. */
   reportLimits: Pick<ReportLimits, 'take'>;
+  /** Tools per second that an agent submits for review. */
+  reviewLimits: Pick<ReportLimits, 'take'>;
   models: ModelCatalog;
   sessions: SessionReports;
   usage: UsageReports;

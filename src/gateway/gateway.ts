@@ -43,7 +43,7 @@ import { CORE_ROUTES } from './core-routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
-import { ReportLimits } from './storage/report-limits.ts';
+import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
@@ -272,6 +272,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     audit,
     uses: createToolUseReports({ audit, registry, counts: uses }),
     reportLimits: new ReportLimits(clock),
+    reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
     usage: modules.usage,

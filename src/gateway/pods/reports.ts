@@ -13,6 +13,8 @@ import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /** A pod sends batches of at most 128 KiB, and single reports of at most 48 KiB. */
 const MAX_BODY_BYTES = 512 * 1_024;
+/** Sessions of one report. An agent works on one message at a time; each session costs a read. */
+const MAX_SESSIONS = 16;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -75,7 +77,7 @@ async function storeReports(
   const { events = [], audit = [], uses = [] } = reports;
   let dropped = 0;
   const sessions = new Map<string, boolean>();
-  for (const session of new Set(events.map((event) => event.session))) {
+  for (const session of [...new Set(events.map((event) => event.session))].slice(0, MAX_SESSIONS)) {
     sessions.set(session, await deps.sessions.exists(agentUid, session));
   }
   for (const [index, event] of events.entries()) {

@@ -56,6 +56,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       },
       async (request) => {
         const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
+        deps.reviewLimits.take(delivery.claims.agentUid, 1);
         const { clock } = deps;
         const op = {
           signal: request.disconnected,
@@ -90,6 +91,7 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       },
       async (request, reply) => {
         const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
+        deps.reviewLimits.take(claims.agentUid, 1);
         const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
         const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
         const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);

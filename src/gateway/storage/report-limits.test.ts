@@ -8,7 +8,7 @@ import { ReportLimits } from './report-limits.ts';
 describe('ReportLimits', () => {
   const setup = () => {
     const clock = new FakeClock();
-    return { clock, limits: new ReportLimits(clock, { perSecond: 100, burst: 1_000 }) };
+    return { clock, limits: new ReportLimits(clock, { perSecond: 100, burst: 1_000, unit: 'bytes' }) };
   };
   it('an agent that reports more than its rate is refused with the time to wait, and no other agent is', () => {
     const { limits } = setup();

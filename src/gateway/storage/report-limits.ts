@@ -3,30 +3,40 @@ import { TokenBucket } from '../../lib/async/token-bucket.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 
-const DEFAULT_RATE = { perSecond: 256 * 1_024, burst: 4 * 1_024 * 1_024 };
+/** A rate, and what it counts. */
+interface ReportRate {
+  perSecond: number;
+  burst: number;
+  unit: string;
+}
+
+/** Reports of pods. */
+const REPORT_BYTES: ReportRate = { perSecond: 256 * 1_024, burst: 4 * 1_024 * 1_024, unit: 'bytes of reports' };
+/** Each review can write an observed record, of which a namespace has a limited number. */
+export const REVIEWS: ReportRate = { perSecond: 0.1, burst: 100, unit: 'tools for review' };
 /** An evicted agent starts again with a full bucket. */
 const CACHE_SIZE = 20_000;
 
-/** Bytes per second that an agent may report to this process. */
+/** Limits per agent of what this process stores for it as evidence. */
 export class ReportLimits {
   readonly #clock: Clock;
-  readonly #rate: typeof DEFAULT_RATE;
+  readonly #rate: ReportRate;
   readonly #buckets = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
 
-  constructor(clock: Clock, rate = DEFAULT_RATE) {
+  constructor(clock: Clock, rate: ReportRate = REPORT_BYTES) {
     this.#clock = clock;
     this.#rate = rate;
   }
 
-  /** Throws TEMPER_RATE_LIMITED with the time after which the bytes fit. A full bucket accepts any size. */
-  take(agentUid: string, bytes: number): void {
+  /** Throws TEMPER_RATE_LIMITED with the time after which `count` fits. A full bucket accepts any size. */
+  take(agentUid: string, count: number): void {
     const bucket = this.#buckets.get(agentUid) ?? new TokenBucket(this.#clock, this.#rate);
     this.#buckets.set(agentUid, bucket);
-    const { burst, perSecond } = this.#rate;
-    const wanted = Math.min(bytes, burst);
+    const { burst, perSecond, unit } = this.#rate;
+    const wanted = Math.min(count, burst);
     if (bucket.tryTake(wanted)) return;
     const waitMs = Math.ceil(((wanted - bucket.available()) / perSecond) * 1_000);
-    const message = `the agent reports more than ${perSecond} bytes per second; report less`;
+    const message = `the agent sends more than ${perSecond} ${unit} per second; send less, or wait`;
     throw new TemperError('TEMPER_RATE_LIMITED', message, { retry: Math.max(1, waitMs) });
   }
 }

@@ -29,7 +29,7 @@ interface Owner {
 
 const KEY = 'owner';
 /** An owner that did not renew its entry for this time is gone; another installation may take the account over. */
-const EXPIRES_MS = 10 * 60_000;
+const EXPIRES_MS = 5 * 60_000;
 
 /**
  * The installation that a NATS account belongs to. Streams and consumers have fixed names, so two installations on one account would take
@@ -37,6 +37,7 @@ const EXPIRES_MS = 10 * 60_000;
  */
 export class AccountOwner {
   readonly #deps: AccountOwnerDeps;
+  #known: string | undefined;
 
   constructor(deps: AccountOwnerDeps) {
     this.#deps = deps;
@@ -67,7 +68,14 @@ export class AccountOwner {
 
   async #installation(signal: AbortSignal): Promise<string | undefined> {
     const { client, namespace, service } = this.#deps;
-    return (await client.get(TYPES.services, { namespace, name: service }, signal))?.metadata.uid;
+    try {
+      const found = await client.get(TYPES.services, { namespace, name: service }, signal);
+      this.#known = found?.metadata.uid ?? this.#known;
+    } catch (error) {
+      // While the API server is unreachable the entry is still renewed.
+      if (this.#known === undefined) throw error;
+    }
+    return this.#known;
   }
 }
 

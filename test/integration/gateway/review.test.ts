@@ -9,6 +9,7 @@ import { textAt } from '../../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
+import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
@@ -135,6 +136,22 @@ describe('review of forged tools', () => {
           record.action === 'tool.accepted' && record.evidence === 'observed' && record.subject === candidate.digest,
       ),
     );
+  });
+
+  it('an agent that submits more tools than its rate is refused, and no other agent is', async () => {
+    const unlimited = fixture.reviewLimits;
+    fixture.reviewLimits = new ReportLimits(systemClock, { perSecond: 0.001, burst: 1, unit: 'tools for review' });
+    try {
+      createForgingAgent('busy');
+      createForgingAgent('calm');
+      await result('busy', aCandidate('double'));
+      const refused = await submit('busy', aCandidate('triple'));
+      assert.equal(refused.status, 429, refused.text);
+      assert.match(refused.text, /TEMPER_RATE_LIMITED.*tools for review/);
+      await result('calm', aCandidate('double'));
+    } finally {
+      fixture.reviewLimits = unlimited;
+    }
   });
 
   it('a repeated review of an accepted tool returns the same verdict without asking the judge', async () => {

@@ -37,10 +37,27 @@ describe('the owner of a NATS account', () => {
     assert.equal(await ownerOf('one', 'a').conflict(connection, NEVER_ABORTED), undefined);
     const problem = await ownerOf('two', 'b').conflict(connection, NEVER_ABORTED);
     assert.match(problem ?? '', /belongs to release "a" in namespace temper-system/);
-    assert.match((await ownerOf('two', 'b', 9).conflict(connection, NEVER_ABORTED)) ?? '', /release "a"/);
-    assert.equal(await ownerOf('two', 'b', 10).conflict(connection, NEVER_ABORTED), undefined);
-    await ownerOf('two', 'b', 10).claim(connection, NEVER_ABORTED);
-    assert.match((await ownerOf('one', 'a', 11).conflict(connection, NEVER_ABORTED)) ?? '', /release "b"/);
+    assert.match((await ownerOf('two', 'b', 4).conflict(connection, NEVER_ABORTED)) ?? '', /release "a"/);
+    assert.equal(await ownerOf('two', 'b', 5).conflict(connection, NEVER_ABORTED), undefined);
+    await ownerOf('two', 'b', 5).claim(connection, NEVER_ABORTED);
+    assert.match((await ownerOf('one', 'a', 6).conflict(connection, NEVER_ABORTED)) ?? '', /release "b"/);
+  });
+  it('an owner that cannot reach the API server still renews its entry', async () => {
+    await using bus = await startNatsFixture();
+    const connection = await bus.connect('operator');
+    let isReachable = true;
+    const reachable = clientWithService('one');
+    const client = {
+      get: ((...given: Parameters<KubeClient['get']>) =>
+        isReachable ? reachable.get(...given) : Promise.reject(new Error('unreachable'))) as KubeClient['get'],
+    };
+    let minutes = 0;
+    const clock = clockAt(() => NOW + minutes * 60_000);
+    const owner = new AccountOwner({ client, clock, release: 'a', namespace: 'temper-system', service: 'gateway' });
+    await owner.claim(connection, NEVER_ABORTED);
+    [isReachable, minutes] = [false, 4];
+    await owner.claim(connection, NEVER_ABORTED);
+    assert.match((await ownerOf('two', 'b', 6).conflict(connection, NEVER_ABORTED)) ?? '', /release "a"/);
   });
   it('an operator without the account stays disconnected, says why, and touches nothing', {
     timeout: 60_000,

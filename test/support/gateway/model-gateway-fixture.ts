@@ -16,7 +16,7 @@ import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { createGatewayServer } from '../../../src/gateway/http/server.ts';
-import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
+import { ReportLimits, REVIEWS } from '../../../src/gateway/storage/report-limits.ts';
 import { DEFAULT_STORAGE_LIMITS } from '../../../src/nats/residents/storage-limits.ts';
 import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
@@ -86,6 +86,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly folder: string;
   /** Demoted digests, each with its reason. */
   readonly demoted = new Map<Digest, string>();
+  /** Reviews of all replicas. */
+  reviewLimits = new ReportLimits(systemClock, REVIEWS);
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
   /** All log lines. */
@@ -212,6 +214,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       audit,
       uses: createToolUseReports({ audit, registry, counts: uses }),
       reportLimits: new ReportLimits(systemClock),
+      reviewLimits: { take: (agentUid, count) => this.reviewLimits.take(agentUid, count) },
       models: parts.catalog,
       sessions: createSessionReports({ bus, registry, uses }),
       usage: parts.usage,
