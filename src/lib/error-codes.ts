@@ -283,8 +283,7 @@ export const ERROR_CODES = {
     fix: 'Wait until messages are consumed, or give NATS a larger volume.',
   },
   TEMPER_BUS_CONSUMER_LIMIT: {
-    meaning:
-      'NATS refuses another consumer: a limit of the account or of the server is too low.',
+    meaning: 'NATS refuses another consumer: a limit of the account or of the server is too low.',
     fix: 'Raise max_consumers of the NATS account; the log of the operator names the limit.',
   },
   TEMPER_STORAGE_LIMIT_EXCEEDED: {
