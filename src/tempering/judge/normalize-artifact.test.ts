@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { artifactOf } from '../../forge/forge.testing.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import { ASSERTIONS, DEFINITIONS, IN_PLACE, TO_ITEMS, TO_MEMBERS } from '../../tools/json-schema/keywords.ts';
@@ -9,6 +12,9 @@ import { anArtifact } from '../tempering.testing.ts';
 import { normalizeArtifact } from './normalize-artifact.ts';
 import { plainWordsOf } from './plain-words.ts';
 import { WELL_KNOWN_GLOBALS, WELL_KNOWN_MEMBERS, WELL_KNOWN_TEXTS } from './well-known-names.ts';
+
+/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
+const PUBLIC_TOOLS = resolve(import.meta.dirname, '../../../../shared/data/forge/humaneval-x-js.jsonl');
 
 const quoted = (text: string): string => JSON.stringify(text);
 const source = (code: string): Partial<ToolArtifact> => ({ implementation: { mode: 'Sandbox', source: code } });
@@ -131,8 +137,9 @@ function assertNoForeignWord(material: string): void {
   const tables = material.indexOf('\n"names":{');
   assert.match(material.slice(tables), /^\n"names":\{[^}]*\},\n"variables":\{[^}]*\},\n"texts":\{[^}]*\}\n\}$/);
   assert.match(material.slice(tables), /^[\s{},"names":riabltxupvuf16 0-9a-f]*$/, 'tables hold hexadecimal');
+  assert.doesNotMatch(material.slice(0, tables), /[a-z][. -][a-z][. -][a-z][. -]/i, 'no spaced letters');
   for (const word of material.slice(0, tables).match(/[A-Za-z]+/g) ?? []) {
-    const plain = ALLOWED.has(word) || plainWordsOf(word) !== undefined || /^[pvtbnrux]$/.test(word);
+    const plain = ALLOWED.has(word) || plainWordsOf(word) !== undefined || /^[A-Za-z]$/.test(word);
     assert.ok(plain, `the reviewer reads the word ${JSON.stringify(word)} of the author`);
   }
 }
@@ -224,6 +231,16 @@ describe('the material of a reviewer', () => {
       input: canonicalJson({ text: 'x'.repeat(2_000) + index }),
     }));
     assert.throws(() => present({ tests }), /reads at most 128000; use fewer or shorter tests and texts/);
+  });
+
+  it('every public tool fits, with none of its words', (t) => {
+    if (!existsSync(PUBLIC_TOOLS) && !process.env['CI']) {
+      t.skip(`${PUBLIC_TOOLS} is absent`);
+      return;
+    }
+    const requests = readFileSync(PUBLIC_TOOLS, 'utf8').trim().split('\n');
+    assert.ok(requests.length > 100);
+    for (const request of requests) assertNoForeignWord(normalizeArtifact(artifactOf(JSON.parse(request) as object)));
   });
 
   it('figures that a pod reports reach a reviewer as numbers only', () => {
