@@ -64,8 +64,8 @@ export function isStateLocked(folder: string): boolean {
 }
 
 /**
- * The lock file of Temper is empty and has no journal. SQLite would follow the journal of another database: it writes the file back, and
- * deletes the file that the journal names as its super-journal.
+ * The lock file of Temper is empty and has no journal. SQLite would read another database, and play back a journal that lies beside it,
+ * before anything is known about the folder.
  */
 function assertLockFile(folder: string): void {
   const stats = lstatSync(join(folder, 'lock.db'), { throwIfNoEntry: false });
