@@ -63,5 +63,5 @@ export function signatureProblem(signature: SignatureState, hasKey: boolean): st
 
 function untrustedText(folder: string, signature: SignatureState, hasKey: boolean): string {
   const problem = signatureProblem(signature, hasKey);
-  return `nothing proves that you wrote ${printable(folder, 500)}: ${problem}. Look at it (temper audit, temper get tools), then take it over with temper audit --adopt, or use another --state`;
+  return `nothing proves that you wrote ${printable(folder, 500)}: ${problem}. Look at it (temper audit, temper get tools), then take it over with temper audit --adopt (its tools become inactive; --with-tools trusts them), or use another --state`;
 }
