@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { createStateFolder } from './state-folder.ts';
+import { createStateFolder, unusable } from './state-folder.ts';
 import { assertPrivateRoot } from './trust/private-folder.ts';
 
 /** SQLite's "the database is locked". */
@@ -42,7 +42,12 @@ export async function lockState(folder: string): Promise<StateLock> {
     );
   }
   const locked = database;
-  await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+  try {
+    await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+  } catch (error) {
+    locked.close();
+    throw unusable(folder, error);
+  }
   return { release: () => locked.close() };
 }
 

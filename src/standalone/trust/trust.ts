@@ -5,6 +5,7 @@ import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { lockState } from '../lock.ts';
+import { unusable } from '../state-folder.ts';
 import { privateFiles } from './private-folder.ts';
 import type { StateKeys } from './state-key.ts';
 
@@ -22,7 +23,9 @@ export interface TrustDeps {
 export async function trustedKey({ folder, records, keys }: TrustDeps): Promise<AuditKey> {
   if (isFresh(privateFiles(folder))) {
     const key = await keys.findOrCreate();
-    await startChain(records, key);
+    await startChain(records, key).catch((error: unknown) => {
+      throw unusable(folder, error);
+    });
     return key;
   }
   const key = await keys.find();
