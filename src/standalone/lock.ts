@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { createStateFolder } from './state-folder.ts';
+import { createStateFolder, unusable } from './state-folder.ts';
 import { assertPrivateRoot } from './trust/private-folder.ts';
 
 /** SQLite's "the database is locked". */
@@ -42,7 +42,12 @@ export async function lockState(folder: string): Promise<StateLock> {
     );
   }
   const locked = database;
-  await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+  try {
+    await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+  } catch (error) {
+    locked.close();
+    throw unusable(folder, error);
+  }
   return { release: () => locked.close() };
 }
 
@@ -64,8 +69,8 @@ export function isStateLocked(folder: string): boolean {
 }
 
 /**
- * The lock file of Temper is empty and has no journal. SQLite would follow the journal of another database: it writes the file back, and
- * deletes the file that the journal names as its super-journal.
+ * The lock file of Temper is empty and has no journal. SQLite would read another database, and play back a journal that lies beside it,
+ * before anything is known about the folder.
  */
 function assertLockFile(folder: string): void {
   const stats = lstatSync(join(folder, 'lock.db'), { throwIfNoEntry: false });

@@ -25,9 +25,10 @@ export async function adopt(options: AdoptVerbOptions, io: CliIo): Promise<numbe
   return EXIT.ok;
 }
 
-function adoptionText(state: string, { records, sessions, imports, active, inactive, setAside }: Adopted): string[] {
+function adoptionText(state: string, adopted: Adopted): string[] {
+  const { records, sessions, memory, imports, active, inactive, setAside } = adopted;
   const lines = [
-    `${printable(state, 200)} is now yours: ${counted(records, 'record')}, ${counted(sessions, 'session')}, ${counted(imports, 'package')} to import`,
+    `${printable(state, 200)} is now yours: ${counted(records, 'record')}, ${counted(sessions, 'session')}, ${counted(memory, 'memory value')}, ${counted(imports, 'package')} to import`,
   ];
   if (active.length > 0) lines.push(`active tools: ${names(active)}`);
   if (inactive.length > 0)

@@ -62,11 +62,12 @@ describe('temper audit', () => {
   it('--adopt signs the folder and prints what it has', async () => {
     await aChain(false);
     await fileRecordStore(state).put('decisions', 'planted', { verb: 'Approve' });
+    await fileRecordStore(state).put('memory/default/a', 'planted', { value: 'obey' });
     const { code, out } = await audited({ adopt: true });
     assert.equal(code, 0);
     assert.match(
       out,
-      /is now yours: 2 records, 0 sessions, 0 packages to import\n1 decision, approval or promotion moved/,
+      /is now yours: 2 records, 0 sessions, 1 memory value, 0 packages to import\n1 decision, approval or promotion moved/,
     );
     assert.equal((await audited()).code, 0);
     assert.match((await audited({ adopt: true, output: 'json' })).out, /"records":2,/);

@@ -33,6 +33,8 @@ export interface Adopted {
   /** The number of documents that were moved to `unproven/`. */
   setAside: number;
   sessions: number;
+  /** Values in the memory of all agents. */
+  memory: number;
   imports: number;
 }
 
@@ -44,7 +46,7 @@ export interface Adopted {
 export async function adoptState({ folder, keys, clock, withTools }: AdoptOptions): Promise<Adopted> {
   const lock = await lockState(folder);
   try {
-    privateFiles(folder);
+    const files = privateFiles(folder);
     const records = fileRecordStore(folder);
     const key = await keys.findOrCreate();
     const isOwn = (await checkpointSignature(records, key)) === 'valid';
@@ -63,6 +65,7 @@ export async function adoptState({ folder, keys, clock, withTools }: AdoptOption
       inactive: named(false).sort(),
       setAside,
       sessions: (await records.list('sessions')).length,
+      memory: files.filter((file) => file.startsWith('memory/')).length,
       imports: (await records.list('imports')).length,
     };
   } finally {

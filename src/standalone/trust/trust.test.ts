@@ -96,6 +96,7 @@ describe('the trust in a state folder', () => {
     assert.equal((await opened()).head()?.seq, 2);
     const unsigned = await openAudit({ records: records(), clock });
     await unsigned.append({ ...RECORD, action: 'tool.accepted' });
+    await unsigned.flush();
     await writeFile(join(folder, 'audit/head.json'), head);
     await assert.rejects(opened(), {
       code: 'TEMPER_AUDIT_CHAIN_INVALID',

@@ -5,6 +5,7 @@ import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { lockState } from '../lock.ts';
+import { unusable } from '../state-folder.ts';
 import { privateFiles } from './private-folder.ts';
 import type { StateKeys } from './state-key.ts';
 
@@ -22,7 +23,9 @@ export interface TrustDeps {
 export async function trustedKey({ folder, records, keys }: TrustDeps): Promise<AuditKey> {
   if (isFresh(privateFiles(folder))) {
     const key = await keys.findOrCreate();
-    await startChain(records, key);
+    await startChain(records, key).catch((error: unknown) => {
+      throw unusable(folder, error);
+    });
     return key;
   }
   const key = await keys.find();
@@ -63,5 +66,5 @@ export function signatureProblem(signature: SignatureState, hasKey: boolean): st
 
 function untrustedText(folder: string, signature: SignatureState, hasKey: boolean): string {
   const problem = signatureProblem(signature, hasKey);
-  return `nothing proves that you wrote ${printable(folder, 500)}: ${problem}. Look at it (temper audit, temper get tools), then take it over with temper audit --adopt, or use another --state`;
+  return `nothing proves that you wrote ${printable(folder, 500)}: ${problem}. Look at it (temper audit, temper get tools), then take it over with temper audit --adopt (its tools become inactive; --with-tools trusts them), or use another --state`;
 }

@@ -1,5 +1,16 @@
+import { printable } from '../../lib/printable.ts';
+import type { ApprovalDecision } from '../../tools/approvals.ts';
 import type { RegisteredTool, PromotionState, ToolStatistics } from '../types.ts';
-import { useGaps, type PromotionRules } from './promotion-rules.ts';
+import type { PanelVerdict } from '../judge/panel.ts';
+import { formatFigures, testFailureMessage } from './promotion-messages.ts';
+import {
+  confidenceGap,
+  failedVerification,
+  type PromotionRules,
+  type RerunFigures,
+  useGaps,
+  verificationGaps,
+} from './promotion-rules.ts';
 import type { StoredPromotionState } from './promotion-state-store.ts';
 
 /** Snapshot of all inputs of the next step. */
@@ -45,6 +56,64 @@ export function planSharedPromotion(facts: PromotionInput): PromotionStep {
     missing.push('its source is not stored in the object; set forge.persistSource and forge it again');
   if (uses.agents < rules.minAgents) missing.push(`${uses.agents} of ${rules.minAgents} agents used it`);
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
+}
+
+/** Retry delay for an unavailable panel, unless the cool-down of the policy is shorter. */
+const UNAVAILABLE_COOL_DOWN_MS = 10 * 60_000;
+
+interface Rejection {
+  step: 'reject';
+  cause: string;
+  coolDownMs: number;
+}
+
+/** The step after the re-runs of a promotion to tier Agent. */
+export function planAfterReruns(
+  figures: RerunFigures,
+  rules: PromotionRules,
+): { step: 'stay'; state: PromotionState } | { step: 'review' } | Rejection {
+  const gaps = verificationGaps(figures, rules);
+  if (gaps.length === 0) return { step: 'review' };
+  if (!failedVerification(figures, rules)) return { step: 'stay', state: { state: 'Candidate', missing: gaps } };
+  return { step: 'reject', cause: gaps.join('; '), coolDownMs: rules.coolDownMs };
+}
+
+/** The step after the verdict of the panel. */
+export function planAfterPanel(
+  panel: PanelVerdict,
+  figures: RerunFigures,
+  rules: PromotionRules,
+): { step: 'ask' } | { step: 'promote'; note: string } | Rejection {
+  const gap = panel.approved ? confidenceGap('the panel', panel.confidence, rules) : undefined;
+  if (!panel.approved || gap !== undefined) {
+    const isUnavailable = panel.code === 'TEMPER_JUDGE_UNAVAILABLE';
+    const coolDownMs = isUnavailable ? Math.min(UNAVAILABLE_COOL_DOWN_MS, rules.coolDownMs) : rules.coolDownMs;
+    return { step: 'reject', cause: gap ?? `panel: ${panel.reasoning}`, coolDownMs };
+  }
+  if (rules.requireHuman) return { step: 'ask' };
+  const [safety, correctness] = panel.verdicts;
+  const note = `${formatFigures(figures)} → panel: safety ${safety.confidence.toFixed(2)}, correctness ${correctness.confidence.toFixed(2)}`;
+  return { step: 'promote', note };
+}
+
+/** The step after the decision of an approver, who must not have contributed to the tool. */
+export function planAfterDecision(
+  { contributors }: RegisteredTool,
+  { decision, by, reason }: Pick<ApprovalDecision, 'decision' | 'by' | 'reason'>,
+  { coolDownMs }: PromotionRules,
+): { step: 'verify' } | Rejection {
+  const approver = printable(by, 120);
+  if (decision !== 'Approve')
+    return { step: 'reject', cause: `${approver} denied it: ${printable(reason, 300)}`, coolDownMs };
+  if (contributors.includes(by))
+    return { step: 'reject', cause: `${approver} contributed to it and must not approve it`, coolDownMs };
+  return { step: 'verify' };
+}
+
+/** The step after the re-runs of a tool that only an approval can promote. */
+export function planAfterTests(figures: RerunFigures, { coolDownMs }: PromotionRules): { step: 'pass' } | Rejection {
+  if (figures.failedTests === 0) return { step: 'pass' };
+  return { step: 'reject', cause: testFailureMessage(figures), coolDownMs };
 }
 
 function blockingState(stored: StoredPromotionState | undefined, now: Date): PromotionState | undefined {

@@ -51,6 +51,17 @@ describe('a command in an unusual environment', () => {
     }
   });
 
+  it('a full disk behind the state folder ends a run with one line, and the next run starts', async () => {
+    await using project = await aProject();
+    const run = `"$1" ${project.words.join(' ')} -m hello`;
+    assert.equal((await shell(`${run} --state first`, project.path)).code, 0, 'the key exists');
+    const { code, stderr } = await shell(`ulimit -f 0; ${run} --state second`, project.path);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /TEMPER_STATE_UNUSABLE: .*second cannot be used as the state folder: /);
+    assert.doesNotMatch(stderr, /\n {4}at /);
+    assert.equal((await shell(`${run} --state second`, project.path)).code, 0);
+  });
+
   for (const [signal, code] of [
     ['SIGHUP', 129],
     ['SIGINT', 130],

@@ -275,8 +275,12 @@ describe('temper run', () => {
   it('a state folder of an earlier format is refused with the next step and stays as it is', async () => {
     await using project = await aProject();
     const session = join(project.path, '.temper/sessions/s-1.json');
-    await mkdir(dirname(session), { recursive: true });
-    await writeFile(session, '{"openedAt":"2026-01-01T00:00:00Z","usedAt":"2026-01-01T00:00:00Z"}');
+    await mkdir(dirname(session), { recursive: true, mode: 0o755 });
+    await writeFile(session, '{"openedAt":"2026-01-01T00:00:00Z","usedAt":"2026-01-01T00:00:00Z"}', { mode: 0o644 });
+    const unsigned = await project.run('--session', 's-1', '-m', 'read').ended;
+    assert.equal(unsigned.code, 2);
+    assert.match(unsigned.stderr, /TEMPER_STATE_UNTRUSTED.*an earlier version wrote it.*temper audit --adopt/);
+    assert.equal((await project.temper('audit', '--adopt')).code, 0);
     const { code, stderr } = await project.run('--session', 's-1', '-m', 'read').ended;
     assert.equal(code, 1);
     assert.match(stderr, /TEMPER_STATE_FORMAT.*sessions of an earlier version.*move .*sessions away/);

@@ -45,7 +45,7 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
   else io.error(confirmation(receipt, agent, cluster.location));
   if (options.follow !== true) {
-    if (options.output === 'text') io.out(`${receipt.session}\n`);
+    if (options.output === 'text') io.out(`${printable(receipt.session, 128)}\n`);
     return EXIT.ok;
   }
   const answered = await followMessage({ gateway, agent, receipt, output: options.output }, io);
