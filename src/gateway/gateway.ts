@@ -263,7 +263,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       ensureResident: (agentUid) => storage.ensureResident(agentUid),
-      sessionsOf: (agentUid) => createSessionStore(bus, agentUid),
+      sessionsOf: (agentUid) => createSessionStore(bus, agentUid, { quota: storage.of(agentUid) }),
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
     }),
     events: createSessionEvents(bus),

@@ -26,7 +26,7 @@ export interface NatsSessionStore extends SessionStore {
   loadSized(session: string): Promise<SizedHistory>;
   /** Reads the head alone. False for an unknown session. */
   isTainted(session: string): Promise<boolean>;
-  /** Creates an empty session unless it exists. */
+  /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
   open(session: string): Promise<void>;
   exists(session: string): Promise<boolean>;
   /** Most recently used first. */
@@ -67,6 +67,8 @@ const NO_SESSION: SessionHead = {
   bytes: 0,
 };
 const LARGE_BYTES = 1_024 * 1_024;
+/** Bytes of a head, about. */
+const HEAD_BYTES = 256;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
 const REREAD_MS = 100;
@@ -142,7 +144,9 @@ class BucketSessionStore implements NatsSessionStore {
   async open(session: string): Promise<void> {
     if (await this.exists(session)) return;
     const time = this.#connection.clock.now().toISOString();
-    // Undefined: another process opened the session.
+    // A head without a history has bytes too: an agent must not have any number of empty sessions.
+    await this.#quota?.reserve('sessions', HEAD_BYTES);
+    // False: another process opened the session.
     await this.#writeHead(session, { ...NO_SESSION, openedAt: time, usedAt: time }, 0);
   }
 

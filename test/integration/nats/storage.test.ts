@@ -158,6 +158,19 @@ describe('bytes of sessions in NATS', () => {
   });
 });
 
+describe('empty sessions', () => {
+  it('an agent cannot open sessions without end', async () => {
+    const { newAgent, sessionsOf } = setup({ ...SMALL, agentBytes: { ...SMALL.agentBytes, sessions: 2_000 } });
+    const store = sessionsOf(newAgent());
+    const open = async () => {
+      for (let index = 0; index < 20; index += 1) await store.open(`s-${index}`);
+    };
+    await assert.rejects(open(), isLimit(/conversations of agent "analyst".*2000/));
+    await store.open('s-0');
+    assert.ok((await store.list()).length < 20);
+  });
+});
+
 describe('bytes of memory and of session tools', () => {
   it('memory is refused beyond its limit until a value becomes shorter', async () => {
     const { newAgent, quota } = setup();
