@@ -27,6 +27,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
   },
   pods: async () => (await import('./pods.ts')).benchPods(),
   message: async () => (await import('./message.ts')).benchMessage(),
+  inboxes: async () => (await import('./inboxes.ts')).benchInboxes(),
 };
 
 function profiling(name: string): (operator: OperatorProcess) => Promise<AsyncDisposable> {

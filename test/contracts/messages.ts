@@ -83,6 +83,22 @@ export function messagesContract(adapter: string, open: (rules: PortRules) => Pr
       assert.equal((await next(ports)).message.text, 'b');
     });
 
+    it('a session whose message waits for its redelivery delays no other session', async () => {
+      const ports = await open(LONG);
+      for (const [text, session] of [
+        ['a1', 's-1'],
+        ['a2', 's-1'],
+        ['b', 's-2'],
+      ] as const) {
+        await send(ports, text, text, session);
+      }
+      await (await next(ports)).retry(60_000);
+      const delivery = await next(ports);
+      assert.equal(delivery.message.text, 'b');
+      await delivery.ack();
+      await assertNothing(ports);
+    });
+
     it('each of ack, retry and reject ends a delivery; a further call throws', async () => {
       const ports = await open(LONG);
       const ends = [

@@ -42,6 +42,7 @@ export const operatorPermissions: RolePermissions = {
       ...readSubjects(stream),
     ]),
     ...PURGEABLE.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
+    // An older release had a consumer per agent.
     `$JS.API.CONSUMER.DELETE.${STREAMS.inbox}.*`,
     `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,

@@ -86,6 +86,8 @@ describe('the generated nats-server configuration', () => {
       '$JS.API.STREAM.RESTORE.temper-inbox',
       '$JS.API.STREAM.NAMES',
       '$JS.API.CONSUMER.CREATE.temper-promotions.mine',
+      '$JS.API.CONSUMER.CREATE.temper-inbox.mine',
+      '$JS.API.CONSUMER.CREATE.temper-events.mine',
       '$JS.API.CONSUMER.MSG.NEXT.temper-wakeups.wakeups',
       '$JS.API.CONSUMER.DURABLE.CREATE.temper-inbox.mine',
       '$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.temper-inbox.x',

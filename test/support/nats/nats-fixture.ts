@@ -38,9 +38,15 @@ export interface NatsFixtureOptions {
   users?: Record<string, NatsPermissions>;
   /** Creates no streams and buckets. */
   withoutTopology?: true;
+  /** Size of the store; `STORE_BYTES` by default. */
+  storeBytes?: number;
 }
 
-export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixtureOptions = {}): Promise<NatsFixture> {
+export async function startNatsFixture({
+  users = {},
+  withoutTopology,
+  storeBytes = STORE_BYTES,
+}: NatsFixtureOptions = {}): Promise<NatsFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'temper-bus-'));
   await writeCertificate(folder);
   const storeFolder = join(folder, 'store');
@@ -59,7 +65,7 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
     certificateFile: join(folder, 'tls.crt'),
     keyFile: join(folder, 'tls.key'),
     storeFolder,
-    storeBytes: STORE_BYTES,
+    storeBytes,
     serverName: 'test',
     monitoringPort,
   });
@@ -85,7 +91,7 @@ export async function startNatsFixture({ users = {}, withoutTopology }: NatsFixt
     await rm(storeFolder, { recursive: true, force: true });
   };
   try {
-    if (!withoutTopology) await reconcileTopology(await connect('operator'), { storeBytes: STORE_BYTES });
+    if (!withoutTopology) await reconcileTopology(await connect('operator'), { storeBytes });
   } catch (error) {
     const log = await server.log();
     await dispose();
