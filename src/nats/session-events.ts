@@ -61,27 +61,6 @@ export interface SessionEvents {
 /** Transcripts and replies, stored for one day. */
 export function createSessionEvents(connection: JetStreamConnection): SessionEvents {
   const generation = new BaseSequenceCache(connection);
-  const storedEvents = async function* (subject: string, after: number): AsyncGenerator<StoredSessionEvent> {
-    for await (const { data, seq } of readMessages(connection, STREAMS.events, subject, after + 1)) {
-      const line = parseEvent(parseJsonBytes(data));
-      if (line !== undefined) yield { ...line, seq };
-    }
-  };
-  const newEvents = async function* (
-    subject: string,
-    after: number,
-    cursor: ReplyCursor,
-  ): AsyncGenerator<StoredSessionEvent> {
-    for await (const line of storedEvents(subject, after)) if (!isEnd(line) || cursor.isNew(line)) yield line;
-  };
-  const merged = (
-    agentUid: string,
-    session: string,
-    { after, from, cursor }: { after: number; from: number; cursor: ReplyCursor },
-  ): AsyncGenerator<StoredSessionEvent> => {
-    const replies = storedReplies(connection, subjects.replies(agentUid, session), from, cursor);
-    return mergeReplies(storedEvents(subjects.events(agentUid, session), after), replies, cursor);
-  };
   return {
     async append(agentUid, session, line, { once, traceparent } = {}) {
       if (line.kind !== 'event') {
@@ -96,7 +75,13 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
     async read(agentUid, session, after, limit) {
       const lines: StoredSessionEvent[] = [];
       if (limit <= 0) return lines;
-      for await (const line of merged(agentUid, session, { after, from: after, cursor: new ReplyCursor() })) {
+      for await (const line of merged(connection, {
+        agentUid,
+        session,
+        after,
+        from: after,
+        cursor: new ReplyCursor(),
+      })) {
         lines.push(line);
         if (lines.length >= limit) break;
       }
@@ -119,8 +104,8 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
         // A flood of events may have removed a reply, so the replies are read too whenever the follower looks without a notification.
         read: (last, isNotified) =>
           isNotified
-            ? newEvents(subject, last, cursor)
-            : merged(agentUid, session, { after: last, from: after, cursor }),
+            ? newEvents(connection, subject, last, cursor)
+            : merged(connection, { agentUid, session, after: last, from: after, cursor }),
         signal,
       });
     },
@@ -129,6 +114,46 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
       await purge(connection, STREAMS.replies, `temper.replies.${token(agentUid)}.*`);
     },
   };
+}
+
+async function* storedEvents(
+  connection: JetStreamConnection,
+  subject: string,
+  after: number,
+): AsyncGenerator<StoredSessionEvent> {
+  for await (const { data, seq } of readMessages(connection, STREAMS.events, subject, after + 1)) {
+    const line = parseEvent(parseJsonBytes(data));
+    if (line !== undefined) yield { ...line, seq };
+  }
+}
+
+/** Events without the replies that the reader has handled. */
+async function* newEvents(
+  connection: JetStreamConnection,
+  subject: string,
+  after: number,
+  cursor: ReplyCursor,
+): AsyncGenerator<StoredSessionEvent> {
+  for await (const line of storedEvents(connection, subject, after)) if (!isEnd(line) || cursor.isNew(line)) yield line;
+}
+
+interface MergedRange {
+  agentUid: string;
+  session: string;
+  /** Events after this sequence. */
+  after: number;
+  /** Replies to events after this sequence. */
+  from: number;
+  cursor: ReplyCursor;
+}
+
+/** Events, and replies whose event was removed. */
+function merged(
+  connection: JetStreamConnection,
+  { agentUid, session, after, from, cursor }: MergedRange,
+): AsyncGenerator<StoredSessionEvent> {
+  const replies = storedReplies(connection, subjects.replies(agentUid, session), from, cursor);
+  return mergeReplies(storedEvents(connection, subjects.events(agentUid, session), after), replies, cursor);
 }
 
 /** The sequence after which to continue in the current store. */

@@ -57,12 +57,8 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
       async (request) => {
         const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
         deps.reviewLimits.take(delivery.claims.agentUid, 1);
-        const { clock } = deps;
-        const op = {
-          signal: request.disconnected,
-          deadline: clock.monotonic() + REVIEW_TIMEOUT_MS,
-          key: request.idempotencyKey,
-        };
+        const deadline = deps.clock.monotonic() + REVIEW_TIMEOUT_MS;
+        const op = { signal: request.disconnected, deadline, key: request.idempotencyKey };
         // Includes the digest: a pod that reuses a key must not hide a second tool.
         const key = deduplicationKey('review/observed', delivery.claims.agentUid, [
           request.idempotencyKey,

@@ -80,7 +80,7 @@ export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 20, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 19, maxPerSubject: 1_000 },
   { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
   {
