@@ -59,7 +59,17 @@ describe('the schema of agent events', () => {
   });
 
   it('the schema refuses control sequences, line breaks and hidden marks where a member is a name', () => {
-    const marks = ['\u001b]52;c;Y3VybA==\u0007', '\u001b[2J', '\u009b2J', 'a\nb', 'a\rb', '\u202egnol', '\u200bx', '\u2028', '\u007f'];
+    const marks = [
+      '\u001b]52;c;Y3VybA==\u0007',
+      '\u001b[2J',
+      '\u009b2J',
+      'a\nb',
+      'a\rb',
+      '\u202egnol',
+      '\u200bx',
+      '\u2028',
+      '\u007f',
+    ];
     for (const mark of marks) {
       for (const event of [
         { ...SAMPLES['session-start'], policy: mark },
