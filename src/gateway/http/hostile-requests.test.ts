@@ -28,7 +28,7 @@ describe('hostile requests', () => {
   afterEach(() => test[Symbol.asyncDispose]());
 
   /** Sends the head and then body bytes until the server closes the connection. */
-  async function sendForEver(head: string): Promise<{ received: string; sent: number }> {
+  async function sendUntilClosed(head: string): Promise<{ received: string; sent: number }> {
     const socket = await test.open();
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
@@ -99,7 +99,7 @@ describe('hostile requests', () => {
       [`GET /quick HTTP/1.1\r\n${chunked}Authorization: Bearer good-anna\r\n\r\n`, 400],
       [`POST /%zz HTTP/1.1\r\n${chunked}\r\n`, 400],
     ] as const) {
-      const { received } = await sendForEver(line);
+      const { received } = await sendUntilClosed(line);
       assert.equal(statusOf(received), status, line);
       assert.match(received, /connection: close/i, line);
       assert.match(received, /\{"error":\{"code":"TEMPER_/, line);
@@ -108,7 +108,7 @@ describe('hostile requests', () => {
 
   it('the server reads no more of a chunked body than the limit of its route', async () => {
     await start();
-    const { received } = await sendForEver(
+    const { received } = await sendUntilClosed(
       `POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`,
     );
     assert.equal(statusOf(received), 413);

@@ -1,7 +1,6 @@
 /** One connection between the containers of a pod. A frame is a 4-byte big-endian length, followed by that many bytes of JSON. */
 import type { Socket } from 'node:net';
-import { type Json, parseUntrustedJson } from '../../lib/json.ts';
-import { jsonExcess } from '../../lib/json-scan.ts';
+import { type Json, jsonExcess, parseUntrustedJson } from '../../lib/json.ts';
 import { FrameReader } from '../../sandbox/protocol.ts';
 
 /** Largest frame: the largest input of a job, its source, and the rest of the frame. */

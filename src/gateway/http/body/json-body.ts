@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { TemperError } from '../../../lib/errors.ts';
-import { assertFiniteNumbers } from '../../../lib/json.ts';
-import { type JsonExcess, JsonScanner } from '../../../lib/json-scan.ts';
+import { assertFiniteNumbers, type JsonExcess, JsonScanner } from '../../../lib/json.ts';
 import type { GatewayServer } from '../routes.ts';
 
 /** Values of a body whose route states no other limit. */

@@ -59,7 +59,7 @@ describe('the threads that vet artifacts', () => {
     Atomics.notify(barrier, 0);
   };
 
-  it('a thread gives the same result as this one, for good and for hostile artifacts', async () => {
+  it('a thread gives the same result as this one, for right and for hostile artifacts', async () => {
     open({ startThread: startVettingThread });
     const hostile = anArtifact('patterns', {
       inputSchema: JSON.stringify({ properties: { a: { pattern: '(a+)+$', type: 'string' } }, type: 'object' }),
