@@ -302,4 +302,28 @@ describe('the shares of bytes', () => {
     );
     assert.equal(await test.status('/echo', token('team-b.dora'), body), 503);
   });
+
+  it('a body counts no longer than its request, whether that succeeds, is refused or is broken off', async () => {
+    const roomy = { perSecond: 1_000_000, burst: 1_000_000, inFlight: 700 };
+    await using test = await TestServer.start({
+      byteLimits: { caller: roomy, namespace: roomy, totalInFlight: 700 },
+    });
+    for (let round = 0; round < 3; round += 1) {
+      assert.equal(await test.status('/echo', token('anna'), body), 200);
+      assert.equal(await test.status('/names', token('anna'), body), 400);
+      const socket = await test.open();
+      socket.write(`POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Content-Length: 600\r\n\r\n"`);
+      await pollValue(
+        'the started body',
+        () => test.status('/echo', token('anna'), body),
+        (status) => status === 429,
+      );
+      socket.destroy();
+      await pollValue(
+        'the end of the broken body',
+        () => test.status('/echo', token('anna'), body),
+        (status) => status === 200,
+      );
+    }
+  });
 });
