@@ -5,7 +5,7 @@ import { assertFiniteNumbers, type JsonExcess, JsonScanner } from '../../../lib/
 import type { GatewayServer } from '../routes.ts';
 
 /** Values of a body whose route states no other limit. */
-export const MAX_BODY_VALUES = 50_000;
+const MAX_BODY_VALUES = 50_000;
 /** Nesting depth of a body. Deeper nesting is an attempt to overflow the stack. */
 const MAX_BODY_DEPTH = 100;
 
