@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
+import { DEFAULT_MAX_CONNECTIONS } from './http/limits/connection-limits.ts';
 import { parseModelConfig } from './models/config.ts';
 import { Namespace } from './users/messages.ts';
 import { TracingSection } from './tracing/config.ts';
@@ -42,6 +43,9 @@ const GatewayConfigFile = Type.Object(
       description: 'Keys of delivery tokens. The first signs; both verify. The second file may be missing.',
     }),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
+    maxConnections: Type.Optional(
+      Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
+    ),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
     tracing: Type.Optional(TracingSection),
   },
@@ -59,6 +63,7 @@ export interface GatewayConfig {
   namespaces: string[] | undefined;
   deliveryTokenKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
+  maxConnections: number;
   /** Validated and used by the model module. */
   models: unknown;
   /** Absent: tracing is off. */
@@ -84,6 +89,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     namespaces: file.namespaces,
     deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
+    maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };
