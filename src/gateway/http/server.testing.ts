@@ -137,6 +137,7 @@ function addRoutes(server: GatewayServer, test: () => TestServer | undefined): v
     await release.promise;
     return {};
   });
+  server.get('/large', { config: { ...pod, largeResponse: true } }, async () => 'x'.repeat(8_388_608));
   server.get('/quick', { config: pod }, async () => ({}));
   server.get('/users/:namespace', { config: { access: 'user' } }, async () => ({}));
   server.post('/users/:namespace', { config: { access: 'user' } }, async () => ({}));

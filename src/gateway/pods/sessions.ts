@@ -55,7 +55,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.sessions}/:session`;
-    server.get(path, { config, schema: loadSchema }, (request) =>
+    server.get(path, { config: { access: 'pod', largeResponse: true }, schema: loadSchema }, (request) =>
       sessionsOf(request.pod.agentUid).load(request.params.session),
     );
     server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {

@@ -19,6 +19,8 @@ export const CONNECTION_TIMEOUTS = {
   headersTimeout: 10_000,
   /** To the end of the body. */
   requestTimeout: 30_000,
+  /** Without progress in either direction, longer than any long poll: a client that does not read its response holds memory. */
+  connectionTimeout: 120_000,
   /** Between two requests. */
   keepAliveTimeout: 75_000,
   /** Node looks for connections beyond their timeouts at this interval; its default is longer than the timeouts. */
