@@ -19,8 +19,11 @@ export const CONNECTION_TIMEOUTS = {
   headersTimeout: 10_000,
   /** To the end of the body. */
   requestTimeout: 30_000,
-  /** Without progress in either direction, longer than any long poll: a client that does not read its response holds memory. */
-  connectionTimeout: 120_000,
+  /**
+   * Without progress in either direction: a client that does not read its response holds memory. Longer than any request is silent: a
+   * review waits four minutes for its judge.
+   */
+  connectionTimeout: 300_000,
   /** Between two requests. */
   keepAliveTimeout: 75_000,
   /** Node looks for connections beyond their timeouts at this interval; its default is longer than the timeouts. */
