@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
+import { DEFAULT_MAX_CONNECTIONS } from './http/limits/connection-limits.ts';
 import { parseModelConfig } from './models/config.ts';
 import type { StorageLimits } from '../nats/residents/storage-limits.ts';
 import { StorageSection, storageLimits } from './storage/config.ts';
@@ -51,6 +52,9 @@ const GatewayConfigFile = Type.Object(
       description: 'Keys of delivery tokens. The first signs; both verify. The second file may be missing.',
     }),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
+    maxConnections: Type.Optional(
+      Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
+    ),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
     storage: Type.Optional(StorageSection),
     tracing: Type.Optional(TracingSection),
@@ -70,6 +74,7 @@ export interface GatewayConfig {
   namespaces: string[] | undefined;
   deliveryTokenKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
+  maxConnections: number;
   /** Validated and used by the model module. */
   models: unknown;
   /** Absent: tracing is off. */
@@ -96,6 +101,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     namespaces: file.namespaces,
     deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
+    maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };

@@ -227,6 +227,7 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
   );
   server = await createGatewayServer(depsOf(context), {
     tls: pairOf(certificate.contents),
+    connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],
   });
   return server;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isJsonObject, type Json, jsonDepth } from './json.ts';
-import { jsonExcess, type JsonLimits, JsonScanner } from './json-scan.ts';
+import { isJsonObject, type Json, jsonDepth, jsonExcess, type JsonLimits, JsonScanner } from './json.ts';
 
 /** Values as a reader counts them: each container, each item and each member. */
 function countValues(value: Json): number {

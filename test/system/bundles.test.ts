@@ -45,7 +45,7 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
   it('the gateway bundle holds the program of its threads, which vets a tool', async () => {
     const program = await vettingProgram();
     const text = await readFile(join(folder, 'gateway.mjs'), 'utf8');
-    assert.match(text, /new\s+Worker\(\w+,\s*\{\s*\.\.\.\w+,\s*eval:\s*!0\s*\}\)/);
+    assert.match(text, /new\s+Worker\d*\(\w+,\s*\{\s*\.\.\.\w+,\s*eval:\s*!0\s*\}\)/);
     assert.ok(!text.includes('vetting/worker.ts'), 'the bundle refers to a file that no image has');
     const worker = new Worker(program, { eval: true });
     const messages = on(worker, 'message') as AsyncIterableIterator<[unknown]>;

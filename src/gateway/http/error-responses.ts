@@ -50,7 +50,7 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
 /** Limit of a message in an error response. */
 const MAX_MESSAGE_CHARACTERS = 2_000;
 
-export function errorResponse(code: ErrorCode, message: string, retry: Retry = 'never'): ErrorResponse {
+function errorResponse(code: ErrorCode, message: string, retry: Retry = 'never'): ErrorResponse {
   const error = { code, message: printable(message, MAX_MESSAGE_CHARACTERS) };
   return {
     status: STATUSES[code] ?? (retry === 'never' ? 422 : 503),

@@ -14,9 +14,10 @@ const JSON_TYPE = 'Content-Type: application/json\r\n';
 /** Short, because the tests wait for them. Every connection of these tests is one that must be closed. */
 const SHORT = { connectionsCheckingInterval: 20, headersTimeout: 150, requestTimeout: 150 };
 
+/** Resolves also after an error, which a reset of the connection may be. */
 async function whenClosed(socket: Socket): Promise<void> {
   socket.resume();
-  if (!socket.closed) await once(socket, 'close');
+  if (!socket.closed) await new Promise<void>((resolve) => socket.once('close', () => resolve()));
 }
 
 describe('hostile requests', () => {
@@ -28,17 +29,17 @@ describe('hostile requests', () => {
   afterEach(() => test[Symbol.asyncDispose]());
 
   /** Sends the head and then body bytes until the server closes the connection. */
-  async function sendForEver(head: string): Promise<{ received: string; sent: number }> {
+  async function sendUntilClosed(head: string): Promise<{ received: string; sent: number }> {
     const socket = await test.open();
     let received = '';
     socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
     const piece = `10000\r\n${' '.repeat(65_536)}\r\n`;
     socket.write(head);
     let sent = 0;
-    const closed = once(socket, 'close');
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     while (!socket.destroyed && socket.writable) {
       sent += 65_536;
-      if (!socket.write(piece)) await Promise.race([once(socket, 'drain'), closed]);
+      if (!socket.write(piece)) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed]);
       await new Promise(setImmediate);
     }
     await closed;
@@ -99,7 +100,7 @@ describe('hostile requests', () => {
       [`GET /quick HTTP/1.1\r\n${chunked}Authorization: Bearer good-anna\r\n\r\n`, 400],
       [`POST /%zz HTTP/1.1\r\n${chunked}\r\n`, 400],
     ] as const) {
-      const { received } = await sendForEver(line);
+      const { received } = await sendUntilClosed(line);
       assert.equal(statusOf(received), status, line);
       assert.match(received, /connection: close/i, line);
       assert.match(received, /\{"error":\{"code":"TEMPER_/, line);
@@ -108,7 +109,7 @@ describe('hostile requests', () => {
 
   it('the server reads no more of a chunked body than the limit of its route', async () => {
     await start();
-    const { received } = await sendForEver(
+    const { received } = await sendUntilClosed(
       `POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n`,
     );
     assert.equal(statusOf(received), 413);
@@ -146,8 +147,11 @@ describe('hostile requests', () => {
     slow?.write(`GET /quick HTTP/1.1\r\n${HOST}X-A: `);
     body?.write(`POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Content-Length: 100\r\n\r\n{"a":`);
     const trickle = setInterval(() => slow?.write('a'), 10);
-    await Promise.all(sockets.map(whenClosed));
-    clearInterval(trickle);
+    try {
+      await Promise.all(sockets.map(whenClosed));
+    } finally {
+      clearInterval(trickle);
+    }
   });
 
   it('the server refuses a flood of headers, and one huge header', async () => {
@@ -193,6 +197,31 @@ describe('hostile requests', () => {
       () => test.held.started,
       (started) => started === 2,
     );
+  });
+
+  it('a client that does not read large responses has few of them, and its connections end', async () => {
+    await start({ timeouts: { connectionTimeout: 1_000 } });
+    const request = `GET /large HTTP/1.1\r\n${ANNA}\r\n`;
+    const sockets = await Promise.all([test.open(), test.open()]);
+    for (const socket of sockets) socket.pause().write(request);
+    const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    await pollValue(
+      'the refusal of a third response',
+      () => test.status('/large', GOOD),
+      (status) => status === 429,
+    );
+    await pollValue(
+      'a small response',
+      () => test.status('/quick', GOOD),
+      (status) => status === 200,
+    );
+    await pollValue(
+      'a free place',
+      () => test.status('/large', GOOD),
+      (status) => status === 200,
+    );
+    for (const socket of sockets) socket.resume();
+    await Promise.all(closed);
   });
 
   it('requests that one connection pipelines are limited like those of many connections', async () => {
@@ -301,5 +330,29 @@ describe('the shares of bytes', () => {
       (status) => status === 429,
     );
     assert.equal(await test.status('/echo', token('team-b.dora'), body), 503);
+  });
+
+  it('a body counts no longer than its request, whether that succeeds, is refused or is broken off', async () => {
+    const roomy = { perSecond: 1_000_000, burst: 1_000_000, inFlight: 700 };
+    await using test = await TestServer.start({
+      byteLimits: { caller: roomy, namespace: roomy, totalInFlight: 700 },
+    });
+    for (let round = 0; round < 3; round += 1) {
+      assert.equal(await test.status('/echo', token('anna'), body), 200);
+      assert.equal(await test.status('/names', token('anna'), body), 400);
+      const socket = await test.open();
+      socket.write(`POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Content-Length: 600\r\n\r\n"`);
+      await pollValue(
+        'the started body',
+        () => test.status('/echo', token('anna'), body),
+        (status) => status === 429,
+      );
+      socket.destroy();
+      await pollValue(
+        'the end of the broken body',
+        () => test.status('/echo', token('anna'), body),
+        (status) => status === 200,
+      );
+    }
   });
 });

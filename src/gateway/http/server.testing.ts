@@ -18,7 +18,7 @@ import { createGatewayServer, type GatewayServerOptions } from './server.ts';
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
 /** A token `good-NAME` belongs to the agent NAME, in the namespace before a dot of the name, else in `team-a`. */
-export const testIdentity: Authenticator = {
+const testIdentity: Authenticator = {
   pod: async (token) => podOf(token),
   podOrWarm: async (token) => podOf(token),
   boundIdentity: () => undefined,
@@ -137,6 +137,7 @@ function addRoutes(server: GatewayServer, test: () => TestServer | undefined): v
     await release.promise;
     return {};
   });
+  server.get('/large', { config: { ...pod, largeResponse: true } }, async () => 'x'.repeat(8_388_608));
   server.get('/quick', { config: pod }, async () => ({}));
   server.get('/users/:namespace', { config: { access: 'user' } }, async () => ({}));
   server.post('/users/:namespace', { config: { access: 'user' } }, async () => ({}));

@@ -1,7 +1,7 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import fastify, { type FastifyReply } from 'fastify';
+import fastify, { type FastifyContextConfig, type FastifyReply } from 'fastify';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
@@ -11,7 +11,7 @@ import { addJsonBodies } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { BodyByteLimits, type ByteLimitOptions } from './limits/byte-limits.ts';
 import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } from './limits/connection-limits.ts';
-import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';
+import { type CallerLimitOptions, CallerRateLimits, type RequestKind } from './limits/rate-limits.ts';
 import { RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { instrumentRequests } from './instrumented-requests.ts';
@@ -152,11 +152,16 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
     const context = contexts.of(request);
     await authenticate(request, context, deps.identity);
     if (context.user !== undefined) limits.connections.exempt(request.socket);
-    limits.calls.acquire(context, request.routeOptions.config.longPoll === true, reply);
+    limits.calls.acquire(context, kindOf(request.routeOptions.config), reply);
     limits.bytes.acquire(context, request, reply);
     readIdempotencyKey(request, context);
   });
   instrumentRequests(server, deps, contexts);
+}
+
+function kindOf({ longPoll, largeResponse }: FastifyContextConfig): RequestKind {
+  if (longPoll === true) return 'longPolls';
+  return largeResponse === true ? 'largeResponses' : 'inFlight';
 }
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {

@@ -57,11 +57,15 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.sessions}/:session`;
     const responses = new HistoryResponses(deps.clock);
-    server.get(path, { config, schema: loadSchema }, async ({ pod, params }, reply) => {
-      const { history, bytes } = await sessionsOf(pod.agentUid).loadSized(params.session);
-      responses.hold(pod.agentUid, bytes, reply);
-      return history;
-    });
+    server.get(
+      path,
+      { config: { ...config, largeResponse: true }, schema: loadSchema },
+      async ({ pod, params }, reply) => {
+        const { history, bytes } = await sessionsOf(pod.agentUid).loadSized(params.session);
+        responses.hold(pod.agentUid, bytes, reply);
+        return history;
+      },
+    );
     server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {
       const tools = await registry.tools(pod.agentUid, params.session);
       return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);

@@ -1,11 +1,10 @@
 /** One connection between the containers of a pod. A frame is a 4-byte big-endian length, followed by that many bytes of JSON. */
 import type { Socket } from 'node:net';
-import { type Json, parseUntrustedJson } from '../../lib/json.ts';
-import { jsonExcess } from '../../lib/json-scan.ts';
+import { type Json, jsonExcess, parseUntrustedJson } from '../../lib/json.ts';
 import { FrameReader } from '../../sandbox/protocol.ts';
 
 /** Largest frame: the largest input of a job, its source, and the rest of the frame. */
-export const MAX_FRAME_BYTES = 25_165_824;
+const MAX_FRAME_BYTES = 25_165_824;
 /** Unsent bytes at which the peer counts as dead. */
 const MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES;
 /** A frame must arrive completely within this time after its first byte. */

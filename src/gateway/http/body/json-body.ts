@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { TemperError } from '../../../lib/errors.ts';
-import { assertFiniteNumbers } from '../../../lib/json.ts';
-import { type JsonExcess, JsonScanner } from '../../../lib/json-scan.ts';
+import { assertFiniteNumbers, type JsonExcess, JsonScanner } from '../../../lib/json.ts';
 import type { GatewayServer } from '../routes.ts';
 
 /** Values of a body whose route states no other limit. */
-export const MAX_BODY_VALUES = 50_000;
+const MAX_BODY_VALUES = 50_000;
 /** Nesting depth of a body. Deeper nesting is an attempt to overflow the stack. */
 const MAX_BODY_DEPTH = 100;
 

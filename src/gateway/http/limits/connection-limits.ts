@@ -3,12 +3,13 @@ import type { Server } from 'node:https';
 
 export interface ConnectionLimitOptions {
   /** Open connections of the server; further ones are closed at once. */
-  max: number;
+  max?: number;
   /** Open connections per remote address, without those of users: many users share the addresses of the API server. */
-  perAddress: number;
+  perAddress?: number;
 }
 
-const DEFAULT_LIMITS: ConnectionLimitOptions = { max: 4_000, perAddress: 64 };
+export const DEFAULT_MAX_CONNECTIONS = 4_000;
+const DEFAULT_PER_ADDRESS = 64;
 
 /** What the servers of Node need for a connection that sends nothing, too slowly or too much. Milliseconds and bytes. */
 export const CONNECTION_TIMEOUTS = {
@@ -18,6 +19,11 @@ export const CONNECTION_TIMEOUTS = {
   headersTimeout: 10_000,
   /** To the end of the body. */
   requestTimeout: 30_000,
+  /**
+   * Without progress in either direction: a client that does not read its response holds memory. Longer than any request is silent: a
+   * review waits four minutes for its judge.
+   */
+  connectionTimeout: 300_000,
   /** Between two requests. */
   keepAliveTimeout: 75_000,
   /** Node looks for connections beyond their timeouts at this interval; its default is longer than the timeouts. */
@@ -27,14 +33,14 @@ export const CONNECTION_TIMEOUTS = {
 
 /** Limits open connections per address, from the first packet on: a TLS connection costs memory before any token arrives. */
 export class ConnectionLimits {
-  readonly #options: ConnectionLimitOptions;
+  readonly #options: Required<ConnectionLimitOptions>;
   /** Counted connections by address. */
   readonly #counts = new Map<string, number>();
   /** Counted connections by address and port, with their address. */
   readonly #counted = new Map<string, string>();
 
-  constructor(options: ConnectionLimitOptions = DEFAULT_LIMITS) {
-    this.#options = options;
+  constructor({ max = DEFAULT_MAX_CONNECTIONS, perAddress = DEFAULT_PER_ADDRESS }: ConnectionLimitOptions = {}) {
+    this.#options = { max, perAddress };
   }
 
   watch(server: Server): void {

@@ -15,7 +15,19 @@ export interface CallerLimits {
   inFlight: number;
   /** Concurrent long polls. */
   longPolls: number;
+  /** Concurrent requests with large responses, which the gateway holds until the client has read them. Default 2. */
+  largeResponses?: number;
 }
+
+/** The limit of concurrency that a route counts against. */
+export type RequestKind = 'inFlight' | 'longPolls' | 'largeResponses';
+
+const KIND_NAMES: Readonly<Record<RequestKind, string>> = {
+  inFlight: 'concurrent requests',
+  longPolls: 'concurrent long polls',
+  largeResponses: 'concurrent requests with large responses',
+};
+const DEFAULT_LARGE_RESPONSES = 2;
 
 export interface CallerLimitOptions {
   /** Limits per agent, and per warm pod. */
@@ -33,8 +45,7 @@ const CACHE_SIZE = 20_000;
 
 interface CallerQuota {
   requests: TokenBucket;
-  inFlight: number;
-  longPolls: number;
+  active: Record<RequestKind, number>;
 }
 
 /** Rate limits of this process per agent, and per namespace for users. */
@@ -49,26 +60,28 @@ export class CallerRateLimits {
   }
 
   /** Counts the request until its response ends. Throws TEMPER_RATE_LIMITED when the caller has reached a limit. */
-  acquire(context: RequestContext, longPoll: boolean, reply: FastifyReply): void {
+  acquire(context: RequestContext, kind: RequestKind, reply: FastifyReply): void {
     const caller = callerOf(context);
     if (caller === undefined) return;
     const limits = context.user === undefined ? this.#options.pod : this.#options.users;
     const quota = this.#quotaOf(caller.id, limits);
     if (quota.requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
-    const kind = longPoll ? 'longPolls' : 'inFlight';
-    if (quota[kind] >= limits[kind])
-      throw rateLimited(longPoll ? 'concurrent long polls' : 'concurrent requests', 1_000);
+    const { active } = quota;
+    if (active[kind] >= (limits[kind] ?? DEFAULT_LARGE_RESPONSES)) throw rateLimited(KIND_NAMES[kind], 1_000);
     quota.requests.tryTake();
-    quota[kind] += 1;
+    active[kind] += 1;
     reply.raw.once('close', () => {
-      quota[kind] -= 1;
+      active[kind] -= 1;
     });
   }
 
   #quotaOf(caller: string, limits: CallerLimits): CallerQuota {
     const known = this.#quotas.get(caller);
     if (known !== undefined) return known;
-    const quota: CallerQuota = { requests: new TokenBucket(this.#clock, limits), inFlight: 0, longPolls: 0 };
+    const quota: CallerQuota = {
+      requests: new TokenBucket(this.#clock, limits),
+      active: { inFlight: 0, longPolls: 0, largeResponses: 0 },
+    };
     this.#quotas.set(caller, quota);
     return quota;
   }

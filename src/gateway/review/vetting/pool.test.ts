@@ -59,7 +59,7 @@ describe('the threads that vet artifacts', () => {
     Atomics.notify(barrier, 0);
   };
 
-  it('a thread gives the same result as this one, for good and for hostile artifacts', async () => {
+  it('a thread gives the same result as this one, for right and for hostile artifacts', async () => {
     open({ startThread: startVettingThread });
     const hostile = anArtifact('patterns', {
       inputSchema: JSON.stringify({ properties: { a: { pattern: '(a+)+$', type: 'string' } }, type: 'object' }),
@@ -74,6 +74,26 @@ describe('the threads that vet artifacts', () => {
     }
     assert.match((await vet('u-1', reserved as unknown as Json)).shape[0]?.message ?? '', /reserved/);
     assert.ok((await vet('u-1', evil as unknown as Json)).code.violations.length > 0);
+  });
+
+  it('an artifact that a pod submits obeys the rules of a request: reserved names, tests that assert something, an object as input', async () => {
+    open({ startThread: startVettingThread });
+    const silent = { outputSchema: '{}', tests: [{ input: '{"value":1}' }, { input: '{"value":2}' }] };
+    const refused: [Json, RegExp][] = [
+      ...['fetch', 'invoke', 'execute', 'steps', 'constructor'].map((name): [Json, RegExp] => [
+        anArtifact(name) as unknown as Json,
+        /is reserved/,
+      ]),
+      [anArtifact('silent', silent) as unknown as Json, /no test case states its expected output/],
+      [
+        anArtifact('text', { inputSchema: '{"type":"string"}' }) as unknown as Json,
+        /inputSchema must have type object/,
+      ],
+    ];
+    for (const [given, message] of refused) {
+      const { shape } = await vet('u-1', given);
+      assert.match(shape[0]?.message ?? '', message, JSON.stringify(given).slice(0, 80));
+    }
   });
 
   it('requests and artifacts of other agents are served while a thread is held', async () => {

@@ -13,7 +13,7 @@ export type ThreadFailure = 'timeout' | 'failed' | 'cancelled';
 /** For a thread to load its program, which is not the fault of an artifact. */
 const START_TIMEOUT_MS = 30_000;
 
-/** A thread that vets one artifact at a time. After a failure it must be closed; it is started anew for the next artifact. */
+/** A thread that vets one artifact at a time. After a failure it must be closed; the next artifact starts another worker. */
 export class VettingThread {
   readonly #start: StartThread;
   #worker: Worker | undefined;
