@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
+import { MAX_CONSUMERS } from '../../nats/jetstream/names.ts';
 import { gatewayPermissions, operatorPermissions } from '../../nats/server/permissions.ts';
 import { serverConfig } from '../../nats/server/server-config.ts';
 import type { CliIo } from '../io.ts';
@@ -39,8 +40,8 @@ describe('temper nats permissions', () => {
     const [operator, gateway] = parsed.users;
     assert.deepEqual(operator?.publish, operatorPermissions.publish);
     assert.deepEqual(gateway?.publish, gatewayPermissions.publish);
-    assert.deepEqual(gateway?.subscribe, ['_INBOX_gateway.>']);
-    assert.ok(parsed.jetstream.max_consumers > 10_000);
+    assert.deepEqual(gateway?.subscribe, ['_INBOX_gateway.>', 'temper.notify.>']);
+    assert.equal(parsed.jetstream.max_consumers, MAX_CONSUMERS);
   });
   it('without keys the text form has a placeholder that no server accepts', () => {
     assert.match(print({ output: 'text' }), /nkey: "PUBLIC_NKEY_OF_operator"/);
