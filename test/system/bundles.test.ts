@@ -34,8 +34,10 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
   });
 
   for (const role of ['gateway', 'operator'] as const) {
-    it(`the ${role} bundle starts its role, which reports a missing configuration by its code`, () => {
-      const { status, stdout } = start(['serve', role, '--config', join(folder, 'missing.yaml')]);
+    it(`the ${role} bundle starts its role, which reports a wrong configuration by its code`, () => {
+      // A file with other fields.
+      const config = join(import.meta.dirname, '../../package.json');
+      const { status, stdout } = start(['serve', role, '--config', config]);
       assert.equal(status, 1, stdout);
       const line = JSON.parse(stdout) as { role: string; code: string };
       assert.deepEqual([line.role, line.code], [role, 'TEMPER_CONFIGURATION_INVALID']);
