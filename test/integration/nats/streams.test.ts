@@ -256,6 +256,8 @@ const STREAMS_OF_AN_AGENT = [
   'temper-deadletters',
   'KV_temper-sessions',
   'KV_temper-memory',
+  'KV_temper-acked',
+  'KV_temper-deliveries',
 ];
 
 /** Streams with a subject that contains the UID. */
