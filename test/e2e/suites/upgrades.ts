@@ -34,7 +34,8 @@ export function upgrades(cluster: () => InstalledCluster, upgrade: (...more: str
       await upgrade('--set', 'operator.logLevel=debug', '--set', 'gateway.logLevel=debug');
       assert.equal(await agents.sendAndWait('agent-01', 'hello'), 'heard: hello');
       for (const name of NAMES) await agents.waitForReason(name, 'Running');
-      assert.deepEqual(await podUids(), before);
+      const events = await cluster().kubectl('get', 'events', '--namespace', NAMESPACE, '--sort-by=.lastTimestamp');
+      assert.deepEqual(await podUids(), before, `a pod was replaced; the last Events:\n${events.slice(-6_000)}`);
       const restarts = (await agents.listPods()).flatMap(({ status }) => status.containerStatuses ?? []);
       assert.ok(restarts.every(({ restartCount }) => restartCount === 0));
     });
