@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 NODE := bin/node
 TEMPER := bin/temper
-UNIT_TESTS := 'src/**/*.test.ts' 'test/structure/*.test.ts' 'test/support/**/*.test.ts' 'test/cluster/**/*.test.ts'
+UNIT_TESTS := 'src/**/*.test.ts' 'test/support/**/*.test.ts' 'test/cluster/**/*.test.ts'
 SYSTEM_TESTS := 'test/system/**/*.test.ts'
 INTEGRATION_TESTS := 'test/integration/**/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
@@ -16,7 +16,7 @@ TAG ?= dev
 SECONDS := 600
 AGENTS ?= 1000
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck lock unused verify bench bench-cluster clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-cluster clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,16 +77,16 @@ lint: setup ## Typed lint
 typecheck: setup ## Check the types
 	@node_modules/.bin/tsc
 
-lock: setup ## Compare package.json, the lock file and the installed packages
-	@$(NODE) --test --test-reporter=dot test/structure/lock-file.test.ts
+structure: setup ## Check words, imports, folders, documentation and the lock file
+	@$(NODE) --test --test-reporter=dot 'test/structure/*.test.ts'
 
 unused: setup ## Find unused code, files and packages
 	@$(NODE) node_modules/knip/bin/knip.js
 	@$(NODE) node_modules/knip/bin/knip.js --production --config knip.production.json --include files
 
-verify: setup ## generate, format, lint, typecheck, unused code, lock file, clean tree
+verify: setup ## generate, format, lint, typecheck, unused code, structure, clean tree
 	@set -e; before=$$(git status --porcelain 2>/dev/null | cksum); \
-	$(MAKE) --no-print-directory generate format lint typecheck unused lock; \
+	$(MAKE) --no-print-directory generate format lint typecheck unused structure; \
 	after=$$(git status --porcelain 2>/dev/null | cksum); \
 	if [ "$$before" != "$$after" ]; then echo "verify: generate or format changed files; commit them:"; git status --short; exit 1; fi
 
