@@ -45,6 +45,7 @@ import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
 import { withResidents } from './storage/resident-inbox.ts';
+import { trimStreams } from './storage/trimmed-streams.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
@@ -98,6 +99,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
   const storage = openStorage(config, bus, directory);
+  const namespaceOf = (agentUid: string) => directory.byUid(agentUid)?.agent.metadata.namespace;
+  trimStreams({ connection: bus, ...config.storage, namespaceOf, metrics: counts, log });
   const { models } = config;
   const shared = { storage, clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog, models };
   const modules = stack.use(await run.openModule(shared));
@@ -263,7 +266,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
-      ensureResident: (agentUid) => storage.ensureResident(agentUid),
+      quotaOf: (agentUid) => storage.of(agentUid),
       sessionsOf: (agentUid) => createSessionStore(bus, agentUid, { quota: storage.of(agentUid) }),
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
     }),

@@ -126,6 +126,11 @@ export const GATEWAY_METRICS = {
     labels: [],
     help: 'Observed audit records that did not fit into NATS; what they would have recorded did not happen. Alert on any increase.',
   },
+  temper_stream_trims_total: {
+    type: 'counter',
+    labels: ['stream', 'scope'],
+    help: 'Times that an agent or a namespace (scope) exceeded its share of a stream, so that its own oldest messages were removed.',
+  },
   temper_report_bytes_rejected_total: {
     type: 'counter',
     labels: [],

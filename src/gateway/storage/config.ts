@@ -11,11 +11,12 @@ export const StorageSection = Type.Object(
     agentSessionBytes: Bytes('Bytes of all histories of one agent.'),
     agentSessionToolBytes: Bytes('Bytes of all session tools of one agent.'),
     agentMemoryBytes: Bytes('Bytes of the memory of one agent.'),
+    agentInboxBytes: Bytes('Bytes of the messages that wait for one agent.'),
     namespacePercent: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 100,
-        description: 'Share of each of these buckets that the agents of one namespace may use together.',
+        description: 'Share of each stream and bucket that the agents of one namespace may use together.',
       }),
     ),
   },
@@ -30,6 +31,7 @@ export function storageLimits(section: Static<typeof StorageSection> = {}): Stor
       sessions: section.agentSessionBytes ?? agentBytes.sessions,
       sessionTools: section.agentSessionToolBytes ?? agentBytes.sessionTools,
       memory: section.agentMemoryBytes ?? agentBytes.memory,
+      inbox: section.agentInboxBytes ?? agentBytes.inbox,
     },
     namespacePercent: section.namespacePercent ?? namespacePercent,
   };

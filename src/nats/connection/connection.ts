@@ -47,6 +47,9 @@ type NatsOperation = 'publish' | 'get' | 'page' | 'count' | 'purge' | 'ack' | 'o
 /** Compare and swap that lost, and what does not exist, are answers and not errors. */
 type RequestListener = (operation: NatsOperation, seconds: number, error: TemperError | undefined) => void;
 
+/** A message that the server has stored and that it had not stored before. `bytes`: the size of its payload. */
+type PublishListener = (subject: string, bytes: number, sequence: number) => void;
+
 /** The one NATS connection of a process, open until the process ends. Disposing drains it. */
 export interface JetStreamConnection extends AsyncDisposable {
   readonly nats: NatsConnection;
@@ -70,6 +73,10 @@ export interface JetStreamConnection extends AsyncDisposable {
   request<T>(work: () => Promise<T>, operation?: NatsOperation): Promise<T>;
   /** Calls `listener` after each request, with its duration, and with its error if it failed. */
   onRequest(listener: RequestListener): void;
+  /** Calls `listener` after each message that `publish` has stored. */
+  onPublished(listener: PublishListener): void;
+  /** Calls the listeners of `onPublished`. */
+  published: PublishListener;
   /** Runs a read that returns much data. At most two run at a time: the server disconnects a client that cannot keep up (slow consumer). */
   limitBulk<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -162,6 +169,7 @@ class ManagedConnection implements JetStreamConnection {
   readonly #closed = new AbortController();
   readonly #listeners = new Set<(state: ConnectionState) => void>();
   readonly #requestListeners = new Set<RequestListener>();
+  readonly #publishListeners = new Set<PublishListener>();
   #state: ConnectionState;
   #reason = '';
 
@@ -231,6 +239,14 @@ class ManagedConnection implements JetStreamConnection {
 
   onRequest(listener: RequestListener): void {
     this.#requestListeners.add(listener);
+  }
+
+  onPublished(listener: PublishListener): void {
+    this.#publishListeners.add(listener);
+  }
+
+  published(subject: string, bytes: number, sequence: number): void {
+    for (const listener of this.#publishListeners) listener(subject, bytes, sequence);
   }
 
   async #send<T>(work: () => Promise<T>): Promise<T> {

@@ -55,10 +55,12 @@ export async function publish(
     const expect = expectedLastSequence === undefined ? {} : { expect: { lastSubjectSequence: expectedLastSequence } };
     const msgID = id === undefined ? {} : { msgID: id };
     const trace = traceHeaders(traceparent);
-    return await connection.request(
+    const stored = await connection.request(
       () => connection.jetstream.publish(subject, payload, { timeout: TIMEOUT_MS, ...msgID, ...expect, ...trace }),
       'publish',
     );
+    if (!stored.duplicate) connection.published(subject, payload.byteLength, stored.seq);
+    return stored;
   } catch (error) {
     if (expectedLastSequence !== undefined && isConflict(error)) return undefined;
     throw natsError(error, `publishing to ${subject}`);

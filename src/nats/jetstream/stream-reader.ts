@@ -86,10 +86,16 @@ async function getMessage(
   }
 }
 
-/** Deletes every message of a subject, delete markers included. Idempotent. */
-export async function purge(connection: JetStreamConnection, stream: string, subject: string): Promise<void> {
+/** Deletes every message of a subject, delete markers included; with `before` only those with a lower sequence. Idempotent. */
+export async function purge(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+  before?: number,
+): Promise<void> {
   try {
-    await connection.request(() => connection.manager.streams.purge(stream, { filter: subject }), 'purge');
+    const range = { filter: subject, ...(before === undefined ? {} : { seq: before }) };
+    await connection.request(() => connection.manager.streams.purge(stream, range), 'purge');
   } catch (error) {
     throw natsError(error, `purging ${subject}`);
   }
@@ -108,6 +114,16 @@ export async function messageCounts(
   } catch (error) {
     if (isStreamMissing(error)) return {};
     throw natsError(error, `counting ${subject}`);
+  }
+}
+
+/** The limit of a stream in bytes. */
+export async function streamMaxBytes(connection: JetStreamConnection, stream: string): Promise<number> {
+  try {
+    const { config } = await connection.request(() => connection.manager.streams.info(stream));
+    return config.max_bytes;
+  } catch (error) {
+    throw natsError(error, `reading the size of ${stream}`);
   }
 }
 

@@ -1,17 +1,33 @@
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { BUCKETS, bucketStream, bucketSubject, type BucketName, token } from '../jetstream/names.ts';
+import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
 import { parseSessionHead } from '../sessions/session-head.ts';
 import type { CountedStore } from './resident.ts';
 
-export const BUCKET_OF: Record<CountedStore, BucketName> = {
-  sessions: BUCKETS.sessions,
-  sessionTools: BUCKETS.sessionTools,
-  memory: BUCKETS.memory,
+/** Where a store of an agent is. Sessions are counted by their heads. */
+const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: string) => string }> = {
+  sessions: {
+    stream: bucketStream(BUCKETS.sessions),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sessions, `${token(agentUid)}.*.head`),
+  },
+  sessionTools: {
+    stream: bucketStream(BUCKETS.sessionTools),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.>`),
+  },
+  memory: {
+    stream: bucketStream(BUCKETS.memory),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.memory, `${token(agentUid)}.>`),
+  },
+  inbox: { stream: STREAMS.inbox, subjectsOf: subjects.inbox },
 };
 
+/** The stream behind a store. */
+export function streamOf(store: CountedStore): string {
+  return PLACES[store].stream;
+}
+
 /**
- * The bytes that an agent has in a bucket. Sums are always added up from what is stored and never kept as a counter: no lost or
+ * The bytes that an agent has in a store. Sums are always added up from what is stored and never kept as a counter: no lost or
  * repeated write can make them wrong, and what was deleted is gone from them. Sessions are counted by their heads, so their histories
  * are not read. Stops above `limit`: the result is then any number above it.
  */
@@ -21,10 +37,9 @@ export async function countBytes(
   agentUid: string,
   limit: number,
 ): Promise<number> {
-  const bucket = BUCKET_OF[store];
-  const filter = bucketSubject(bucket, `${token(agentUid)}.${store === 'sessions' ? '*.head' : '>'}`);
+  const { stream, subjectsOf } = PLACES[store];
   let sum = 0;
-  for await (const { data } of readMessages(connection, bucketStream(bucket), filter)) {
+  for await (const { data } of readMessages(connection, stream, subjectsOf(agentUid))) {
     sum += data.byteLength + (store === 'sessions' ? (parseSessionHead(parseJsonBytes(data))?.bytes ?? 0) : 0);
     if (sum > limit) break;
   }

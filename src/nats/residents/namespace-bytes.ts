@@ -1,6 +1,6 @@
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { CountedStore, StoredBytes } from './resident.ts';
+import { COUNTED_STORES, type CountedStore, noBytes, type StoredBytes } from './resident.ts';
 import type { Residents, StoredResident } from './residents.ts';
 
 interface Sums {
@@ -54,11 +54,9 @@ export class NamespaceBytes {
 
   async #read(namespace: string): Promise<Sums> {
     const readAt = this.#clock.monotonic();
-    const bytes: StoredBytes = { sessions: 0, sessionTools: 0, memory: 0 };
+    const bytes = noBytes();
     for await (const { resident } of this.#residents.list(namespace)) {
-      bytes.sessions += resident.bytes.sessions;
-      bytes.sessionTools += resident.bytes.sessionTools;
-      bytes.memory += resident.bytes.memory;
+      for (const store of COUNTED_STORES) bytes[store] += resident.bytes[store];
     }
     const sums = { bytes, readAt };
     this.#sums.set(namespace, sums);

@@ -3,8 +3,8 @@ import { isJsonObject, type Json } from '../../lib/json.ts';
 /** The release of an installation that names none. */
 export const DEFAULT_RELEASE = 'temper';
 
-/** The buckets whose bytes are counted per agent. */
-export const COUNTED_STORES = ['sessions', 'sessionTools', 'memory'] as const;
+/** What is counted in bytes per agent: buckets, and the messages that wait for the agent. */
+export const COUNTED_STORES = ['sessions', 'sessionTools', 'memory', 'inbox'] as const;
 export type CountedStore = (typeof COUNTED_STORES)[number];
 export type StoredBytes = Record<CountedStore, number>;
 
@@ -27,6 +27,10 @@ export interface Resident extends ResidentAgent {
   missingSince?: string | undefined;
 }
 
+export function noBytes(): StoredBytes {
+  return { sessions: 0, sessionTools: 0, memory: 0, inbox: 0 };
+}
+
 export function newResident(agent: ResidentAgent, release: string, now: Date): Resident {
   const { namespace, name, uid } = agent;
   return {
@@ -35,7 +39,7 @@ export function newResident(agent: ResidentAgent, release: string, now: Date): R
     name,
     uid,
     since: now.toISOString(),
-    bytes: { sessions: 0, sessionTools: 0, memory: 0 },
+    bytes: noBytes(),
   };
 }
 

@@ -6,7 +6,7 @@ export interface StorageLimits {
   sessionBytes: number;
   /** Bytes of one agent. */
   agentBytes: StoredBytes;
-  /** Share of each bucket that the agents of one namespace may use together, in percent. */
+  /** Share of each stream and bucket that the agents of one namespace may use together, in percent. */
   namespacePercent: number;
 }
 
@@ -14,7 +14,7 @@ const MIB = 1_024 * 1_024;
 
 export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
   sessionBytes: 16 * MIB,
-  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB },
+  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, inbox: 32 * MIB },
   namespacePercent: 50,
 };
 
@@ -22,6 +22,7 @@ export const STORE_NAMES: Record<CountedStore, string> = {
   sessions: 'conversations',
   sessionTools: 'session tools',
   memory: 'memory',
+  inbox: 'waiting messages',
 };
 
 /** `what` is the subject of the sentence, `fix` the next step. */

@@ -1,8 +1,7 @@
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { natsError } from '../connection/errors.ts';
-import { bucketStream } from '../jetstream/names.ts';
-import { BUCKET_OF, countBytes } from './byte-count.ts';
+import { streamMaxBytes } from '../jetstream/stream-reader.ts';
+import { countBytes, streamOf } from './byte-count.ts';
 import { NamespaceBytes } from './namespace-bytes.ts';
 import { type CountedStore, COUNTED_STORES, type ResidentAgent } from './resident.ts';
 import { createResidents, type Residents } from './residents.ts';
@@ -30,16 +29,23 @@ export interface AgentQuota {
 
 interface Count {
   bytes: number;
-  countedAt: number;
+  /** The part of the bytes that this process added since it counted. */
+  added: number;
+  /** Undefined before the first count. */
+  countedAt: number | undefined;
   /** The bytes in the entry of the agent. */
   written: number;
 }
 
 /** A count by another gateway is taken over after this time at the latest. */
 const COUNT_TTL_MS = 60_000;
-const BUCKET_SIZE_TTL_MS = 300_000;
+const STREAM_SIZE_TTL_MS = 300_000;
 /** The entry of an agent is written when its bytes differ by this. */
 const WRITE_STEP_BYTES = 256 * 1_024;
+/** Messages leave the inbox unseen, so it is counted after as much was added, and not by time: without traffic it costs nothing. */
+const INBOX_STEP_BYTES = 1_024 * 1_024;
+/** Counting a full inbox reads it. */
+const INBOX_RECOUNT_MS = 10_000;
 const MAX_CACHED = 20_000;
 /** Agents that are counted again before a namespace is refused: deletions by age change no entry. */
 const RECOUNTED = 10;
@@ -54,7 +60,7 @@ export class StorageQuota {
   readonly #namespaces: NamespaceBytes;
   readonly #counts = new Map<string, Count>();
   readonly #known = new Map<string, number>();
-  readonly #bucketBytes = new Map<CountedStore, { bytes: number; readAt: number }>();
+  readonly #streamBytes = new Map<CountedStore, { bytes: number; readAt: number }>();
 
   constructor(deps: StorageQuotaDeps) {
     this.#deps = deps;
@@ -90,19 +96,25 @@ export class StorageQuota {
     const agent = await this.ensureResident(agentUid);
     const limit = this.#deps.limits.agentBytes[store];
     let count = await this.#current(agent, store);
-    if (count.bytes + bytes > limit) count = await this.#count(agent, store);
+    if (count.bytes + bytes > limit && this.#mayRecount(store, count)) count = await this.#count(agent, store);
     await this.#assertNamespace(agent, store, bytes);
     if (count.bytes + bytes > limit) {
       const what = `the ${STORE_NAMES[store]} of agent "${agent.name}"`;
       throw storageLimitExceeded(what, count.bytes + bytes, limit, FIXES[store]);
     }
     this.#add(agentUid, store, bytes);
-    if (Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES) await this.#write(agent, store, count);
+    // What was added to an inbox may have left it already.
+    if (store !== 'inbox' && Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES)
+      await this.#write(agent, store, count);
+  }
+
+  #mayRecount(store: CountedStore, { countedAt = Number.NEGATIVE_INFINITY }: Count): boolean {
+    return store !== 'inbox' || this.#deps.connection.clock.monotonic() - countedAt >= INBOX_RECOUNT_MS;
   }
 
   async #assertNamespace(agent: ResidentAgent, store: CountedStore, bytes: number): Promise<void> {
     const { namespace } = agent;
-    const limit = Math.floor(((await this.#bucketSize(store)) * this.#deps.limits.namespacePercent) / 100);
+    const limit = Math.floor(((await this.#streamSize(store)) * this.#deps.limits.namespacePercent) / 100);
     if ((await this.#namespaces.bytes(namespace, store)) + bytes <= limit) return;
     for (const { resident } of await this.#namespaces.largest(namespace, store, RECOUNTED)) {
       await this.#count(resident, store);
@@ -114,9 +126,19 @@ export class StorageQuota {
   }
 
   async #current(agent: ResidentAgent, store: CountedStore): Promise<Count> {
-    const known = this.#counts.get(`${store}/${agent.uid}`);
-    const now = this.#deps.connection.clock.monotonic();
-    return known !== undefined && now - known.countedAt < COUNT_TTL_MS ? known : this.#count(agent, store);
+    const key = `${store}/${agent.uid}`;
+    const known = this.#counts.get(key);
+    if (known === undefined && store === 'inbox') {
+      const empty: Count = { bytes: 0, added: 0, countedAt: undefined, written: 0 };
+      remember(this.#counts, key, empty);
+      return empty;
+    }
+    return known !== undefined && this.#isCurrent(store, known) ? known : this.#count(agent, store);
+  }
+
+  #isCurrent(store: CountedStore, { bytes, added, countedAt = Number.NEGATIVE_INFINITY }: Count): boolean {
+    if (store === 'inbox') return added < Math.max(INBOX_STEP_BYTES, (bytes - added) / 2);
+    return this.#deps.connection.clock.monotonic() - countedAt < COUNT_TTL_MS;
   }
 
   async #count(agent: ResidentAgent, store: CountedStore): Promise<Count> {
@@ -125,6 +147,7 @@ export class StorageQuota {
     const key = `${store}/${agent.uid}`;
     const count: Count = {
       bytes,
+      added: 0,
       countedAt: connection.clock.monotonic(),
       written: this.#counts.get(key)?.written ?? 0,
     };
@@ -147,22 +170,19 @@ export class StorageQuota {
 
   #add(agentUid: string, store: CountedStore, bytes: number): void {
     const count = this.#counts.get(`${store}/${agentUid}`);
-    if (count !== undefined) count.bytes = Math.max(0, count.bytes + bytes);
+    if (count === undefined) return;
+    count.bytes = Math.max(0, count.bytes + bytes);
+    count.added = Math.max(0, count.added + bytes);
   }
 
-  async #bucketSize(store: CountedStore): Promise<number> {
+  async #streamSize(store: CountedStore): Promise<number> {
     const { connection } = this.#deps;
     const now = connection.clock.monotonic();
-    const known = this.#bucketBytes.get(store);
-    if (known !== undefined && now - known.readAt < BUCKET_SIZE_TTL_MS) return known.bytes;
-    try {
-      const stream = bucketStream(BUCKET_OF[store]);
-      const { config } = await connection.request(() => connection.manager.streams.info(stream));
-      this.#bucketBytes.set(store, { bytes: config.max_bytes, readAt: now });
-      return config.max_bytes;
-    } catch (error) {
-      throw natsError(error, 'reading the size of a bucket');
-    }
+    const known = this.#streamBytes.get(store);
+    if (known !== undefined && now - known.readAt < STREAM_SIZE_TTL_MS) return known.bytes;
+    const bytes = await streamMaxBytes(connection, streamOf(store));
+    this.#streamBytes.set(store, { bytes, readAt: now });
+    return bytes;
   }
 }
 
@@ -170,6 +190,7 @@ const FIXES: Record<CountedStore, string> = {
   sessions: 'close sessions that are not needed',
   sessionTools: 'close sessions whose tools are not needed',
   memory: 'set keys that are not needed to a short value',
+  inbox: 'send again when the agent has processed waiting messages',
 };
 
 /** Keeps the newest entries. */

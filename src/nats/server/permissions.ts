@@ -1,4 +1,5 @@
 import { BUCKETS, bucketStream, CONSUMERS, STREAMS } from '../jetstream/names.ts';
+import { TRIMMED_STREAMS } from '../shares/stream-shares.ts';
 
 /*
  * Subjects that the operator and the gateway may publish to, one per API request. No user may publish to the server's own subjects
@@ -26,6 +27,7 @@ export const gatewayPermissions: RolePermissions = {
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
     ...[BUCKETS.sessions, BUCKETS.sessionTools].map((bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`),
+    ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
   ],
   subscribe: ['temper.notify.>'],
 };

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { withResidents } from '../../../src/gateway/storage/resident-inbox.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { countBytes } from '../../../src/nats/residents/byte-count.ts';
 import type { ResidentAgent } from '../../../src/nats/residents/resident.ts';
@@ -13,12 +15,12 @@ import { createSessionToolStore } from '../../../src/nats/sessions/session-tools
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { userMessage } from '../../contracts/stores.ts';
-import { newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
 
 const MIB = 1_024 * 1_024;
 const SMALL: StorageLimits = {
   sessionBytes: 2 * MIB,
-  agentBytes: { sessions: 3 * MIB, sessionTools: 100_000, memory: 100_000 },
+  agentBytes: { sessions: 3 * MIB, sessionTools: 100_000, memory: 100_000, inbox: 2 * MIB },
   namespacePercent: 50,
 };
 let bus: NatsFixture;
@@ -229,6 +231,82 @@ describe('the share of a namespace', () => {
     assert.equal(await other.sessionsOf(other.newAgent()).append('s', 0, [text(2.5 * MIB)]), 1);
     await sessionsOf(one).close('s');
     assert.equal(await sessionsOf(two).append('s', 0, [text(2.5 * MIB)]), 1);
+  });
+});
+
+describe('bytes of waiting messages in NATS', () => {
+  /** Sends a message of 100 KB to an agent. */
+  const send = (own: StorageQuota, uid: string, key: string): Promise<unknown> =>
+    inboxWith(own).publish(uid, { uid: 'sender', key: `${uid}/${key}` }, newMessage('x'.repeat(100_000)));
+  const inboxWith = (own: StorageQuota) =>
+    withResidents(createNatsInbox(gateway), {
+      quotaOf: (uid) => own.of(uid),
+      sessionsOf: (uid) => createSessionStore(gateway, uid),
+      onError: (error) => assert.fail(String(error)),
+    });
+  const count = async (uid: string): Promise<number> => (await createNatsInbox(gateway).depth(uid)).pending;
+
+  it('an agent that reads no messages is refused further ones, and no other agent is', async () => {
+    const { newAgent, quota } = setup();
+    const [full, other] = [newAgent(), newAgent()];
+    const sent = await Promise.allSettled(Array.from({ length: 30 }, (_, index) => send(quota, full, `k-${index}`)));
+    const refused = sent.flatMap((result) => (result.status === 'rejected' ? [result.reason as Error] : []));
+    assert.equal(refused.length, 10);
+    for (const error of refused)
+      assert.ok(isLimit(/waiting messages of agent "analyst" would have 2\d{6} bytes/)(error));
+    assert.equal(await count(full), 20);
+    await send(quota, other, 'k');
+  });
+  it('the limit holds for what another gateway accepted', async () => {
+    const { newAgent, newGateway, quota } = setup();
+    const uid = newAgent();
+    for (let index = 0; index < 18; index += 1) await send(quota, uid, `k-${index}`);
+    const other = newGateway();
+    const refused: unknown[] = [];
+    for (let index = 0; index < 30; index += 1)
+      await send(other, uid, `l-${index}`).catch((error: unknown) => refused.push(error));
+    assert.ok(refused.length > 0);
+    // A gateway looks after it has added 1 MiB.
+    assert.ok((await count(uid)) <= 30, String(await count(uid)));
+  });
+  it('messages that were processed do not count', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    const inbox = createNatsInbox(gateway);
+    for (let index = 0; index < 60; index += 1) {
+      await send(quota, uid, `k-${index}`);
+      const delivery = await inbox.fetchNext(uid, 5_000, AbortSignal.timeout(5_000));
+      await inbox.ack(delivery?.coordinates ?? assert.fail('no message'));
+    }
+    assert.equal(await count(uid), 0);
+  });
+  it('a message that is sent again with its key counts once', async () => {
+    const { newAgent, quota } = setup();
+    const uid = newAgent();
+    for (let index = 0; index < 60; index += 1) await send(quota, uid, 'same');
+    assert.equal(await count(uid), 1);
+    await send(quota, uid, 'another');
+  });
+  it('the agents of a namespace together are refused beyond its share, and another namespace is not', async () => {
+    const operator = await bus.connect('operator');
+    const { config } = await operator.manager.streams.info('temper-inbox');
+    await operator.manager.streams.purge('temper-inbox');
+    await operator.manager.streams.update('temper-inbox', { max_bytes: 8 * MIB });
+    const { newAgent, quota } = setup();
+    const refused: unknown[] = [];
+    const agents = Array.from({ length: 6 }, () => newAgent());
+    for (let index = 0; index < 15; index += 1)
+      for (const uid of agents) await send(quota, uid, `k-${index}`).catch((error: unknown) => refused.push(error));
+    assert.ok(refused.length > 0);
+    assert.ok(
+      refused.every((error) =>
+        isLimit(/waiting messages of all agents in namespace team-\d+ would have/)(error as Error),
+      ),
+    );
+    const other = setup();
+    await send(other.quota, other.newAgent(), 'k');
+    for (const uid of agents) await createNatsInbox(operator).remove(uid);
+    await operator.manager.streams.update('temper-inbox', { max_bytes: config.max_bytes });
   });
 });
 

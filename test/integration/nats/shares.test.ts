@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { createSessionEvents, type SessionEvent } from '../../../src/nats/session-events.ts';
+import { StreamShares, type Trimmed } from '../../../src/nats/shares/stream-shares.ts';
+import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { poll } from '../../support/poll.ts';
+
+const STREAM_BYTES = 4_000_000;
+/** What one gateway lets an agent and a namespace have of such a stream. */
+const [AGENT_BYTES, NAMESPACE_BYTES] = [(0.1 * STREAM_BYTES) / 4, (0.5 * STREAM_BYTES) / 4];
+const STREAMS = ['temper-events', 'temper-replies', 'temper-reports', 'temper-deadletters'];
+
+let bus: NatsFixture;
+let operator: JetStreamConnection;
+before(async () => {
+  bus = await startNatsFixture();
+  operator = await bus.connect('operator');
+  for (const stream of STREAMS) await operator.manager.streams.update(stream, { max_bytes: STREAM_BYTES });
+});
+after(async () => {
+  await bus[Symbol.asyncDispose]();
+});
+
+/** A gateway whose agents are in the namespaces of the map. Knows the sizes of all streams. */
+async function setup(namespaces: ReadonlyMap<string, string>) {
+  const connection = await bus.connect('gateway');
+  const trimmed: Trimmed[] = [];
+  const errors: unknown[] = [];
+  const shares = new StreamShares({
+    connection,
+    namespacePercent: 50,
+    namespaceOf: (uid) => namespaces.get(uid),
+    onTrimmed: (one) => trimmed.push(one),
+    onError: (error) => errors.push(error),
+  });
+  connection.onPublished((subject, bytes, sequence) => shares.count(subject, bytes, sequence));
+  const known = newUid();
+  await poll('the shares know the sizes of the streams', async () => {
+    for (const stream of ['events', 'replies', 'reports.x', 'deadletters'])
+      connection.published(`temper.${stream}.${known}.x`, STREAM_BYTES, 1);
+    await shares.idle();
+    return new Set(trimmed.map(({ stream }) => stream)).size === STREAMS.length;
+  });
+  trimmed.length = 0;
+  return { connection, shares, trimmed, errors };
+}
+
+const event = (text: string): SessionEvent => ({
+  kind: 'event',
+  event: {
+    type: 'message',
+    text,
+    delta: false,
+    time: '2026-11-22T10:00:00Z',
+    agent: 'a',
+    session: 's',
+    rootMessage: 'r',
+  },
+});
+
+const bytesOf = (lines: readonly unknown[]): number => Buffer.byteLength(JSON.stringify(lines));
+
+describe('the shares of agents in streams that remove their oldest messages', () => {
+  it('an agent that floods the events removes its own oldest events, and none of others', async () => {
+    const [victim, hostile] = [newUid(), newUid()];
+    const { connection, shares, trimmed, errors } = await setup(
+      new Map([
+        [victim, 'a'],
+        [hostile, 'b'],
+      ]),
+    );
+    const events = createSessionEvents(connection);
+    await events.append(victim, 's', event('kept'));
+    // More than the whole stream, over many sessions.
+    for (let index = 0; index < 60; index += 1)
+      await events.append(hostile, `s-${index % 7}`, event(`${index} ${'x'.repeat(100_000)}`));
+    await shares.idle();
+    assert.equal((await events.read(victim, 's', 0, 10)).length, 1);
+    const kept = await Promise.all(Array.from({ length: 7 }, (_, index) => events.read(hostile, `s-${index}`, 0, 100)));
+    assert.ok(bytesOf(kept) <= AGENT_BYTES + 110_000, `${bytesOf(kept)} bytes`);
+    assert.match(JSON.stringify(kept), /"59 x/);
+    assert.deepEqual(trimmed[0], { stream: 'temper-events', scope: 'agent', namespace: 'b', agentUid: hostile });
+    assert.deepEqual(errors, []);
+  });
+
+  it('a namespace whose agents each stay within their share removes its own oldest events, and none of others', async () => {
+    const victim = newUid();
+    const hostile = Array.from({ length: 100 }, () => newUid());
+    const { connection, shares, trimmed } = await setup(
+      new Map([[victim, 'a'], ...hostile.map((uid): [string, string] => [uid, 'b'])]),
+    );
+    const events = createSessionEvents(connection);
+    await events.append(victim, 's', event('kept'));
+    for (const uid of hostile) await events.append(uid, 's', event('x'.repeat(45_000)));
+    await shares.idle();
+    assert.equal((await events.read(victim, 's', 0, 10)).length, 1);
+    assert.deepEqual(new Set(trimmed.map(({ scope, namespace }) => `${scope} ${namespace}`)), new Set(['namespace b']));
+    const kept = await Promise.all(hostile.map((uid) => events.read(uid, 's', 0, 10)));
+    assert.ok(bytesOf(kept) <= NAMESPACE_BYTES + 50_000, `${bytesOf(kept)} bytes`);
+    assert.equal(kept.at(-1)?.length, 1, 'the newest stays');
+  });
+
+  it('replies, reports and dead letters of one agent remove none of others', async () => {
+    const [victim, hostile] = [newUid(), newUid()];
+    const { connection, shares, trimmed } = await setup(
+      new Map([
+        [victim, 'a'],
+        [hostile, 'b'],
+      ]),
+    );
+    const [events, audit, inbox] = [
+      createSessionEvents(connection),
+      createNatsAudit(connection),
+      createNatsInbox(connection),
+    ];
+    const store = async (uid: string, namespace: string, index: number, size: number): Promise<void> => {
+      const text = 'x'.repeat(size);
+      await events.append(uid, 's', { kind: 'reply', message: `m-${index}`, text, finishReason: 'complete' });
+      const record = { action: 'tool.called', actor: 'agent/a', evidence: 'reported', subject: 'x', facts: { text } };
+      await audit.append({ namespace, agentUid: uid }, { ...record, evidence: 'reported' });
+      await inbox.publish(uid, { uid, key: `k-${index}` }, newMessage(text));
+      const delivery = await inbox.fetchNext(uid, 5_000, AbortSignal.timeout(5_000));
+      await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
+    };
+    await store(victim, 'a', 0, 10);
+    for (let index = 0; index < 30; index += 1) await store(hostile, 'b', index, 150_000);
+    await shares.idle();
+    const replies = (await events.read(victim, 's', 0, 10)).filter(({ kind }) => kind === 'reply');
+    assert.equal(replies.length, 1);
+    assert.equal((await audit.read('a', 'reported', 0, 10)).length, 1);
+    assert.equal(await createDeadLetters(connection).count(victim), 1);
+    const [read, letters] = [
+      await audit.read('b', 'reported', 0, 100),
+      await createDeadLetters(connection).count(hostile),
+    ];
+    assert.ok(
+      read.length <= 3 && letters <= 3,
+      `${read.length} reports and ${letters} dead letters of the hostile agent`,
+    );
+    assert.deepEqual(new Set(trimmed.map(({ agentUid }) => agentUid)), new Set([hostile]));
+    assert.deepEqual(new Set(trimmed.map(({ stream }) => stream)), new Set(STREAMS));
+  });
+});
