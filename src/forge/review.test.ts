@@ -24,7 +24,7 @@ import {
   denyingHost,
   TestRegistry,
 } from './forge.testing.ts';
-import type { ToolCandidate, Judge } from './types.ts';
+import type { ToolCandidate, Judge, JudgeMaterial } from './types.ts';
 
 let sandbox: Supervisor;
 let candidate: ToolCandidate;
@@ -94,6 +94,29 @@ describe('forge review', () => {
     });
     const refused = await refusing.submit(candidate);
     assert.ok(!refused.accepted && refused.gate === 'shape' && refused.message.includes('too long'));
+  });
+
+  it('the judge gets the material that the other thread built with the vetting', async () => {
+    const passing = vetArtifact(candidate.artifact as unknown as Json, () => ({ ok: true, text: 'prepared' }));
+    const seen: (JudgeMaterial | undefined)[] = [];
+    const approving = new ApprovingJudge();
+    const judge: Judge = {
+      review: (...args) => {
+        seen.push(args[3]);
+        return approving.review(args[0]);
+      },
+    };
+    assert.ok((await aReview({ judge, vet: async () => passing }).submit(candidate)).accepted);
+    assert.ok((await aReview({ judge }).submit(candidate)).accepted);
+    assert.deepEqual(seen, [{ ok: true, text: 'prepared' }, undefined]);
+  });
+
+  it('no material is built of an artifact with a violation', () => {
+    const present = (): never => assert.fail('it would be built for no reader');
+    for (const source of ['function execute(input) { return eval(input.code); }', 'function execute( {']) {
+      vetArtifact(withSource(source).artifact as unknown as Json, present);
+    }
+    vetArtifact({ name: 'broken' }, present);
   });
 
   const TAMPERED: Record<string, [given: () => ToolCandidate, gate: string, code: string]> = {

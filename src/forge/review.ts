@@ -17,6 +17,7 @@ import type {
   ForgeResult,
   ForgeReview,
   Judge,
+  JudgeMaterial,
   SessionToolRegistry,
   JudgeVerdict,
 } from './types.ts';
@@ -27,7 +28,7 @@ export interface ForgeReviewDeps {
   sessionTools: SessionToolRegistry;
   /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
   context(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
-  /** Runs `vetArtifact` elsewhere, for example in another thread. Absent: in this thread. */
+  /** Runs `vetArtifact` elsewhere, for example in another thread, which may build the judge's material too. Absent: in this thread. */
   vet?(artifact: Json, op: CallOptions): Promise<ArtifactVetting>;
 }
 
@@ -61,7 +62,7 @@ async function review(
   const tests = checkReportedTests(open, candidate);
   if (hasViolations(tests)) return log.refuse('tests', tests);
   log.pass('policy');
-  const verdict = await askJudge(deps.judge, candidate, caller, op);
+  const verdict = await askJudge(deps.judge, candidate, caller, op, vetting.material);
   if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)]);
   log.pass('judge', judgeNote(verdict));
   const accepted: AcceptedTool = {
@@ -94,11 +95,12 @@ async function askJudge(
   candidate: ToolCandidate,
   caller: ForgeCaller,
   op: CallOptions,
+  material: JudgeMaterial | undefined,
 ): Promise<JudgeVerdict> {
   if (judge === undefined)
     return unavailableVerdict('no judge is configured; name one in TrustPolicy spec.models.judge');
   try {
-    return await judge.review(candidate, caller.authorModel, op);
+    return await judge.review(candidate, caller.authorModel, op, material);
   } catch (error) {
     if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
     return unavailableVerdict(`the judge failed: ${printable(messageOf(error), 400)}`);

@@ -14,7 +14,7 @@ import { checkSecrets } from './gates/secrets.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
 import type { ForgeViolation } from './request.ts';
-import type { RefusedTool } from './types.ts';
+import type { JudgeMaterial, RefusedTool } from './types.ts';
 
 /** An untrusted artifact, and the digest that its author declares, if any. */
 export interface SubmittedArtifact {
@@ -41,17 +41,25 @@ export interface ArtifactVetting {
   shape: readonly ForgeViolation[];
   code: StaticCheck;
   schemas: readonly ForgeViolation[];
+  /** What the judge reads of an artifact without violations, when the caller of `vetArtifact` asked for it. */
+  material?: JudgeMaterial;
 }
 
-/** Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. */
-export function vetArtifact(artifact: Json): ArtifactVetting {
+/**
+ * Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. `present` builds what
+ * the judge reads; it is called only for an artifact without violations, whose size is therefore bounded.
+ */
+export function vetArtifact(artifact: Json, present?: (artifact: ToolArtifact) => JudgeMaterial): ArtifactVetting {
   const nothing: ArtifactVetting = { shape: [], code: { violations: [], warnings: [] }, schemas: [] };
   const open = openArtifact(artifact);
   if ('violations' in open) return nothing;
   const shape = checkText(open);
   if (hasViolations(shape)) return { ...nothing, shape };
   const code = checkCode(open);
-  return hasViolations(code.violations) ? { ...nothing, code } : { ...nothing, code, schemas: checkSchemas(open) };
+  if (hasViolations(code.violations)) return { ...nothing, code };
+  const schemas = checkSchemas(open);
+  const material = hasViolations(schemas) ? undefined : present?.(open.artifact);
+  return { ...nothing, code, schemas, ...(material === undefined ? {} : { material }) };
 }
 
 /**

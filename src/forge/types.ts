@@ -59,12 +59,21 @@ export interface JudgeVerdict {
   judgeIsAuthor?: true;
 }
 
+/** What a judge reads about an artifact, or why the artifact has no such form. It can be cloned between threads. */
+export type JudgeMaterial = { ok: true; text: string } | { ok: false; problem: string };
+
 export interface Judge {
   /**
    * Judges a candidate. A failed call and a malformed or truncated response give a refusal with TEMPER_JUDGE_UNAVAILABLE.
    * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool, unless the policy permits it. Not idempotent: each call asks the model.
+   * `prepared` is the material of this artifact when another thread has built it; absent, the judge builds it in this thread.
    */
-  review(candidate: ToolCandidate, authorModel: string, op: CallOptions): Promise<JudgeVerdict>;
+  review(
+    candidate: ToolCandidate,
+    authorModel: string,
+    op: CallOptions,
+    prepared?: JudgeMaterial,
+  ): Promise<JudgeVerdict>;
 }
 
 /** The agent that forges, and the session and message in which it does. */

@@ -10,6 +10,7 @@ const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 /** Characters of one text. The body limit bounds the whole request. */
 const MAX_TEXT = 2_000_000;
 
+const count = Type.Number({ minimum: 0 });
 const Call = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const ModelMessage = describes<PortMessage>()(
   Type.Union([
@@ -18,6 +19,9 @@ export const ModelMessage = describes<PortMessage>()(
       role: Type.Literal('assistant'),
       text: text(MAX_TEXT),
       toolCalls: Type.Array(Call, { maxItems: 256 }),
+      request: Type.Optional(
+        Type.Object({ model: name(256), estimated: count, counted: count, refused: Type.Optional(count) }),
+      ),
     }),
     Type.Object({
       role: Type.Literal('tool'),
@@ -57,7 +61,6 @@ export const StreamRequest = Type.Object(
 );
 export type StreamRequest = Static<typeof StreamRequest>;
 
-const count = Type.Number({ minimum: 0 });
 const Event = describes<ModelEvent>()(
   Type.Union([
     Type.Object({ type: Type.Literal('text'), text: Type.String() }, closed),

@@ -16,10 +16,23 @@ export interface ToolCall {
   arguments: string;
 }
 
+/** What a provider counted for one request. */
+export interface CountedRequest {
+  /** `provider/model`, or an alias, as the request named it. */
+  model: string;
+  /** The tokens that Temper estimated for the request; see `charge/request-size.ts`. */
+  estimated: number;
+  /** The tokens that the provider counted. */
+  counted: number;
+  /** The smallest estimate of a request that the provider refused as too long. */
+  refused?: number;
+}
+
 export type ModelMessage =
   /** `message`: id of the delivered message with this text. Stored with the session, never sent to a provider. */
   | { role: 'user'; text: string; message?: string }
-  | { role: 'assistant'; text: string; toolCalls: ToolCall[] }
+  /** `request`: the count of the request that this message answers. Stored with the session, never sent to a provider. */
+  | { role: 'assistant'; text: string; toolCalls: ToolCall[]; request?: CountedRequest }
   | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
 
 /** A request without its model. */

@@ -1,11 +1,11 @@
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { ModelMessage, ModelRequest, TokenUsage } from '../../models/port.ts';
+import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
-import { type ContextBudget, fitContext, shrinkContext } from '../history/context-window.ts';
-import { charactersOf, charactersOfTools } from '../../models/token-estimate.ts';
+import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
+import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
@@ -37,6 +37,8 @@ export interface AgentConversation {
   readonly base: number;
   /** The messages for the model: the stored history, repaired and trimmed. */
   messages: ModelMessage[];
+  /** What the provider counted for the last request of the session, for the size of the next one. */
+  counted: CountedRequest | undefined;
   turns: number;
   toolCalls: number;
   usage: TokenUsage;
@@ -70,6 +72,7 @@ export async function openConversation(
     order: createToolOrder(),
     base: resumePoint?.base ?? history.seq,
     messages: (resumePoint?.messages ?? repairHistory(history.items)).map(asSent),
+    counted: lastCount(history.items, agent.spec.model.primary),
     turns: resumePoint?.turns ?? 0,
     toolCalls: (resumePoint?.toolCalls ?? 0) - (resumePoint?.pending.length ?? 0),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
@@ -90,9 +93,10 @@ export async function storeAnswer(
   answer: ModelAnswer,
 ): Promise<void> {
   const { text, reasoning, toolCalls } = answer;
-  const { events } = conversation;
+  const { events, counted } = conversation;
+  const request = counted === undefined ? {} : { request: counted };
   if (text !== '' || toolCalls.length > 0)
-    await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls }]);
+    await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls, ...request }]);
   if (reasoning !== '') events({ type: 'reasoning', text: reasoning });
   if (text !== '') events({ type: 'message', text, delta: false });
 }
@@ -106,35 +110,60 @@ export async function requestAnswer(
 ): Promise<ModelAnswer> {
   const { agent, system, limits, events, order } = conversation;
   const { model } = agent.spec;
-  const tools = order.specs(visible);
-  const budget: ContextBudget = {
-    windowTokens: Math.max(1_000, deps.contextTokens(model.primary) - limits.maxOutputTokens),
-    fixedCharacters: system.length + charactersOfTools(tools),
-    task: conversation.message.text,
+  const fixed = { system, tools: order.specs(visible) };
+  const windowTokens = Math.max(1_000, deps.contextTokens(model.primary) - limits.maxOutputTokens);
+  const fit = (): ModelMessage[] =>
+    fitContext(conversation.messages, {
+      windowTokens,
+      fixed,
+      task: conversation.message.text,
+      ...lastOf(conversation),
+    });
+  const call = async (): Promise<ModelAnswer> => {
+    const request: ModelRequest = {
+      model: model.primary,
+      ...fixed,
+      messages: conversation.messages,
+      maxOutputTokens: limits.maxOutputTokens,
+      ...(model.temperature === undefined ? {} : { temperature: Number(model.temperature) }),
+    };
+    const sent = { model: model.primary, estimated: estimateRequest(conversation.messages, fixed) };
+    try {
+      const answer = await callModel(deps, request, limits.modelTimeoutMs, events, op);
+      conversation.counted = afterAnswer(sent, answer.usage.inputTokens, conversation.counted);
+      return answer;
+    } catch (error) {
+      if (isOverflow(error)) conversation.counted = afterRefusal(sent, windowTokens, conversation.counted);
+      throw error;
+    }
   };
-  conversation.messages = fitContext(conversation.messages, budget);
-  const request = (): ModelRequest => ({
-    model: model.primary,
-    system,
-    messages: conversation.messages,
-    tools,
-    maxOutputTokens: limits.maxOutputTokens,
-    ...(model.temperature === undefined ? {} : { temperature: Number(model.temperature) }),
-  });
-  let answer: ModelAnswer;
-  try {
-    answer = await callModel(deps, request(), limits.modelTimeoutMs, events, op);
-  } catch (error) {
-    if (!isTemperError(error, 'TEMPER_MODEL_CONTEXT_OVERFLOW')) throw error;
-    const smaller = shrinkContext(conversation.messages, budget.task);
-    if (charactersOf(smaller) >= charactersOf(conversation.messages)) throw error;
-    conversation.messages = smaller;
+  conversation.messages = fit();
+  const answer = await call().catch((error: unknown) => {
+    if (!isOverflow(error)) throw error;
+    conversation.messages = fitAfterRefusal(fit, error);
     events({ type: 'error', code: error.code, message: error.message, attempt: 1 });
-    answer = await callModel(deps, request(), limits.modelTimeoutMs, events, op);
-  }
+    return call();
+  });
   conversation.turns += 1;
   addUsage(conversation.usage, answer.usage);
   return answer;
+}
+
+function isOverflow(error: unknown): error is TemperError {
+  return isTemperError(error, 'TEMPER_MODEL_CONTEXT_OVERFLOW');
+}
+
+function lastOf({ counted }: AgentConversation): Pick<ContextBudget, 'last'> {
+  return counted === undefined ? {} : { last: counted };
+}
+
+/** A smaller history; throws the error of the provider when nothing is left to remove. */
+function fitAfterRefusal(fit: () => ModelMessage[], refusal: TemperError): ModelMessage[] {
+  try {
+    return fit();
+  } catch (error) {
+    throw isOverflow(error) ? refusal : error;
+  }
 }
 
 function addUsage(total: TokenUsage, added: TokenUsage): void {
@@ -158,5 +187,6 @@ export async function appendMessages(
 
 /** Removes members that are internal to the engine. */
 function asSent(item: ModelMessage): ModelMessage {
-  return item.role === 'user' ? { role: 'user', text: item.text } : item;
+  if (item.role === 'user') return { role: 'user', text: item.text };
+  return item.role === 'assistant' ? { role: 'assistant', text: item.text, toolCalls: item.toolCalls } : item;
 }

@@ -381,22 +381,6 @@ describe('ledger use', () => {
   });
 });
 
-describe('context overflow', () => {
-  it('a request that the provider rejects as too long is retried once with a smaller history', async () => {
-    const overflow = (): never => {
-      throw new TemperError('TEMPER_MODEL_CONTEXT_OVERFLOW', 'too long');
-    };
-    const turns = Array.from({ length: 8 }, (_, index) => says(`answer ${index}`));
-    const { send, model } = scriptedLoop([...turns, overflow, says('fits')]);
-    for (let index = 0; index < 8; index += 1) await send(`question ${index}`);
-    assert.equal((await send('the task')).reply, 'fits');
-    const messages = model.requests.at(-1)?.messages ?? [];
-    assert.ok(messages.length <= 5);
-    assert.match(messages[0]?.text ?? '', /earlier messages .* were removed/);
-    assert.equal(lastOf(messages)?.text, 'the task');
-  });
-});
-
 describe('taint', () => {
   it('the first result of a web tool taints the session permanently, also after a restart', async () => {
     const invoker = scriptedInvoker({ http_request: () => 'page' }, 'web');

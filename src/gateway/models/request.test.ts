@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { aModel } from '../../models/pipeline.testing.ts';
-import { sanitizeRequest } from './request.ts';
+import { sanitizeRequest, storedMessage } from './request.ts';
 
 function sanitized(inputSchema: JsonObject): unknown {
   const given = {
@@ -15,6 +15,20 @@ function sanitized(inputSchema: JsonObject): unknown {
   };
   return sanitizeRequest(given, { model: aModel('a/b'), maxOutputTokens: 10 }).tools[0]?.inputSchema;
 }
+
+describe('an item of a history for storage', () => {
+  it('an answer keeps the count of its request and no unknown member, and a request to a provider has no count', () => {
+    const request = { model: 'a/b', estimated: 10, counted: 7, refused: 90 };
+    const answer = { role: 'assistant' as const, text: 'x', toolCalls: [], request };
+    const given = { ...answer, request: { ...request, evil: 'x' }, evil: 1 };
+    assert.deepEqual(storedMessage(given), answer);
+    const sent = sanitizeRequest(
+      { model: 'a/b', system: '', messages: [given], tools: [], maxOutputTokens: 10 },
+      { model: aModel('a/b'), maxOutputTokens: 10 },
+    );
+    assert.deepEqual(sent.messages, [{ role: 'assistant', text: 'x', toolCalls: [] }]);
+  });
+});
 
 describe('the request for a provider', () => {
   const UNKNOWN = 'exceeded your current quota';

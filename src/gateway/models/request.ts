@@ -32,11 +32,20 @@ export function sanitizeRequest(
   };
 }
 
-/** A history item for storage. A user item keeps its message id, which identifies a redelivered message. */
+/**
+ * A history item for storage. A user item keeps its message id, which identifies a redelivered message, and an answer the count of its
+ * request, from which the pod estimates the next one.
+ */
 export function storedMessage(item: ModelMessage): ModelMessage {
   const rebuilt = rebuiltMessage(item);
-  if (item.role !== 'user' || rebuilt.role !== 'user' || item.message === undefined) return rebuilt;
-  return { ...rebuilt, message: item.message };
+  if (item.role === 'user' && rebuilt.role === 'user' && item.message !== undefined) {
+    return { ...rebuilt, message: item.message };
+  }
+  if (item.role === 'assistant' && rebuilt.role === 'assistant' && item.request !== undefined) {
+    const { model, estimated, counted, refused } = item.request;
+    return { ...rebuilt, request: { model, estimated, counted, ...(refused === undefined ? {} : { refused }) } };
+  }
+  return rebuilt;
 }
 
 function rebuiltMessage(message: ModelMessage): ModelMessage {

@@ -37,8 +37,24 @@ const CLASSES: readonly ErrorClass[] = [
   },
   {
     error: 'TEMPER_MODEL_CONTEXT_OVERFLOW',
-    codes: ['context_length_exceeded', 'string_above_max_length', 'model_context_window_exceeded'],
-    phrases: ['prompt is too long', 'maximum context length', 'context window', 'context length'],
+    statuses: [413],
+    codes: [
+      'context_length_exceeded',
+      'exceed_context_size_error',
+      'model_context_window_exceeded',
+      'request_too_large',
+      'string_above_max_length',
+    ],
+    phrases: [
+      'prompt is too long',
+      'input is too long',
+      'input token count',
+      'maximum context length',
+      'context window',
+      'context length',
+      'context limit',
+      'context size',
+    ],
   },
   {
     error: 'TEMPER_MODEL_NOT_FOUND',

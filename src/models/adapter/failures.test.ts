@@ -111,6 +111,28 @@ const CASES: Case[] = [
     'TEMPER_MODEL_CONTEXT_OVERFLOW',
   ],
   [
+    'a body that is too large',
+    413,
+    'request entity too large',
+    anthropicError('request_too_large', 'Request exceeds the maximum size'),
+    'TEMPER_MODEL_CONTEXT_OVERFLOW',
+  ],
+  ...[
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    'the request exceeds the available context size (4096), try increasing it',
+    'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
+    'input length and `max_tokens` exceed context limit: 198000 + 8000 > 200000',
+    'Input is too long for requested model.',
+  ].map(
+    (message): Case => [
+      `a conversation that is too long, in the words "${message.slice(0, 40)}"`,
+      400,
+      openaiError(null, message),
+      anthropicError('invalid_request_error', message),
+      'TEMPER_MODEL_CONTEXT_OVERFLOW',
+    ],
+  ),
+  [
     'an unknown model',
     404,
     openaiError('model_not_found'),

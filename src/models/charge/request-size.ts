@@ -49,6 +49,19 @@ export function textSize(text: string): TextSize {
   return { bytes: bytes.length, tokens: Math.ceil(thirds / THIRDS_OF_A_TOKEN) };
 }
 
+/** How many UTF-16 units of the text have at most this many estimated tokens. Never splits a character. */
+export function unitsWithin(text: string, tokens: number): number {
+  let thirds = tokens * THIRDS_OF_A_TOKEN;
+  let units = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    thirds -= code < 0x80 ? (WEIGHTS[code] ?? 0) : PER_NON_ASCII_BYTE * Buffer.byteLength(character);
+    if (thirds < 0) break;
+    units += character.length;
+  }
+  return units;
+}
+
 /** Throws TEMPER_MODEL_CONTEXT_OVERFLOW for a request that cannot fit into the model's window, before it is sent. */
 export function assertFitsWindow({ bytes }: TextSize, { id, contextTokens }: ResolvedModel): void {
   const limit = MAX_BYTES_PER_TOKEN * contextTokens;

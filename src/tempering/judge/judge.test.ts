@@ -182,6 +182,20 @@ describe('the judge', () => {
     const verdict = await judge.review({ ...candidate, artifact: broken }, 'replay/author', anOp());
     assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
   });
+  it('a judge with prepared material builds none itself, and refuses a tool that could not be presented', async () => {
+    const model = scriptedModel(approveAll);
+    const judge = createJudge({ model, judgeModel: 'replay/judge', clock: createFakeClock(), nonce });
+    const unreadable = { ...candidate, artifact: anArtifact('double', { inputSchema: 'no JSON' }) };
+    const verdict = await judge.review(unreadable, 'replay/author', anOp(), { ok: true, text: 'PREPARED' });
+    assert.equal(verdict.approved, true);
+    assert.match(
+      model.requests[0]?.messages[0]?.text ?? '',
+      /^PREPARED\n\{"runs":\[\],"measured":\{"milliseconds":1,/m,
+    );
+    const refused = await judge.review(candidate, 'replay/author', anOp(), { ok: false, problem: 'too long' });
+    assert.match(refused.reasoning, /cannot be presented to a judge: too long/);
+    assert.equal(model.requests.length, 1, 'no model is asked without material');
+  });
   it('the reasoning in a verdict is printable and bounded', async () => {
     const verdict = await judged((request) =>
       approveAll(request, { approved: false, reasoning: `\u001b[31m\u202e${'x'.repeat(5_000)}` }),

@@ -1,13 +1,12 @@
 import { isSameModelName } from '../../api/names.ts';
-import type { ToolCandidate, Judge, JudgeVerdict } from '../../forge/types.ts';
+import type { ToolCandidate, Judge, JudgeMaterial, JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type JsonObject, member } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
 import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
-import { normalizeArtifact } from './normalize-artifact.ts';
+import { presentArtifact, presentEvidence } from './material.ts';
 
 const MAX_REASONING_CHARACTERS = 600;
 
@@ -42,7 +41,7 @@ const ANSWER_FORM =
 /** Creates a judge that can only veto: a missing model, an unusable response or anything but a clear yes to every question is a refusal. */
 export function createJudge(deps: JudgeDeps): Judge {
   return {
-    async review(candidate: ToolCandidate, authorModel: string, op: CallOptions): Promise<JudgeVerdict> {
+    async review(candidate: ToolCandidate, authorModel: string, op: CallOptions, prepared?: JudgeMaterial) {
       const { judgeModel } = deps;
       if (judgeModel === undefined)
         return unavailableVerdict('none', 'no judge is configured; name one in TrustPolicy spec.models.judge');
@@ -53,12 +52,13 @@ export function createJudge(deps: JudgeDeps): Judge {
           `the judge ${judgeModel} is the model that wrote the tool; name another in TrustPolicy spec.models.judge, or permit it with spec.models.judgeMayBeAuthor`,
         );
       }
-      const material = materialOf(candidate);
-      if (!material.ok) return unavailableVerdict(judgeModel, material.problem);
+      const material = prepared ?? presentArtifact(candidate.artifact);
+      if (!material.ok)
+        return unavailableVerdict(judgeModel, `the tool cannot be presented to a judge: ${material.problem}`);
       const question: ReviewQuestion = {
         model: judgeModel,
         rubric: RUBRIC,
-        material: material.text,
+        material: `${material.text}\n${presentEvidence(candidate.evidence)}`,
         nonce: deps.nonce(),
         responseFormat: ANSWER_FORM,
       };
@@ -69,17 +69,6 @@ export function createJudge(deps: JudgeDeps): Judge {
       return isAuthor ? { ...verdict, judgeIsAuthor: true } : verdict;
     },
   };
-}
-
-function materialOf({
-  artifact,
-  evidence,
-}: ToolCandidate): { ok: true; text: string } | { ok: false; problem: string } {
-  try {
-    return { ok: true, text: normalizeArtifact(artifact, evidence) };
-  } catch (error) {
-    return { ok: false, problem: `the tool cannot be presented to a judge: ${printable(messageOf(error), 200)}` };
-  }
 }
 
 function readVerdict(object: JsonObject, model: string, question: ReviewQuestion, minConfidence: number): JudgeVerdict {

@@ -2,7 +2,6 @@ import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { testLeakWarnings } from '../../forge/test-runs/test-leakage.ts';
 import { parseArtifact, type ParsedArtifact } from '../../forge/parse-artifact.ts';
 import type { TestCase } from '../../forge/request.ts';
-import type { ForgeEvidence } from '../../forge/types.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { normalizeSource } from './normalize-source.ts';
 import { WELL_KNOWN_MEMBERS, WELL_KNOWN_TEXTS } from './well-known-names.ts';
@@ -18,7 +17,7 @@ const MAX_CHARACTERS = 128_000;
  * with its fixtures. Throws SyntaxError for source that does not parse and RangeError when the text exceeds the limit. It is
  * never truncated, because no model would review the rest.
  */
-export function normalizeArtifact(artifact: ToolArtifact, evidence?: ForgeEvidence): string {
+export function normalizeArtifact(artifact: ToolArtifact): string {
   const open = parseArtifact(artifact);
   if ('malformed' in open) throw new SyntaxError(open.malformed);
   const obfuscator = createObfuscator((name) => WELL_KNOWN_MEMBERS.has(name), WELL_KNOWN_TEXTS);
@@ -35,9 +34,8 @@ export function normalizeArtifact(artifact: ToolArtifact, evidence?: ForgeEviden
     inputSchema: normalizeSchema(open.inputSchema, obfuscator),
     outputSchema: normalizeSchema(open.outputSchema, obfuscator),
     ...implementationOf(open, obfuscator),
-    tests: open.tests.map((test, index) => testOf(test, index, evidence, obfuscator)),
+    tests: open.tests.map((test) => testOf(test, obfuscator)),
     sourceHoldsTestTexts: testLeakWarnings(open).length > 0,
-    ...(evidence === undefined ? {} : { measured: measuredOf(evidence) }),
   };
   const text = layOut({ ...sections, ...obfuscator.tables() });
   if (text.length <= MAX_CHARACTERS) return text;
@@ -53,13 +51,7 @@ function implementationOf({ artifact, plan }: ParsedArtifact, obfuscator: Obfusc
   return { mode, code: lines, facts };
 }
 
-function testOf(
-  { input, expectedOutput, fixtures }: TestCase,
-  index: number,
-  evidence: ForgeEvidence | undefined,
-  obfuscator: Obfuscator,
-): JsonObject {
-  const runs = (evidence?.tests ?? []).filter((result) => result.case === index + 1);
+function testOf({ input, expectedOutput, fixtures }: TestCase, obfuscator: Obfuscator): JsonObject {
   return {
     input: obfuscator.value(input),
     ...(expectedOutput === undefined ? {} : { expectedOutput: obfuscator.value(expectedOutput) }),
@@ -72,25 +64,7 @@ function testOf(
             output: obfuscator.value(fixture.output),
           })),
         }),
-    runs: runs.map(({ run, passed, milliseconds }) => ({
-      run: figureOf(run),
-      passed: (passed as unknown) === true,
-      milliseconds: figureOf(milliseconds),
-    })),
   };
-}
-
-function measuredOf({ milliseconds, heapBytes, warnings }: ForgeEvidence): JsonObject {
-  return {
-    milliseconds: figureOf(milliseconds),
-    heapBytes: figureOf(heapBytes),
-    warnings: warnings.length,
-  };
-}
-
-/** A pod reports these figures; anything but a number could be a text for the reviewer. */
-function figureOf(value: unknown): number {
-  return typeof value === 'number' ? Math.round(value) : 0;
 }
 
 /** One JSON object with a line per section, and a line per item of the sections that are lists. Printable ASCII. */

@@ -3,12 +3,12 @@ import { afterEach, describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { pollValue } from '../../../../test/support/poll.ts';
 import { NEVER_ABORTED } from '../../../../test/support/stubs.ts';
-import { vetArtifact } from '../../../forge/static-gates.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { Json } from '../../../lib/json.ts';
 import { anArtifact } from '../../../tempering/tempering.testing.ts';
 import { TestServer } from '../../http/server.testing.ts';
 import { VettingPool, type VettingPoolOptions } from './pool.ts';
+import { prepareReview } from './prepare-review.ts';
 import { startVettingThread } from './program.ts';
 import type { StartThread } from './thread.ts';
 
@@ -70,8 +70,11 @@ describe('the threads that vet artifacts', () => {
     });
     for (const one of [anArtifact('double'), hostile, reserved, evil, {}, { name: 1 }, [], null]) {
       const given = structuredClone(one) as unknown as Json;
-      assert.deepEqual(await vet('u-1', given), vetArtifact(given));
+      assert.deepEqual(await vet('u-1', given), prepareReview(given));
     }
+    const { material } = await vet('u-1', anArtifact('double') as unknown as Json);
+    assert.match(material?.ok === true ? material.text : '', /function execute\(input\)/, 'what the judge reads');
+    assert.equal((await vet('u-1', evil as unknown as Json)).material, undefined, 'no judge reads a refused artifact');
     assert.match((await vet('u-1', reserved as unknown as Json)).shape[0]?.message ?? '', /reserved/);
     assert.ok((await vet('u-1', evil as unknown as Json)).code.violations.length > 0);
   });

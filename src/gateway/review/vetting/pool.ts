@@ -9,7 +9,7 @@ import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { isFailure, type StartThread, type ThreadFailure, VettingThread } from './thread.ts';
 
-/** Vets artifacts of agents outside the thread that serves requests. */
+/** Vets artifacts of agents, and builds what the judge reads of them, outside the thread that serves requests. */
 export interface ArtifactVetter {
   /** Throws TEMPER_RATE_LIMITED, TEMPER_OVERLOADED, and TEMPER_CANCELLED when the signal aborts. */
   vet(agentUid: string, artifact: Json, signal: AbortSignal): Promise<ArtifactVetting>;
@@ -33,6 +33,10 @@ const MAX_WAITING_PER_AGENT = 4;
 const MAX_WAITING = 64;
 const RETRY_MS = 1_000;
 const CACHED_RESULTS = 500;
+/** Material for a judge has up to 128,000 characters. */
+const MAX_CACHED_CHARACTERS = 16 * 1_024 * 1_024;
+/** Counts for a result without material: its violations. */
+const RESULT_CHARACTERS = 4_096;
 const CACHED_AGENTS = 20_000;
 
 interface Job {
@@ -51,7 +55,11 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
   readonly #options: VettingPoolOptions;
   readonly #idle: VettingThread[];
   readonly #all: readonly VettingThread[];
-  readonly #results = new LRUCache<string, ArtifactVetting>({ max: CACHED_RESULTS });
+  readonly #results = new LRUCache<string, ArtifactVetting>({
+    max: CACHED_RESULTS,
+    maxSize: MAX_CACHED_CHARACTERS,
+    sizeCalculation: charactersOf,
+  });
   readonly #shares = new LRUCache<string, TokenBucket>({ max: CACHED_AGENTS });
   /** Waiting jobs by agent, in the order of their turns. */
   readonly #waiting = new Map<string, Job[]>();
@@ -178,6 +186,10 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
       result.resolve(vetting);
     }
   }
+}
+
+function charactersOf({ material }: ArtifactVetting): number {
+  return RESULT_CHARACTERS + (material?.ok === true ? material.text.length : 0);
 }
 
 /** Fails closed: a tool that cannot be checked is refused. */
