@@ -29,7 +29,7 @@ const AGENT = 'speaker';
 const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 const ROUNDS = 8;
 const CALLS = 20;
-/** A message causes nine requests of its pod, and the rate limit is 50 requests per second and pod. */
+/** A message causes several requests of its pod, and the rate limit is 50 requests per second and pod. */
 const PAUSE_MS = 250;
 /** The model responds at once. */
 const SCRIPT = { rules: [{ answer: { text: 'Done.' } }] };
@@ -60,7 +60,36 @@ export async function benchMessage(): Promise<Row[]> {
   const note = `p50 from a user's message to the reply ${milliseconds(p50(ours))} (p99 ${milliseconds(quantile(ours, 0.99))}), minus a bare request-reply ${milliseconds(p50(theirs))} and the model's own time ${milliseconds(p50(models))}`;
   const what = 'message to a running agent: own overhead, p50';
   const spent = endLoad === undefined ? {} : { spent: endLoad() };
-  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), bench.requests((ROUNDS + 1) * CALLS)];
+  const counted = await bench.requests((ROUNDS + 1) * CALLS);
+  return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), ...counted];
+}
+
+interface Timing {
+  label: string;
+  count: number;
+  seconds: number;
+}
+
+/** Count and sum of each histogram of a metric `NAME_duration_seconds`, by one label. */
+function timings(page: string, name: string, label: string): Timing[] {
+  const read = (suffix: string) =>
+    new Map(
+      [...page.matchAll(new RegExp(`^${name}_duration_seconds_${suffix}\\{${label}="([^"]*)"\\} (\\S+)$`, 'gm'))].map(
+        ([, key = '', value]): [string, number] => [key, Number(value)],
+      ),
+    );
+  const sums = read('sum');
+  return [...read('count')].map(([key, count]) => ({ label: key, count, seconds: sums.get(key) ?? 0 }));
+}
+
+function requestRow(what: string, all: readonly Timing[], messages: number): Row {
+  const used = all.filter(({ count }) => count > 0);
+  const each = used.map(({ label, count, seconds }) => {
+    return `${(count / messages).toFixed(1)} × ${label} ${milliseconds((seconds / count) * 1_000)}`;
+  });
+  const total = used.reduce((sum, { count }) => sum + count, 0);
+  const note = `mean of each, without long polls: ${each.join(', ')}`;
+  return { kind: 'reference', what, value: (total / messages).toFixed(1), note };
 }
 
 async function repeated(times: number, once: () => Promise<unknown>): Promise<number[]> {
@@ -96,6 +125,7 @@ class MessageBench implements AsyncDisposable {
   readonly #open: AsyncDisposable[] = [];
   readonly #connections = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false });
   #url = '';
+  #metrics = '';
   #model = '';
   #userToken = '';
   #keys = 0;
@@ -141,21 +171,13 @@ class MessageBench implements AsyncDisposable {
     return measureLoad(Object.fromEntries([...roles, ['load generator and model', process.pid]]));
   }
 
-  /** The number and duration of requests to the gateway per message, from the gateway's log. */
-  requests(messages: number): Row {
-    const routes = new Map<string, number[]>();
-    for (const line of this.#roles['gateway']?.log.split('\n') ?? []) {
-      if (!line.startsWith('{')) continue;
-      const { route, milliseconds: took } = JSON.parse(line) as { route?: string; milliseconds?: number };
-      if (route === undefined || took === undefined) continue;
-      routes.set(route, [...(routes.get(route) ?? []), took]);
-    }
-    const each = [...routes].map(([route, times]) => {
-      return `${(times.length / messages).toFixed(1)} × ${route} ${milliseconds(quantile(times, 0.5))}`;
-    });
-    const all = [...routes.values()].reduce((sum, times) => sum + times.length, 0);
-    const note = `p50 of each: ${each.join(', ')}`;
-    return { kind: 'reference', what: 'requests to the gateway per message', value: (all / messages).toFixed(1), note };
+  /** The requests to the gateway and to NATS per message, from the metrics of the gateway, and the mean duration of each. */
+  async requests(messages: number): Promise<Row[]> {
+    const page = await (await fetch(`${this.#metrics}/metrics`)).text();
+    return [
+      requestRow('requests to the gateway per message', timings(page, 'temper_request', 'route'), messages),
+      requestRow('requests to NATS per message', timings(page, 'temper_nats_request', 'operation'), messages),
+    ];
   }
 
   /** Sends messages one at a time in a session and returns the milliseconds from each message to its reply. */
@@ -240,6 +262,7 @@ class MessageBench implements AsyncDisposable {
     const part = new RoleProcess('gateway', ['--config', at('gateway.json')]);
     this.#roles['gateway'] = part;
     this.#url = `https://127.0.0.1:${gateway}`;
+    this.#metrics = `http://127.0.0.1:${health}`;
     const isReady = async () =>
       (await fetch(`http://127.0.0.1:${health}/readyz`).catch(() => undefined))?.status === 200;
     await Promise.race([

@@ -3,7 +3,7 @@
  * service proxy. The proxy consumes the header `Authorization`, so `Temper-Token` carries the token of `temper-users`.
  *
  * - POST `…/agents/{agent}/messages`: `UserMessageRequest`, `UserMessageReceipt`; idempotent by `Idempotency-Key`.
- * - GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&message=<id>&follow=true`: one `SessionStreamLine` per line.
+ * - GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&skip=<skip>&message=<id>&follow=true`: one `SessionStreamLine` per line.
  * - GET `…/agents/{agent}/sessions`: `SessionSummary[]`, newest first.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.

@@ -32,10 +32,17 @@ export type UserMessageReceipt = Static<typeof UserMessageReceipt>;
 
 const Sequence = Type.Integer({ minimum: 0, description: 'Pass it as `after` to continue behind this line.' });
 
+const Skip = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    description: 'Pass it as `skip`, with `after`: the line is one of several stored at once.',
+  }),
+);
+
 /** One JSON value per line of the events of a session; empty lines are keep-alive. */
 export const SessionStreamLine = Type.Union(
   [
-    Type.Object({ seq: Sequence, kind: Type.Literal('event'), event: StampedEvent }, closed),
+    Type.Object({ seq: Sequence, skip: Skip, kind: Type.Literal('event'), event: StampedEvent }, closed),
     Type.Object(
       {
         seq: Sequence,

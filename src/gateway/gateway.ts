@@ -20,7 +20,8 @@ import { createSessionEvents } from '../nats/session-events.ts';
 import { createNatsInbox } from '../nats/inbox/inbox.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { StorageQuota } from '../nats/residents/storage-quota.ts';
-import { createSessionStore } from '../nats/sessions/session-store.ts';
+import { SessionHeads } from '../nats/sessions/session-heads.ts';
+import { createLargeRead, createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createWakeups } from '../nats/wakeups.ts';
@@ -102,8 +103,9 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const namespaceOf = (agentUid: string) => directory.byUid(agentUid)?.agent.metadata.namespace;
   trimStreams({ connection: bus, ...config.storage, namespaceOf, metrics: counts, log });
   const { models } = config;
-  const shared = { storage, clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog, models };
-  const modules = stack.use(await run.openModule(shared));
+  const sessionsOf = openSessions(bus, storage);
+  const shared = { storage, sessionsOf, clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog };
+  const modules = stack.use(await run.openModule({ ...shared, models }));
   const keys = stack.use(await openTokenKeys(config, log));
   const context = {
     config,
@@ -115,6 +117,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     directory,
     bus,
     storage,
+    sessionsOf,
     modules,
     keys,
     draining: draining.signal,
@@ -170,6 +173,13 @@ function openStorage(
   return new StorageQuota({ connection, limits, release: nats.release ?? DEFAULT_RELEASE, identify });
 }
 
+/** The sessions of each agent. All of them share what this process remembers, and the limit of large reads. */
+function openSessions(connection: JetStreamConnection, storage: StorageQuota) {
+  const [largeRead, heads] = [createLargeRead(), new SessionHeads(connection)];
+  return (agentUid: string): NatsSessionStore =>
+    createSessionStore(connection, agentUid, { quota: storage.of(agentUid), largeRead, heads });
+}
+
 function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
   return FileWatcher.open({
     paths: deliveryTokenKeys.slice(0, 1),
@@ -191,6 +201,7 @@ interface ServerContext {
   directory: WatchedAgentDirectory;
   bus: JetStreamConnection;
   storage: StorageQuota;
+  sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
   draining: AbortSignal;
@@ -241,7 +252,7 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, watches, directory, bus, storage, modules, keys, draining } = context;
+  const { log, counts, transport, watches, directory, bus, storage, sessionsOf, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
@@ -267,7 +278,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       quotaOf: (agentUid) => storage.of(agentUid),
-      sessionsOf: (agentUid) => createSessionStore(bus, agentUid, { quota: storage.of(agentUid) }),
+      sessionsOf,
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
     }),
     events: createSessionEvents(bus),

@@ -5,7 +5,6 @@ import { createDocumentStore } from '../nats/jetstream/document-store.ts';
 import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
-import { createLargeRead, createSessionStore } from '../nats/sessions/session-store.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
@@ -21,7 +20,7 @@ import { sessionRoutes } from './pods/sessions.ts';
 
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
-  const { clock, ids, log, metrics, bus, storage, directory, demotions, catalog } = context;
+  const { clock, ids, log, metrics, bus, storage, sessionsOf, directory, demotions, catalog } = context;
   const closing = new AbortController();
   const models = openGatewayModels(context.models, {
     clock,
@@ -39,9 +38,6 @@ export const openModelModule: OpenModule = async (context) => {
     onWritten: countLedgerWrites(metrics),
   });
   const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
-  const largeRead = createLargeRead();
-  const sessionsOf = (agentUid: string) =>
-    createSessionStore(bus, agentUid, { quota: storage.of(agentUid), largeRead });
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);

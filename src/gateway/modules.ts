@@ -3,6 +3,7 @@ import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
 import type { StorageQuota } from '../nats/residents/storage-quota.ts';
+import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { Demotions } from './cluster/demotions.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -19,6 +20,8 @@ export interface ModuleContext {
   bus: JetStreamConnection;
   /** Bytes that agents store in NATS. */
   storage: Pick<StorageQuota, 'of'>;
+  /** The sessions of one agent. */
+  sessionsOf: (agentUid: string) => NatsSessionStore;
   directory: AgentDirectory;
   demotions: Demotions;
   catalog: CapabilityCatalog;

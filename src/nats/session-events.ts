@@ -1,4 +1,3 @@
-import { isJsonObject, type Json } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { JetStreamConnection } from './connection/connection.ts';
@@ -9,25 +8,23 @@ import { deduplicationId, publish, type PublishOptions } from './jetstream/publi
 import { BaseSequenceCache, readStoreGeneration } from './jetstream/store-generation.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
 import {
-  isEnd,
-  lastReply,
-  mergeReplies,
-  parseEnd,
-  publishEnd,
-  ReplyCursor,
-  type SessionEnd,
-  storedReplies,
-} from './session-replies.ts';
+  parseBatch,
+  type SessionEvent,
+  splitEvents,
+  type StoredBatch,
+  type StoredSessionEvent,
+  toStoredEvents,
+  unfold,
+} from './session-event-batch.ts';
+import { isEnd, lastReply, mergeReplies, publishEnd, ReplyCursor, storedReplies } from './session-replies.ts';
 
-/** One event of a session. */
-export type SessionEvent = { kind: 'event'; event: StampedEvent } | SessionEnd;
-
-/** An event with its stream sequence, which `after` of a follower refers to. Assignable to `SessionStreamLine` of the user API. */
-export type StoredSessionEvent = SessionEvent & { seq: number };
+export type { SessionEvent, StoredSessionEvent };
 
 export interface FollowOptions {
   /** Events after this sequence; 0 for all stored events. */
   after: number;
+  /** Lines of the batch behind `after` that the reader has read already; 0 when absent. */
+  skip?: number;
   signal: AbortSignal;
   /** Throws TEMPER_NATS_DATA_LOST when the store of `after` was lost, instead of continuing with the events of the new store. */
   failOnStoreLoss?: boolean;
@@ -46,8 +43,13 @@ export interface SessionEvents {
    * events of one agent with the same `once` key. Throws TEMPER_BUS_*.
    */
   append(agentUid: string, session: string, line: SessionEvent, options?: AppendEventOptions): Promise<number>;
-  /** Stored events, oldest first, at most `limit`. */
-  read(agentUid: string, session: string, after: number, limit: number): Promise<StoredSessionEvent[]>;
+  /**
+   * Stores events at once, in as few messages as they fit into. All of them are stored or, after an error, the first ones: repeat the
+   * call with the same `once` then, which stores each once. Throws like `append`.
+   */
+  appendAll(agentUid: string, session: string, events: readonly StampedEvent[], once: string): Promise<void>;
+  /** Stored events behind the position, oldest first, at most `limit`. */
+  read(agentUid: string, session: string, after: number, limit: number, skip?: number): Promise<StoredSessionEvent[]>;
   /** The sequence of the session's last event; without events the sequence before the store's first event. */
   lastSequence(agentUid: string, session: string): Promise<number>;
   /** The sequence before the first event of this store. */
@@ -68,20 +70,22 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
         return publishEnd(connection, agentUid, session, line, { id, traceparent });
       }
       const options = { ...deduplicationOptions(agentUid, once), traceparent };
-      const ack = await publish(connection, subjects.events(agentUid, session), line as unknown as Json, options);
+      const ack = await publish(connection, subjects.events(agentUid, session), toStoredEvents([line.event]), options);
       notify(connection, subjects.notifySession(agentUid, session));
       return ack?.seq ?? 0;
     },
-    async read(agentUid, session, after, limit) {
+    async appendAll(agentUid, session, events, once) {
+      for (const [index, batch] of splitEvents(events).entries()) {
+        const options = deduplicationOptions(agentUid, `${once}/${index}`);
+        await publish(connection, subjects.events(agentUid, session), toStoredEvents(batch), options);
+        notify(connection, subjects.notifySession(agentUid, session));
+      }
+    },
+    async read(agentUid, session, after, limit, skip = 0) {
       const lines: StoredSessionEvent[] = [];
       if (limit <= 0) return lines;
-      for await (const line of merged(connection, {
-        agentUid,
-        session,
-        after,
-        from: after,
-        cursor: new ReplyCursor(),
-      })) {
+      const range = { agentUid, session, after, from: after, cursor: new ReplyCursor() };
+      for await (const line of unfold(merged(connection, range), { seq: after, skip })) {
         lines.push(line);
         if (lines.length >= limit) break;
       }
@@ -92,7 +96,7 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
       return found?.seq ?? (await lastReply(connection, agentUid, session)) ?? generation.get();
     },
     baseSequence: () => generation.get(),
-    follow(agentUid, session, { after, signal, failOnStoreLoss = false }) {
+    follow(agentUid, session, { after, skip = 0, signal, failOnStoreLoss = false }) {
       const cursor = new ReplyCursor();
       const subject = subjects.events(agentUid, session);
       return followSubject<StoredSessionEvent>(connection, {
@@ -102,10 +106,12 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
         after,
         resume: (last) => resumeSequence(connection, last, failOnStoreLoss),
         // A flood of events may have removed a reply, so the replies are read too whenever the follower looks without a notification.
-        read: (last, isNotified) =>
-          isNotified
+        read: (last, isNotified) => {
+          const batches = isNotified
             ? newEvents(connection, subject, last, cursor)
-            : merged(connection, { agentUid, session, after: last, from: after, cursor }),
+            : merged(connection, { agentUid, session, after: last, from: after, cursor });
+          return unfold(batches, { seq: last, skip: last === after ? skip : 0 });
+        },
         signal,
       });
     },
@@ -120,10 +126,10 @@ async function* storedEvents(
   connection: JetStreamConnection,
   subject: string,
   after: number,
-): AsyncGenerator<StoredSessionEvent> {
+): AsyncGenerator<StoredBatch> {
   for await (const { data, seq } of readMessages(connection, STREAMS.events, subject, after + 1)) {
-    const line = parseEvent(parseJsonBytes(data));
-    if (line !== undefined) yield { ...line, seq };
+    const batch = parseBatch(parseJsonBytes(data), seq);
+    if (batch !== undefined) yield batch;
   }
 }
 
@@ -133,7 +139,7 @@ async function* newEvents(
   subject: string,
   after: number,
   cursor: ReplyCursor,
-): AsyncGenerator<StoredSessionEvent> {
+): AsyncGenerator<StoredBatch> {
   for await (const line of storedEvents(connection, subject, after)) if (!isEnd(line) || cursor.isNew(line)) yield line;
 }
 
@@ -151,7 +157,7 @@ interface MergedRange {
 function merged(
   connection: JetStreamConnection,
   { agentUid, session, after, from, cursor }: MergedRange,
-): AsyncGenerator<StoredSessionEvent> {
+): AsyncGenerator<StoredBatch> {
   const replies = storedReplies(connection, subjects.replies(agentUid, session), from, cursor);
   return mergeReplies(storedEvents(connection, subjects.events(agentUid, session), after), replies, cursor);
 }
@@ -173,16 +179,4 @@ async function resumeSequence(
 
 function deduplicationOptions(agentUid: string, once: string | undefined): PublishOptions {
   return once === undefined ? {} : { id: deduplicationId(`${token(agentUid)}\n${once}`) };
-}
-
-/** Parses a stored event; undefined for an invalid one. */
-function parseEvent(value: Json | undefined): SessionEvent | undefined {
-  if (!isJsonObject(value)) return undefined;
-  return value.kind === 'event' ? parseToolEvent(value.event) : parseEnd(value);
-}
-
-/** Pods report these events: only `type` and `time` are validated. */
-function parseToolEvent(event: Json | undefined): SessionEvent | undefined {
-  if (!isJsonObject(event) || typeof event.type !== 'string' || typeof event.time !== 'string') return undefined;
-  return { kind: 'event', event: event as unknown as StampedEvent };
 }

@@ -16,25 +16,32 @@ export interface Followed {
   readonly output: 'text' | 'json';
 }
 
+/** Behind the last line. */
+interface Position {
+  after: number;
+  /** Lines already read of the events that were stored at once behind `after`. */
+  skip: number;
+}
+
 /** Limit of consecutive connections without a new line. */
 const MAX_EMPTY_ATTEMPTS = 60;
 
 /** Prints events until the message is answered. False when it failed or was refused. A stream that ends early is resumed after its last line. */
 export async function followMessage({ gateway, agent, receipt, output }: Followed, io: CliIo): Promise<boolean> {
   const transcript = new Transcript(agent, screenOf(io), { isReported: true });
-  let { after } = receipt;
+  let position: Position = { after: receipt.after, skip: 0 };
   const retries = new RetryBudget(MAX_EMPTY_ATTEMPTS, io);
   for (;;) {
-    const resumedAfter = after;
-    for await (const line of openStream(gateway, agent, receipt, after)) {
-      after = Math.max(after, line.seq);
+    const resumed = position;
+    for await (const line of openStream(gateway, agent, receipt, position)) {
+      position = behind(line, position);
       if (output === 'json') writeJsonLine(io, line);
       else show(withPrintableStrings(line as unknown as Json) as unknown as SessionStreamLine, transcript, io);
       if (line.kind !== 'event' && line.message === receipt.id) {
         return line.kind === 'reply' && line.finishReason !== 'refusal';
       }
     }
-    if (after > resumedAfter) retries.reset();
+    if (position !== resumed) retries.reset();
     if (!(await retries.wait())) break;
   }
   const hint = `the answer is stored; continue with: temper send ${agent} --session ${receipt.session}`;
@@ -44,13 +51,25 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
   );
 }
 
+/** The position behind a line. A reply whose event was removed may come after later lines. */
+function behind(line: SessionStreamLine, position: Position): Position {
+  const skip = line.kind === 'event' ? (line.skip ?? 0) : 0;
+  const isLater = line.seq > position.after || (line.seq === position.after && skip > position.skip);
+  return isLater ? { after: line.seq, skip } : position;
+}
+
 async function* openStream(
   gateway: GatewayUserClient,
   agent: string,
   { id, session }: UserMessageReceipt,
-  after: number,
+  { after, skip }: Position,
 ): AsyncGenerator<SessionStreamLine> {
-  const query = new URLSearchParams({ after: String(after), message: id, follow: 'true' });
+  const query = new URLSearchParams({
+    after: String(after),
+    ...(skip === 0 ? {} : { skip: String(skip) }),
+    message: id,
+    follow: 'true',
+  });
   const path = `agents/${encodeURIComponent(agent)}/sessions/${encodeURIComponent(session)}/events?${query.toString()}`;
   let lines: AsyncGenerator<string>;
   try {

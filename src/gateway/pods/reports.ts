@@ -75,18 +75,14 @@ async function storeReports(
   const { agentUid, namespace } = pod;
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
   const { events = [], audit = [], uses = [] } = reports;
-  let dropped = 0;
   const sessions = new Map<string, boolean>();
   for (const session of [...new Set(events.map((event) => event.session))].slice(0, MAX_SESSIONS)) {
     sessions.set(session, await deps.sessions.exists(agentUid, session));
   }
-  for (const [index, event] of events.entries()) {
-    if (isGatewayOnly(event) || sessions.get(event.session) !== true) {
-      dropped += 1;
-      continue;
-    }
-    const line = { kind: 'event', event: stampedEvent(pod, event, deps) } as const;
-    await deps.events.append(agentUid, event.session, line, { once: `${key}/event/${index}` });
+  const accepted = events.filter((event) => !isGatewayOnly(event) && sessions.get(event.session) === true);
+  for (const [session, ofSession] of Map.groupBy(accepted, (event) => event.session)) {
+    const stamped = ofSession.map((event) => stampedEvent(pod, event, deps));
+    await deps.events.appendAll(agentUid, session, stamped, `${key}/events/${session}`);
   }
   for (const [index, record] of audit.entries()) {
     await deps.audit.append({ namespace, agentUid }, reportedRecord(pod, record), `${key}/audit/${index}`);
@@ -96,7 +92,7 @@ async function storeReports(
     uses.map((use) => reportedUse(pod, use)),
     key,
   );
-  return dropped;
+  return events.length - accepted.length;
 }
 
 const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'registration']);

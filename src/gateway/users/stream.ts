@@ -19,6 +19,9 @@ const Query = Type.Object(
     after: Type.Optional(
       Type.Integer({ minimum: 0, description: 'Only lines after this sequence. Absent: all stored lines.' }),
     ),
+    skip: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 500, description: '`skip` of the last line that was read; 0 when absent.' }),
+    ),
     message: Type.Optional(text(128, 'End with the reply to this message.')),
     follow: Type.Optional(Type.Boolean({ description: 'Wait for new lines.' })),
   },
@@ -34,6 +37,7 @@ interface FollowRequest {
   agentUid: string;
   session: string;
   after: number;
+  skip: number;
   message: string | undefined;
 }
 
@@ -54,9 +58,9 @@ export function userStreamRoutes(server: GatewayServer, deps: GatewayDeps): void
     },
     async (request, reply) => {
       const { uid } = requireAgent(request.params, deps);
-      const { after = 0, message, follow = false } = request.query;
+      const { after = 0, skip = 0, message, follow = false } = request.query;
       const signal = AbortSignal.any([request.disconnected, deps.draining]);
-      const followRequest = { agentUid: uid, session: request.params.session, after, message };
+      const followRequest = { agentUid: uid, session: request.params.session, after, skip, message };
       const lines = follow ? live(followRequest, signal, deps) : stored(followRequest, deps);
       return reply
         .type('application/x-ndjson')
@@ -67,13 +71,14 @@ export function userStreamRoutes(server: GatewayServer, deps: GatewayDeps): void
 }
 
 async function* live(
-  { agentUid, session, after, message }: FollowRequest,
+  { agentUid, session, after, skip, message }: FollowRequest,
   signal: AbortSignal,
   { events }: GatewayDeps,
 ): AsyncGenerator<SessionStreamLine> {
   try {
     for await (const line of events.follow(agentUid, session, {
       after,
+      skip,
       signal,
       failOnStoreLoss: message !== undefined,
     })) {
@@ -87,19 +92,19 @@ async function* live(
 }
 
 async function* stored(
-  { agentUid, session, after, message }: FollowRequest,
+  { agentUid, session, after, skip, message }: FollowRequest,
   { events }: GatewayDeps,
 ): AsyncGenerator<SessionStreamLine> {
-  let from = after;
+  let position: { seq: number; skip?: number | undefined } = { seq: after, skip };
   for (;;) {
-    const lines = await events.read(agentUid, session, from, BATCH);
+    const lines = await events.read(agentUid, session, position.seq, BATCH, position.skip);
     for (const line of lines) {
       yield line;
       if (isReplyTo(line, message)) return;
     }
     const last = lines.at(-1);
     if (last === undefined || lines.length < BATCH) return;
-    from = last.seq;
+    position = 'skip' in last ? last : { seq: last.seq };
   }
 }
 

@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import type { HistoryEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type IdGenerator, ulids } from '../../lib/ids.ts';
 import type { ModelMessage } from '../../models/port.ts';
@@ -9,6 +10,7 @@ import { publish } from '../jetstream/publish.ts';
 import { DEFAULT_STORAGE_LIMITS, storageLimitExceeded } from '../residents/storage-limits.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { parseSessionHead, type SessionHead } from './session-head.ts';
+import { SessionHeads, type StoredHead } from './session-heads.ts';
 import { assembleHistory, type SessionEntry, sessionEntry, type StoredParts } from './session-history.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
@@ -52,6 +54,8 @@ export interface SessionStoreOptions {
   quota?: AgentQuota;
   /** Runs the reading of a large history; bounds how many this process has in memory at once. */
   largeRead?: LargeRead | undefined;
+  /** Shared by the stores of a process, so that an append does not read the head that the append before it wrote. */
+  heads?: SessionHeads;
   ids?: IdGenerator;
 }
 
@@ -97,17 +101,19 @@ class BucketSessionStore implements NatsSessionStore {
   readonly #ids: IdGenerator;
   readonly #largeRead: LargeRead;
   readonly #maxBytes: number;
+  readonly #heads: SessionHeads;
 
   constructor(
     connection: JetStreamConnection,
     owner: string,
-    { quota, ids = ulids, largeRead = runNow }: SessionStoreOptions,
+    { quota, ids = ulids, largeRead = runNow, heads = new SessionHeads(connection) }: SessionStoreOptions,
   ) {
     this.#connection = connection;
     this.#owner = owner;
     this.#quota = quota;
     this.#ids = ids;
     this.#largeRead = largeRead;
+    this.#heads = heads;
     this.#maxBytes = (quota?.limits ?? DEFAULT_STORAGE_LIMITS).sessionBytes;
   }
 
@@ -116,21 +122,26 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadSized(session: string): Promise<SizedHistory> {
-    const { bytes = Number.POSITIVE_INFINITY } = (await this.#readHead(session))?.head ?? NO_SESSION;
-    return bytes < LARGE_BYTES ? this.#load(session) : this.#largeRead(() => this.#load(session));
+    const found = await this.#readHead(session);
+    if (found === undefined) return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
+    const { bytes = Number.POSITIVE_INFINITY } = found.head;
+    const load = () => this.#load(session, found);
+    return bytes < LARGE_BYTES ? load() : this.#largeRead(load);
   }
 
-  async #load(session: string): Promise<SizedHistory> {
-    for (let read = 1; ; read += 1) {
-      const found = await this.#readHead(session);
-      if (found === undefined) return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
-      const { parts, bytes } = await this.#readParts(session);
-      const items = assembleHistory(found.head, parts);
-      if (items !== undefined) return { history: { seq: items.length, items, tainted: found.head.tainted }, bytes };
+  async #load(session: string, first: StoredHead): Promise<SizedHistory> {
+    let found: StoredHead | undefined = first;
+    for (let read = 1; found !== undefined; read += 1) {
+      const { head } = found;
+      const { parts, bytes } = head.entry === '' ? { parts: new Map(), bytes: 0 } : await this.#readParts(session);
+      const items = assembleHistory(head, parts);
+      if (items !== undefined) return { history: { seq: items.length, items, tainted: head.tainted }, bytes };
       if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
       // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
+      found = await this.#readHead(session);
     }
+    return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
   }
 
   async isTainted(session: string): Promise<boolean> {
@@ -142,7 +153,7 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async open(session: string): Promise<void> {
-    if (await this.exists(session)) return;
+    if (this.#heads.get(this.#key(session, 'head')) !== undefined || (await this.exists(session))) return;
     const time = this.#connection.clock.now().toISOString();
     // A head without a history has bytes too: an agent must not have any number of empty sessions.
     await this.#quota?.reserve('sessions', HEAD_BYTES);
@@ -151,16 +162,24 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendFlags = {}): Promise<number> {
-    const { head, revision } = (await this.#readHead(session)) ?? { head: NO_SESSION, revision: 0 };
-    const tainted = marks.tainted === true;
-    const entry = (previous: string): SessionEntry => sessionEntry({ after: afterSeq, items, tainted }, previous);
-    const isRepeated = ({ before, entry: last, previous }: SessionHead): boolean =>
-      before === afterSeq && last.startsWith(entry(previous).name);
-    if (isRepeated(head)) return head.items;
-    if (head.items !== afterSeq) {
-      throw corrupt(session, `it has ${head.items} items, not ${afterSeq}: another writer appended`);
+    const entry: HistoryEntry = { after: afterSeq, items, tainted: marks.tainted === true };
+    const known = this.#heads.get(this.#key(session, 'head'));
+    // A remembered head can only confirm that the append fits: whether it is a repeated one, the stored head decides.
+    if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry))) return afterSeq + items.length;
+    const current = (await this.#readHead(session)) ?? { head: NO_SESSION, revision: 0 };
+    if (isRepeated(current.head, entry)) return current.head.items;
+    if (current.head.items !== afterSeq) {
+      throw corrupt(session, `it has ${current.head.items} items, not ${afterSeq}: another writer appended`);
     }
-    const next = entry(head.entry);
+    if (await this.#appendTo(session, current, entry)) return afterSeq + items.length;
+    const winner = (await this.#readHead(session))?.head;
+    if (winner !== undefined && isRepeated(winner, entry)) return winner.items;
+    throw corrupt(session, 'another writer appended first');
+  }
+
+  /** False when the head has another revision. */
+  async #appendTo(session: string, { head, revision }: StoredHead, entry: HistoryEntry): Promise<boolean> {
+    const next = sessionEntry(entry, head.entry);
     const before = head.bytes ?? (await this.#countHistory(session));
     const added = this.#assertFits(session, before, next);
     // A name of its own, so that the loser of a conflict can remove what it wrote.
@@ -169,22 +188,20 @@ class BucketSessionStore implements NatsSessionStore {
     const moved: SessionHead = {
       openedAt: head.openedAt || usedAt,
       usedAt,
-      items: afterSeq + items.length,
-      before: afterSeq,
+      items: entry.after + entry.items.length,
+      before: entry.after,
       entry: name,
       previous: head.entry,
-      tainted: head.tainted || tainted,
+      tainted: head.tainted || entry.tainted,
       bytes: before + added,
     };
     await this.#quota?.reserve('sessions', added);
-    if (await this.#store(session, { name, parts: next.parts }, moved, revision, added)) return moved.items;
-    const winner = (await this.#readHead(session))?.head;
-    if (winner !== undefined && isRepeated(winner)) return winner.items;
-    throw corrupt(session, 'another writer appended first');
+    return this.#store(session, { name, parts: next.parts }, moved, revision, added);
   }
 
   async close(session: string): Promise<void> {
     // The head first: a session without a head does not exist, even if parts of its history remain.
+    this.#heads.delete(this.#key(session, 'head'));
     await purge(this.#connection, STREAM, this.#key(session, 'head'));
     await purge(this.#connection, STREAM, this.#key(session, '>'));
     await this.#quota?.recount('sessions');
@@ -212,12 +229,16 @@ class BucketSessionStore implements NatsSessionStore {
     return bucketSubject(BUCKETS.sessions, `${this.#owner}.${sessionToken(session)}.${rest}`);
   }
 
-  async #readHead(session: string): Promise<{ head: SessionHead; revision: number } | undefined> {
-    const found = await lastMessage(this.#connection, STREAM, this.#key(session, 'head'));
+  async #readHead(session: string): Promise<StoredHead | undefined> {
+    const subject = this.#key(session, 'head');
+    this.#heads.delete(subject);
+    const found = await lastMessage(this.#connection, STREAM, subject);
     if (found === undefined) return undefined;
     const head = parseSessionHead(parseJsonBytes(found.data));
     if (head === undefined) throw corrupt(session, 'its head cannot be read');
-    return { head, revision: found.seq };
+    const stored = { head, revision: found.seq };
+    this.#heads.set(subject, stored);
+    return stored;
   }
 
   async #readParts(session: string): Promise<{ parts: StoredParts; bytes: number }> {
@@ -287,9 +308,19 @@ class BucketSessionStore implements NatsSessionStore {
 
   async #writeHead(session: string, head: SessionHead, revision: number): Promise<boolean> {
     const { bytes = 0 } = head;
+    const subject = this.#key(session, 'head');
     const options = { expectedLastSequence: revision };
-    return (await publish(this.#connection, this.#key(session, 'head'), { ...head, bytes }, options)) !== undefined;
+    this.#heads.delete(subject);
+    const written = await publish(this.#connection, subject, { ...head, bytes }, options);
+    if (written === undefined) return false;
+    this.#heads.set(subject, { head, revision: written.seq });
+    return true;
   }
+}
+
+/** The append is the last one of the session: its response was lost. */
+function isRepeated({ before, entry: last, previous }: SessionHead, entry: HistoryEntry): boolean {
+  return before === entry.after && last.startsWith(sessionEntry(entry, previous).name);
 }
 
 async function runNow<T>(work: () => Promise<T>): Promise<T> {

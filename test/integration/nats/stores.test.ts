@@ -5,6 +5,7 @@ import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
+import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore, type StoredSession } from '../../../src/nats/sessions/session-store.ts';
 import { createSessionToolStore } from '../../../src/nats/sessions/session-tools.ts';
 import { storesContract, userMessage } from '../../contracts/stores.ts';
@@ -60,6 +61,54 @@ describe('sessions in NATS', () => {
     assert.equal(await two.append('s', 0, [userMessage('a')], { tainted: true }), 1);
     assert.equal(await two.append('s', 1, [userMessage('a')]), 2);
     assert.equal((await one.load('s')).seq, 2);
+  });
+  it('an append after another one reads nothing, and one after an append of another process reads the head', async () => {
+    const [uid, connection, other] = [newUid(), await bus.connect('gateway'), await bus.connect('gateway')];
+    const heads = new SessionHeads(connection);
+    // The gateway opens a store per request.
+    const store = () => createSessionStore(connection, uid, { heads });
+    const elsewhere = createSessionStore(other, uid);
+    const operations: string[] = [];
+    connection.onRequest((operation) => operations.push(operation));
+    const gets = () => operations.splice(0).filter((operation) => operation === 'get').length;
+    await store().open('s');
+    gets();
+    await store().append('s', 0, [userMessage('a')]);
+    await store().append('s', 1, [userMessage('b')], { tainted: true });
+    assert.equal(gets(), 0);
+    assert.equal(await elsewhere.append('s', 2, [userMessage('c')]), 3);
+    assert.equal(await store().append('s', 2, [userMessage('c')]), 3, 'the response of the other process was lost');
+    await elsewhere.append('s', 3, [userMessage('d')]);
+    const isCorrupt = (error: unknown) => isTemperError(error, 'TEMPER_STATE_CORRUPT');
+    await assert.rejects(store().append('s', 3, [userMessage('e')]), isCorrupt);
+    assert.ok(gets() > 0);
+    await store().append('s', 4, [userMessage('e')]);
+    const { items, tainted } = await elsewhere.load('s');
+    assert.deepEqual([items.map(({ text }) => text), tainted], [['a', 'b', 'c', 'd', 'e'], true]);
+  });
+  it('an append over the remembered head of a session that another process closed and filled becomes part of the new one', async () => {
+    const [uid, connection] = [newUid(), await bus.connect('gateway')];
+    const store = createSessionStore(connection, uid, { heads: new SessionHeads(connection) });
+    const elsewhere = createSessionStore(gateway, uid);
+    await store.append('s', 0, [userMessage('old')], { tainted: true });
+    await elsewhere.close('s');
+    await elsewhere.append('s', 0, [userMessage('new')]);
+    assert.equal(await store.append('s', 1, [userMessage('next')]), 2);
+    const { items, tainted } = await elsewhere.load('s');
+    assert.deepEqual([items.map(({ text }) => text), tainted], [['new', 'next'], false]);
+  });
+  it('a load reads the head once', async () => {
+    const [uid, connection] = [newUid(), await bus.connect('gateway')];
+    const store = createSessionStore(connection, uid);
+    await store.append('s', 0, [userMessage('a')]);
+    const operations: string[] = [];
+    connection.onRequest((operation) => operations.push(operation));
+    await store.load('s');
+    assert.deepEqual(operations, ['get', 'page']);
+    await store.open('empty');
+    operations.length = 0;
+    assert.deepEqual(await store.load('empty'), { seq: 0, items: [], tainted: false });
+    assert.deepEqual(operations, ['get']);
   });
   it('one of eight concurrent writers succeeds per sequence number', async () => {
     const uid = newUid();

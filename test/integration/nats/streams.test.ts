@@ -12,7 +12,7 @@ import {
 } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
-import { CONSUMERS, STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { CONSUMERS, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
 import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
 import { createPromotions, type PromotionMessage } from '../../../src/nats/promotions.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
@@ -88,6 +88,42 @@ describe('the events of a session', () => {
       [first],
     );
     assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
+  });
+  it('events that are stored at once take one message, and a reader continues behind any of them', async () => {
+    const events = createSessionEvents(gateway);
+    const uid = newUid();
+    await events.append(uid, 's', messageEvent('before', 's'));
+    const stampedEvents = ['one', 'two', 'three'].flatMap((text) => {
+      const line = messageEvent(text, 's');
+      return line.kind === 'event' ? [line.event] : [];
+    });
+    const stored = async () =>
+      (await gateway.manager.streams.info(STREAMS.events, { subjects_filter: subjects.events(uid, 's') })).state
+        .subjects?.[subjects.events(uid, 's')];
+    await events.appendAll(uid, 's', stampedEvents, 'report-1');
+    await events.appendAll(uid, 's', stampedEvents, 'report-1');
+    assert.equal(await stored(), 2, 'the repeated call stores nothing');
+    await events.append(uid, 's', messageEvent('after', 's'));
+    const textOf = (line: StoredSessionEvent) =>
+      line.kind === 'event' && line.event.type === 'message' ? line.event.text : '';
+    const all = await events.read(uid, 's', 0, 10);
+    assert.deepEqual(all.map(textOf), ['before', 'one', 'two', 'three', 'after']);
+    for (const [index, { seq, skip }] of all.entries()) {
+      const rest = all.slice(index + 1).map(textOf);
+      assert.deepEqual((await events.read(uid, 's', seq, 10, skip)).map(textOf), rest, `behind line ${index}`);
+      const followed: string[] = [];
+      const stop = new AbortController();
+      if (rest.length === 0) continue;
+      const options = { after: seq, signal: stop.signal, ...(skip === undefined ? {} : { skip }) };
+      for await (const line of events.follow(uid, 's', options)) {
+        followed.push(textOf(line));
+        if (followed.length === rest.length) stop.abort();
+      }
+      assert.deepEqual(followed, rest, `followed behind line ${index}`);
+    }
+    const [second, third] = [await events.read(uid, 's', 0, 3), all[2]];
+    assert.deepEqual(second.map(textOf), ['before', 'one', 'two']);
+    assert.deepEqual(second.at(-1), third);
   });
   it('a repeated reply to a message is stored once', async () => {
     const events = createSessionEvents(gateway);

@@ -13,7 +13,7 @@ import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
-import { startNatsFixture, type NatsFixture } from '../nats/nats-fixture.ts';
+import { startNatsFixture, type NatsFixture, type NatsFixtureOptions } from '../nats/nats-fixture.ts';
 import { pollValue } from '../poll.ts';
 import { checkResponses } from './response-check.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
@@ -70,8 +70,8 @@ export class GatewayFixture implements AsyncDisposable {
     this.folder = folder;
   }
 
-  static async open(namespaces: readonly string[]): Promise<GatewayFixture> {
-    const [plane, nats] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture()]);
+  static async open(namespaces: readonly string[], bus: NatsFixtureOptions = {}): Promise<GatewayFixture> {
+    const [plane, nats] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture(bus)]);
     const fixture = new GatewayFixture(plane, nats, await mkdtemp(join(tmpdir(), 'temper-gateway-')));
     try {
       await fixture.#prepare(namespaces);

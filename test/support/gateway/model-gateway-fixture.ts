@@ -38,6 +38,8 @@ import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.t
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import type { DeliveryRules } from '../../../src/nats/inbox/inbox-deliveries.ts';
+import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
+import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
@@ -193,7 +195,9 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const library = new WatchedCatalog({ read: async () => undefined, log });
     const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });
     const storage = new StorageQuota({ connection: bus, limits: DEFAULT_STORAGE_LIMITS, release: 'temper', identify });
-    const parts = await openModelModule({ ...shared, bus, storage, demotions, catalog: library, models });
+    const heads = new SessionHeads(bus);
+    const sessionsOf = (uid: string) => createSessionStore(bus, uid, { quota: storage.of(uid), heads });
+    const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
     const deps: GatewayDeps = {
