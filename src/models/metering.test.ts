@@ -219,6 +219,34 @@ describe('metering', () => {
     }
   });
 
+  it('a count below what the bytes have at least is raised to that, and runs of one character may have few tokens', async () => {
+    const words = 'Some words of a request that a server counts as one token. ';
+    const said: ModelEvent = { type: 'text', text: words.repeat(40) };
+    const request = aRequest({ maxOutputTokens: 100, messages: [{ role: 'user', text: words.repeat(100) }] });
+    const { log, stream } = aCall([said, endWith(1, 1)], false, request);
+    await eventsOf(stream());
+    const { inputTokens = 0, outputTokens = 0 } = log[0]?.commits[0] ?? {};
+    assert.ok(inputTokens > (words.length * 90) / 16, `${inputTokens}`);
+    assert.ok(outputTokens > (words.length * 35) / 16, `${outputTokens}`);
+    const blank = aRequest({ maxOutputTokens: 100, messages: [{ role: 'user', text: ' '.repeat(20_000) }] });
+    const run = aCall([{ type: 'text', text: '-'.repeat(5_000) }, endWith(300, 80)], false, blank);
+    await eventsOf(run.stream());
+    assert.deepEqual(run.log[0]?.commits[0], { inputTokens: 300, outputTokens: 80, costMicros: 1_400 });
+  });
+
+  it('an attempt for which the provider counted input is not free, whatever error follows', async () => {
+    const counts = (meter: UsageMeter | undefined) =>
+      meter?.counted({ inputTokens: 70, outputTokens: 0, cachedInputTokens: 0 }, false);
+    const failed = (meter: UsageMeter | undefined) => meter?.failed(failure('TEMPER_MODEL_OVERLOADED'));
+    const { log, stream } = aCall([counts, failed, failure('TEMPER_MODEL_OVERLOADED')]);
+    await assert.rejects(eventsOf(stream()));
+    assert.deepEqual(log[0]?.commits, [{ inputTokens: 70, outputTokens: 0, costMicros: 140 }]);
+    const sent = (meter: UsageMeter | undefined) => meter?.sent();
+    const retried = aCall([counts, failed, sent, HELLO, endWith(7, 3)]);
+    await eventsOf(retried.stream());
+    assert.equal(retried.log[0]?.commits[0]?.inputTokens, 77);
+  });
+
   it('an implausibly large count is limited by the bytes of the request and by the output limit', async () => {
     const { log, stream } = aCall([endWith(1e300, Number.POSITIVE_INFINITY)]);
     await eventsOf(stream());

@@ -10,6 +10,8 @@ export interface AnswerLimits {
   maxBytes: number;
   /** Maximum time between two chunks of an answer. The deadline of the call limits the total time. */
   idleTimeoutMs: number;
+  /** Pieces of an answer that may be short. A longer answer has at least 32 bytes per piece on average: each costs work. */
+  maxShortPieces: number;
   /** Maximum lists and objects of one JSON body or one event. */
   maxContainers: number;
   /** Maximum time to read an answer that its reader left, for the provider's count. 0: the answer is aborted at once. */
@@ -19,9 +21,13 @@ export interface AnswerLimits {
 export const DEFAULT_LIMITS: AnswerLimits = {
   maxBytes: 10 * 1_024 * 1_024,
   idleTimeoutMs: 120_000,
+  maxShortPieces: 10_000,
   maxContainers: 100_000,
   maxUnreadMs: 0,
 };
+
+/** An event of a stream has more. */
+const MIN_PIECE_BYTES = 32;
 
 type Fetch = typeof globalThis.fetch;
 type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>>;
@@ -63,10 +69,9 @@ function guardedBody(
   body: ReadableStream<Uint8Array>,
   { provider, clock, limits, isOneValue }: BodyRules,
 ): ReadableStream<Uint8Array> {
-  const nesting = new NestingLimit(limits.maxContainers, isOneValue);
+  const sizes = new BodySizes(limits, isOneValue);
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  let received = 0;
   const fail = (controller: ReadableStreamDefaultController, error: TemperError): void => {
     controller.error(error);
     // The error is already reported; a failure to cancel the connection has no consequence.
@@ -78,14 +83,8 @@ function guardedBody(
       if (chunk instanceof TemperError) return fail(controller, chunk);
       if (chunk instanceof Error) return controller.error(chunk);
       const { done, value } = chunk as Chunk;
-      received += value?.byteLength ?? 0;
-      if (received > limits.maxBytes)
-        return fail(controller, formatError(provider, `sent an answer larger than ${limits.maxBytes} bytes`));
-      if (value !== undefined && !nesting.allows(value))
-        return fail(
-          controller,
-          formatError(provider, `sent more than ${limits.maxContainers} lists and objects at once`),
-        );
+      const excess = value === undefined ? undefined : sizes.excessOf(value);
+      if (excess !== undefined) return fail(controller, formatError(provider, excess));
       try {
         decoder.decode(value, { stream: !done });
       } catch (error) {
@@ -96,6 +95,30 @@ function guardedBody(
     },
     cancel: (reason) => reader.cancel(reason),
   });
+}
+
+/** What has arrived of one body, compared with its limits. */
+class BodySizes {
+  readonly #limits: AnswerLimits;
+  readonly #nesting: NestingLimit;
+  #bytes = 0;
+  #pieces = 0;
+
+  constructor(limits: AnswerLimits, isOneValue: boolean) {
+    this.#limits = limits;
+    this.#nesting = new NestingLimit(limits.maxContainers, isOneValue);
+  }
+
+  /** What the provider did, when the next piece of the body exceeds a limit. */
+  excessOf(piece: Uint8Array): string | undefined {
+    const { maxBytes, maxShortPieces, maxContainers } = this.#limits;
+    this.#bytes += piece.byteLength;
+    this.#pieces += 1;
+    if (this.#bytes > maxBytes) return `sent an answer larger than ${maxBytes} bytes`;
+    if (this.#pieces > maxShortPieces && this.#bytes < MIN_PIECE_BYTES * this.#pieces)
+      return `sent more than ${maxShortPieces} pieces of less than ${MIN_PIECE_BYTES} bytes on average`;
+    return this.#nesting.allows(piece) ? undefined : `sent more than ${maxContainers} lists and objects at once`;
+  }
 }
 
 async function withinIdle(

@@ -45,6 +45,16 @@ export function endEvents(answer: CollectedAnswer): ModelEvent[] {
   ];
 }
 
+/** The larger of each count: a count is a total so far, so a smaller one that follows is a provider's error. */
+export function largerUsage(usage: TokenUsage | undefined, next: TokenUsage | undefined): TokenUsage | undefined {
+  if (usage === undefined || next === undefined) return next ?? usage;
+  return {
+    inputTokens: Math.max(usage.inputTokens, next.inputTokens),
+    outputTokens: Math.max(usage.outputTokens, next.outputTokens),
+    cachedInputTokens: Math.max(usage.cachedInputTokens, next.cachedInputTokens),
+  };
+}
+
 function limitedUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): TokenUsage {
   const limited = (tokens: number): number => Math.min(MAX_TOKENS, tokens);
   return {

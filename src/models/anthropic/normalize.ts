@@ -15,6 +15,8 @@ const STOP_REASONS: Readonly<Record<string, StopReason>> = {
   refusal: 'refusal',
 };
 
+const INPUT_COUNTS = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens'];
+
 /** Anthropic Messages: the events of a stream, or one whole message. */
 export function anthropicNormalizer(provider: string, offeredTools: readonly string[]): AnswerNormalizer {
   const message = new MessageState(provider);
@@ -85,10 +87,14 @@ class MessageState {
     }
   }
 
-  /** Reads a message with its content: a complete answer, or the start of a stream. */
+  /** Reads a complete answer. */
   read(message: Json | undefined): ModelEvent[] {
-    this.model = textAt(message, 'model') || this.model;
     this.counts.merge(objectAt(message, 'usage'));
+    return this.#readContent(message);
+  }
+
+  #readContent(message: Json | undefined): ModelEvent[] {
+    this.model = textAt(message, 'model') || this.model;
     this.#readReason(message);
     return arrayAt(message, 'content').flatMap((block) => this.blocks.complete(block));
   }
@@ -97,7 +103,9 @@ class MessageState {
     // A proxy that retries starts the same message a second time.
     if (this.#started === textAt(message, 'id')) return [];
     this.#started = textAt(message, 'id');
-    return this.read(message);
+    // The output is not written yet, and some servers start with a count of 1 and never report another.
+    this.counts.merge(objectAt(message, 'usage'), INPUT_COUNTS);
+    return this.#readContent(message);
   }
 
   #readReason(value: Json | undefined): void {
@@ -106,20 +114,23 @@ class MessageState {
   }
 }
 
-/** Usage counts arrive in several events; later values are totals, and unchanged counts may be missing. */
+/**
+ * Usage counts arrive in several events. Each is a total so far, and unchanged counts may be missing. A smaller count that follows a larger
+ * one is an error of the provider.
+ */
 class UsageCounts {
-  readonly #latest = new Map<string, number>();
+  readonly #largest = new Map<string, number>();
 
-  merge(usage: Json | undefined): void {
-    for (const name of ['input_tokens', 'output_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens']) {
+  merge(usage: Json | undefined, names: readonly string[] = [...INPUT_COUNTS, 'output_tokens']): void {
+    for (const name of names) {
       const found = countAt(usage, name);
-      if (found !== undefined) this.#latest.set(name, found);
+      if (found !== undefined) this.#largest.set(name, Math.max(found, this.#largest.get(name) ?? 0));
     }
   }
 
   /** In this format cached tokens are not part of the input tokens; in `TokenUsage` they are. */
   usage(): TokenUsage {
-    const of = (name: string): number => this.#latest.get(name) ?? 0;
+    const of = (name: string): number => this.#largest.get(name) ?? 0;
     const cachedInputTokens = of('cache_read_input_tokens');
     return {
       inputTokens: of('input_tokens') + cachedInputTokens + of('cache_creation_input_tokens'),

@@ -24,12 +24,12 @@ const FREE_CODES: ReadonlySet<ErrorCode> = new Set([
 
 /**
  * The usage of one call, from the provider's count or else from the bytes that were sent and received. A count of zero tokens for a request or
- * an output that has bytes is no count: several servers report no usage.
+ * an output that has bytes is no count: several servers report no usage. A count below what the bytes have at least is raised to that.
  */
 export class CallMeter implements UsageMeter {
   readonly #request: TextSize;
   readonly #maxOutputTokens: number;
-  readonly #received: TextSize = { bytes: 0, tokens: 0 };
+  readonly #received: TextSize = { bytes: 0, tokens: 0, minTokens: 0 };
   #isSent = false;
   /** The last attempt failed, and the provider charges nothing for it. */
   #isFreeAttempt = false;
@@ -62,7 +62,7 @@ export class CallMeter implements UsageMeter {
   }
 
   failed(error: unknown): void {
-    this.#isFreeAttempt = isFreeFailure(error);
+    this.#isFreeAttempt = isFreeFailure(error) && this.#countedInput() === 0;
     this.#failedInput = this.#isFreeAttempt ? 0 : this.#input();
   }
 
@@ -81,6 +81,7 @@ export class CallMeter implements UsageMeter {
     const size = sizeOf(event);
     this.#received.bytes += size.bytes;
     this.#received.tokens += size.tokens;
+    this.#received.minTokens += size.minTokens;
   }
 
   /** Resolves when no further count can arrive; undefined when none can arrive now. */
@@ -90,7 +91,8 @@ export class CallMeter implements UsageMeter {
 
   /** Whether the last attempt of a call that failed with this error costs nothing. */
   isFree(error: unknown): boolean {
-    return !this.#hasStarted && (!this.#isSent || this.#isFreeAttempt || isFreeFailure(error));
+    const isFreeLast = this.#isFreeAttempt || (isFreeFailure(error) && this.#countedInput() === 0);
+    return !this.#hasStarted && (!this.#isSent || isFreeLast);
   }
 
   /** The tokens to charge when the last attempt costs nothing: the input of earlier attempts. */
@@ -114,11 +116,12 @@ export class CallMeter implements UsageMeter {
 
   /** 0: not counted. */
   #countedInput(): number {
-    return limited(this.#usage?.inputTokens ?? 0, this.#request.bytes + MAX_ADDED_TOKENS);
+    const counted = limited(this.#usage?.inputTokens ?? 0, this.#request.bytes + MAX_ADDED_TOKENS);
+    return counted > 0 ? Math.max(counted, this.#request.minTokens) : 0;
   }
 
   #output(reported: number, isCounted: boolean): number {
-    if (this.#isComplete && reported > 0) return reported;
+    if (this.#isComplete && reported > 0) return Math.max(reported, this.#received.minTokens);
     // A count in the middle of an answer may be older than the last received text.
     const soFar = Math.max(reported, this.#received.tokens);
     const isRead = this.#isComplete && this.#unread === undefined;
@@ -149,9 +152,10 @@ function sizeOf(event: ModelEvent): TextSize {
     case 'tool-call':
       return textSize(event.call.name + event.call.arguments);
     case 'provider':
-      return jsonSize(event.data);
+      // Not all of it is output of the model: it may have results of a search.
+      return { ...jsonSize(event.data), minTokens: 0 };
     case 'end':
-      return { bytes: 0, tokens: 0 };
+      return { bytes: 0, tokens: 0, minTokens: 0 };
     default:
       return event satisfies never;
   }

@@ -9,6 +9,8 @@ export interface TextSize {
   bytes: number;
   /** Estimated tokens. */
   tokens: number;
+  /** A lower bound of the tokens. */
+  minTokens: number;
 }
 
 /** Weights in thirds of a token, so that sums are exact. */
@@ -26,6 +28,11 @@ const WEIGHTS = Uint8Array.from({ length: 256 }, (_, byte) => {
   return byte >= 0x41 && byte <= 0x5a ? UPPER_CASE : OTHER;
 });
 
+/**
+ * Tokens of more bytes are runs of one character, such as blanks or dashes: words have at most about ten. So a text has at least one token
+ * per this many bytes that differ from the byte before.
+ */
+const MAX_CHANGES_PER_TOKEN = 16;
 /** A longer request cannot fit into the window: no tokenizer has that many bytes per token, except in long runs of blanks. */
 const MAX_BYTES_PER_TOKEN = 8;
 
@@ -45,8 +52,15 @@ export function jsonSize(value: Json): TextSize {
 export function textSize(text: string): TextSize {
   const bytes = Buffer.from(text);
   let thirds = 0;
-  for (let index = 0; index < bytes.length; index += 1) thirds += WEIGHTS[bytes[index] ?? 0] ?? 0;
-  return { bytes: bytes.length, tokens: Math.ceil(thirds / THIRDS_OF_A_TOKEN) };
+  let changes = 0;
+  let previous = -1;
+  for (const byte of bytes) {
+    thirds += WEIGHTS[byte] ?? 0;
+    if (byte !== previous) changes += 1;
+    previous = byte;
+  }
+  const tokens = Math.ceil(thirds / THIRDS_OF_A_TOKEN);
+  return { bytes: bytes.length, tokens, minTokens: Math.floor(changes / MAX_CHANGES_PER_TOKEN) };
 }
 
 /** How many UTF-16 units of the text have at most this many estimated tokens. Never splits a character. */

@@ -2,7 +2,7 @@ import type { AnswerNormalizer } from '../adapter/wire-format.ts';
 import { formatError, inBandError } from '../adapter/provider-errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
-import { endEvents } from '../adapter/stream-end.ts';
+import { endEvents, largerUsage } from '../adapter/stream-end.ts';
 import type { ModelEvent, StopReason, TokenUsage } from '../port.ts';
 import { ToolCallFragments } from './tool-call-fragments.ts';
 
@@ -27,7 +27,7 @@ export function chatNormalizer(provider: string, offeredTools: readonly string[]
     const error = inBandError(provider, body);
     if (error) throw error;
     model = textAt(body, 'model') || model;
-    usage = usageOf(objectAt(body, 'usage') ?? objectAt(objectAt(body, 'x_groq'), 'usage')) ?? usage;
+    usage = largerUsage(usage, usageOf(objectAt(body, 'usage') ?? objectAt(objectAt(body, 'x_groq'), 'usage')));
   };
   const readDelta = (delta: Json | undefined): ModelEvent[] => {
     const events: ModelEvent[] = [];

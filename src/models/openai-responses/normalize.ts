@@ -1,5 +1,5 @@
 import type { AnswerNormalizer } from '../adapter/wire-format.ts';
-import { endEvents } from '../adapter/stream-end.ts';
+import { endEvents, largerUsage } from '../adapter/stream-end.ts';
 import { formatError, inBandError, providerError, parseFailure } from '../adapter/provider-errors.ts';
 import { member, type Json } from '../../lib/json.ts';
 import { arrayAt, countAt, objectAt, textAt } from '../adapter/json-members.ts';
@@ -78,7 +78,7 @@ class ResponseState {
     if (error) throw error;
     if (textAt(response, 'status') === 'failed') throw providerError(this.#provider, parseFailure(undefined));
     this.model = textAt(response, 'model') || this.model;
-    this.usage = usageOf(objectAt(response, 'usage')) ?? this.usage;
+    this.usage = largerUsage(this.usage, usageOf(objectAt(response, 'usage')));
     this.stopReason = stopReasonOf(response);
     return arrayAt(response, 'output').flatMap((item, index) => this.items.completeItem(index, item));
   }

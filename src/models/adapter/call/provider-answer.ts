@@ -41,6 +41,8 @@ export class ProviderAnswer {
     } catch (error) {
       const sent = this.#request as unknown as Json;
       const typed = classifyError(error, { provider: this.#provider, key, sent }, clock);
+      // Before the failure: what the provider has counted is not free.
+      if (this.#normalizer.usage !== undefined) op.meter?.counted(this.#normalizer.usage, false);
       op.meter?.failed(typed);
       throw typed;
     } finally {
