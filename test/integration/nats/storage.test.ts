@@ -133,7 +133,9 @@ describe('bytes of sessions in NATS', () => {
     const uid = newAgent();
     const store = sessionsOf(uid);
     await store.append('s', 0, [text(10)], { tainted: true });
-    await nats.gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
+    await nats.gateway.manager.streams.purge('KV_temper-sessions', {
+      filter: `$KV.temper-sessions.${uid}.s.history.>`,
+    });
     assert.equal(await store.isTainted('s'), true);
     assert.equal(await store.isTainted('unknown'), false);
   });
