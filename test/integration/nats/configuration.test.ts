@@ -160,6 +160,14 @@ describe('streams and buckets', () => {
     assert.equal(report.drift.length, 1);
     assert.match(report.drift[0] ?? '', /temper-inbox: retention is "limits", not "workqueue"/);
   });
+  it('streams stay as they are while too few servers can have their copies, and each is reported', async () => {
+    const report = await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES, replicas: 3 });
+    assert.deepEqual(report.updated, []);
+    assert.equal(report.drift.length, desiredStreams().length);
+    for (const line of report.drift)
+      assert.match(line, /num_replicas differ and the server rejects the change: replicas/);
+    assert.deepEqual((await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES })).drift, []);
+  });
   it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 60_000 }, async () => {
     await using lost = await startNatsFixture();
     const [mine, theirs] = [await lost.connect('operator'), await lost.connect('gateway')];
