@@ -29,6 +29,10 @@ cluster {
   name: "temper"
   listen: "${checked('the host', host, HOST)}:${integer('the port of routes', cluster.port)}"
   no_advertise: true
+  # Until its routes end, a server that hangs is asked for a third of all reads. The default takes a minute to notice.
+  ping_interval: "5s"
+  ping_max: 2
+  write_deadline: "10s"
   routes: [${routes.join(', ')}]
   tls {
     cert_file: ${quoted('the certificate', certificateFile, PATH)}
