@@ -37,6 +37,8 @@ export const PRIORITY_CLASS = 'temper-agent';
 export const RELEASE_OBJECTS = {
   gateway: 'temper-gateway',
   nats: 'temper-nats',
+  /** Headless Service: the DNS names of the single NATS servers of a cluster. */
+  natsServers: 'temper-nats-headless',
   /** Secrets that the operator maintains: the CA, the certificates that it issued, and keys. */
   ca: 'temper-ca',
   gatewayCertificate: 'temper-gateway-tls',
@@ -60,6 +62,8 @@ export const PORTS = {
   /** HTTP, in every role: `/healthz`, `/readyz`, `/metrics`. */
   health: 9090,
   nats: 4222,
+  /** TLS with client certificates, between the NATS servers of a cluster. */
+  natsRoutes: 6222,
 } as const;
 
 /** Mount paths in an agent pod. */

@@ -7,7 +7,7 @@ import { isLate } from './pods/start-delay.ts';
 import { INDEX } from './agent/observe.ts';
 import { StatusThrottle } from './agent/status-throttle.ts';
 import { OUTAGE_GRACE_MS } from './agent/plan.ts';
-import type { NatsReload } from './pki/nats-reload.ts';
+import type { NatsServerReloads } from './pki/nats-reload.ts';
 import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace } from './event-routes.ts';
@@ -36,7 +36,7 @@ export interface LeaderTaskDeps
     | 'starts'
   > {
   /** Undefined with an external NATS server. */
-  readonly natsReload: NatsReload | undefined;
+  readonly natsReload: NatsServerReloads | undefined;
   readonly dataLoss: DataLossDetector;
 }
 
@@ -60,7 +60,9 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   const orphans = new OrphanedPods(deps, INDEX.uid);
   const periodicTasks: LeaderTask[] = [
     periodic(deps, 'pki', async (signal) => {
+      const before = pki.natsConflict;
       if (await pki.reconcile(signal)) requeueAllNamespaces(deps);
+      reportNatsConflict(deps, before);
       return pki.gatewayEndpoint === undefined ? SECOND_MS : PKI_INTERVAL_MS;
     }),
     periodic(deps, 'admission-policies', (signal) => refreshAdmissionPolicies(deps, lastRefresh, signal)),
@@ -168,6 +170,10 @@ async function requeueOnNewStats(
     }
   }
   return signal.aborted ? 0 : MINUTE_MS;
+}
+
+function reportNatsConflict({ pki: { natsConflict: problem }, log }: LeaderTaskDeps, before: string | undefined): void {
+  if (problem !== undefined && problem !== before) log.error({ problem }, 'the number of NATS servers was not changed');
 }
 
 /** Agents whose pods should be running by now. The start timeout produces no watch event, so it is polled. */

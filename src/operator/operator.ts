@@ -10,7 +10,7 @@ import { requeueAllNamespaces, requeuePools } from './event-routes.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { registerOperatorGauges, withWriteMetrics } from './metrics.ts';
 import { DataLossDetector } from './nats/data-loss.ts';
-import { NatsReload } from './pki/nats-reload.ts';
+import { NatsServerReloads } from './pki/nats-reload.ts';
 
 const COMPONENT = 'temper-operator';
 
@@ -64,6 +64,6 @@ function countWrites(client: KubeClient, { operatorMetrics }: OperatorDeps): Kub
   return operatorMetrics === undefined ? client : withWriteMetrics(client, operatorMetrics);
 }
 
-function createNatsReload({ nats }: OperatorConfig, deps: OperatorDeps): NatsReload | undefined {
-  return nats?.service === undefined ? undefined : new NatsReload({ ...deps, url: nats.url });
+function createNatsReload({ nats }: OperatorConfig, deps: OperatorDeps): NatsServerReloads | undefined {
+  return nats?.service === undefined ? undefined : new NatsServerReloads({ ...deps, metrics: deps.operatorMetrics });
 }

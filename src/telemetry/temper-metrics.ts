@@ -239,6 +239,26 @@ export const OPERATOR_METRICS = {
     labels: ['outcome'],
     help: 'Deleted agents whose NATS data was deleted (deleted) or would have been (dryRun).',
   },
+  temper_nats_server_up: {
+    type: 'gauge',
+    labels: ['server'],
+    help: '1 while the leader reaches the NATS server of this release, by pod, 0 otherwise; reported by the leader.',
+  },
+  temper_nats_server_current: {
+    type: 'gauge',
+    labels: ['server'],
+    help: '1 when the NATS server loaded the current certificate, users and configuration, by pod, 0 otherwise; reported by the leader.',
+  },
+  temper_nats_stream_replicas: {
+    type: 'gauge',
+    labels: ['stream', 'state'],
+    help: 'Copies of each stream and bucket, by state: declared, current (up to date at the last check).',
+  },
+  temper_nats_stream_lag: {
+    type: 'gauge',
+    labels: ['stream'],
+    help: 'Operations by which the slowest copy of each stream and bucket is behind its leader.',
+  },
   temper_nats_topology_ready: {
     type: 'gauge',
     labels: [],

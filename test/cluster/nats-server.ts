@@ -17,6 +17,9 @@ export interface NatsServer extends AsyncDisposable {
   kill(): Promise<void>;
   /** Restarts the server with the same port, store and configuration. Kills it first if it is running. */
   restart(): Promise<void>;
+  /** Stops the process without ending it, like a server whose disk or network hangs: its connections stay open and nothing answers. */
+  pause(): void;
+  resume(): void;
   /** Replaces the configuration and sends SIGHUP, which keeps connections that are still allowed. Does not wait for the reload. */
   reload(config: string): Promise<void>;
   /** The log so far. */
@@ -29,6 +32,8 @@ export interface NatsOptions {
   /** The path of a configuration file that the caller maintains, instead of `config`. */
   readonly configFile?: string;
   readonly jetstream?: true;
+  /** Added to the environment of the server. */
+  readonly env?: Readonly<Record<string, string>>;
   /** The port on 127.0.0.1; by default the server chooses a free one. */
   readonly port?: number;
   /** PEM. With `ca`, clients must present a certificate that this CA signed. */
@@ -57,26 +62,30 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   };
   try {
     const flags = await writeFiles(folder, storeDir, options);
+    const { env = {} } = options;
     // The server chooses its port, so that no other process can take it first, and writes it to a file.
     server = await startServer(folder, {
       name: 'nats-server',
       path,
+      env,
       flags: [...flags, '-p', String(options.port ?? -1)],
     });
     const port = await portOf(server, folder);
     await waitUntilListening(server, port);
     const restart = async () => {
       await end();
-      server = await startServer(folder, { name: 'nats-server', path, flags: [...flags, '-p', String(port)] });
+      server = await startServer(folder, { name: 'nats-server', path, env, flags: [...flags, '-p', String(port)] });
       await waitUntilListening(server, port);
     };
     const reload = async (config: string) => {
       await writeFile(join(folder, 'nats.conf'), config);
       server?.child.kill('SIGHUP');
     };
+    const pause = () => void server?.child.kill('SIGSTOP');
+    const resume = () => void server?.child.kill('SIGCONT');
     const url = `${options.tls === undefined ? 'nats' : 'tls'}://127.0.0.1:${port}`;
     const log = () => readFile(join(folder, 'nats-server.log'), 'utf8');
-    return { url, port, storeDir, kill: end, restart, reload, log, [Symbol.asyncDispose]: dispose };
+    return { url, port, storeDir, kill: end, restart, pause, resume, reload, log, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();
     throw error;

@@ -15,6 +15,8 @@ interface Program {
   readonly name: string;
   readonly path: string;
   readonly flags: readonly string[];
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** On Linux a server ends with the process that started it, however that process ends. Elsewhere it outlives a killed parent. */
@@ -24,12 +26,12 @@ const DEATH_SIGNAL_COMMAND = process.platform === 'linux' ? ['setpriv', '--pdeat
  * Starts a program that writes `<name>.log` in the folder. It gets only PATH from the environment, because etcd reads settings from
  * environment variables.
  */
-export async function startServer(folder: string, { name, path, flags }: Program): Promise<Server> {
+export async function startServer(folder: string, { name, path, flags, env: added = {} }: Program): Promise<Server> {
   const log = join(folder, `${name}.log`);
   const file = await open(log, 'a');
   try {
     const [program = path, ...args] = [...DEATH_SIGNAL_COMMAND, path, ...flags];
-    const env = { PATH: process.env['PATH'] };
+    const env = { PATH: process.env['PATH'], ...added };
     const child = spawn(program, args, { cwd: folder, stdio: ['ignore', file.fd, file.fd], env });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     return { name, child, log };

@@ -46,7 +46,23 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
 
-{{/* Pod spec that all components share; takes root, component, account and uid. */}}
+{{/* Nine tenths of a memory quantity in bytes: the Go runtime frees memory before the kernel kills the server. */}}
+{{- define "temper.goMemoryLimit" -}}
+{{- $factors := dict "" 1 "k" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 }}
+{{- $amount := regexFind "^[0-9]+" . }}
+{{- div (mul (int64 $amount) (int64 (get $factors (trimPrefix $amount .))) 9) 10 }}
+{{- end }}
+
+{{/* Refuses another number of NATS servers than the running one: nats-server deletes streams of a store that changes its cluster. */}}
+{{- define "temper.natsReplicasAreKept" -}}
+{{- $running := lookup "apps/v1" "StatefulSet" .Release.Namespace "temper-nats" }}
+{{- $count := dig "spec" "replicas" 0 $running | int }}
+{{- if and (gt $count 0) (ne $count (int .Values.nats.replicas)) }}
+{{- fail (printf "nats.replicas is %d, but temper-nats has %d servers. A server that joins or leaves a cluster loses its streams: keep nats.replicas=%d, or replace the store as docs/reference/bus.md describes" (int .Values.nats.replicas) $count $count) }}
+{{- end }}
+{{- end }}
+
+{{/* Pod spec that all components share; takes root, component, account and uid. With spreadNodes, no node has two pods more than another. */}}
 {{- define "temper.podSpec" -}}
 serviceAccountName: {{ .account }}
 automountServiceAccountToken: {{ .token }}
@@ -71,7 +87,7 @@ topologySpreadConstraints:
   {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
   - maxSkew: 1
     topologyKey: {{ . }}
-    whenUnsatisfiable: ScheduleAnyway
+    whenUnsatisfiable: {{ if and $.spreadNodes (eq . "kubernetes.io/hostname") }}DoNotSchedule{{ else }}ScheduleAnyway{{ end }}
     labelSelector:
       matchLabels:
         {{- include "temper.selector" $ | nindent 8 }}

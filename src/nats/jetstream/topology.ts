@@ -32,6 +32,16 @@ export interface StreamUsage {
   maxBytes: number;
   /** Time of the oldest message; of the year 1 without one. */
   firstTime: Date;
+  copies: StreamCopies;
+}
+
+/** The copies of a stream on the servers of a cluster. */
+export interface StreamCopies {
+  declared: number;
+  /** Up to date, the leader included; 0 without a leader. */
+  current: number;
+  /** Operations by which the slowest copy is behind. */
+  lag: number;
 }
 
 export interface TopologyReport {
@@ -234,9 +244,27 @@ async function updateStream(
   }
 }
 
-function usageOf({ config, state }: StreamInfo): StreamUsage {
+function usageOf({ config, state, cluster }: StreamInfo): StreamUsage {
   const { name: stream, max_bytes: maxBytes } = config;
-  return { stream, messages: state.messages, bytes: state.bytes, maxBytes, firstTime: new Date(state.first_ts) };
+  const copies = copiesOf(config.num_replicas, cluster);
+  return {
+    stream,
+    messages: state.messages,
+    bytes: state.bytes,
+    maxBytes,
+    firstTime: new Date(state.first_ts),
+    copies,
+  };
+}
+
+/** Without cluster information the stream is on one server that is no part of a cluster. */
+export function copiesOf(declared: number, cluster: StreamInfo['cluster']): StreamCopies {
+  if (cluster === undefined) return { declared, current: 1, lag: 0 };
+  const { leader = '', replicas = [] } = cluster;
+  const followers = replicas.filter(({ current, offline }) => current && offline !== true).length;
+  // Absent, against its type, for a copy that is up to date.
+  const lag = Math.max(0, ...replicas.map((replica) => (replica.lag as number | undefined) ?? 0));
+  return { declared, current: leader === '' ? 0 : 1 + followers, lag };
 }
 
 async function streamInfo(manager: JetStreamConnection['manager'], stream: string): Promise<StreamInfo | undefined> {

@@ -16,6 +16,8 @@ const OPTIONS: ServerConfigOptions = {
   serverName: 'temper-nats-0',
 };
 
+const CLUSTER = { port: 6_222, routes: ['nats-0.nats:6222', 'nats-1.nats:6222'], caFile: '/tls/ca.crt' };
+
 describe('NATS server configuration', () => {
   it('the configuration has no anonymous user and no further listeners', () => {
     const text = serverConfig(OPTIONS);
@@ -24,6 +26,13 @@ describe('NATS server configuration', () => {
     }
     assert.match(text, /^http: "127\.0\.0\.1:8222"$/m);
     assert.match(text, /^ {2}sync_interval: always$/m);
+  });
+  it('the servers of a cluster share a configuration, and a route needs a certificate with the name of a server', () => {
+    const text = serverConfig({ ...OPTIONS, serverName: undefined, cluster: CLUSTER });
+    assert.match(text, /^server_name: \$SERVER_NAME$/m);
+    assert.match(text, /^ {2}routes: \["tls:\/\/nats-0\.nats:6222", "tls:\/\/nats-1\.nats:6222"\]$/m);
+    assert.match(text, /^ {4}verify_cert_and_check_known_urls: true$/m);
+    assert.match(text, /^http: "0\.0\.0\.0:8222"$/m);
   });
   it('only the operator may create streams, and no user may delete one or publish to server subjects', () => {
     const [, operator = '', gateway = ''] = serverConfig(OPTIONS).split(/^ {6}# /m);
@@ -63,6 +72,9 @@ describe('NATS server configuration', () => {
       { storeBytes: 1.5 },
       { port: Number.NaN },
       { host: 'x' },
+      { cluster: { ...CLUSTER, routes: ['nats-0:6222"]'] } },
+      { cluster: { ...CLUSTER, caFile: 'ca.crt' } },
+      { cluster: { ...CLUSTER, port: 0 } },
     ];
     for (const changes of wrong) {
       assert.throws(

@@ -1,5 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/printable.ts';
+import { type ClusterOptions, clusterBlock, SERVER_NAME_VARIABLE } from './cluster-config.ts';
+import { checked, integer, PATH, quoted } from './config-values.ts';
 import { gatewayPermissions, operatorPermissions, systemPermissions } from './permissions.ts';
 import { MAX_CONSUMERS } from '../jetstream/names.ts';
 import { SYSTEM_USER } from './reload.ts';
@@ -30,18 +31,19 @@ export interface ServerConfigOptions {
   storeFolder: string;
   /** Maximum size of all streams together. */
   storeBytes: number;
-  serverName: string;
+  /** Undefined in a cluster: the environment variable `SERVER_NAME` of each server is its name. */
+  serverName: string | undefined;
   /** Default 4222. */
   port?: number;
   /** Default 0.0.0.0. */
   host?: string;
-  /** Listens on loopback only. Default 8222. */
+  /** Default 8222. Listens on loopback only; in a cluster on `host`, because the probes ask whether JetStream is ready. */
   monitoringPort?: number;
+  cluster?: ClusterOptions;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const PUBLIC_KEY = /^U[A-Z2-7]{55}$/;
-const PATH = /^\/[A-Za-z0-9._/-]{0,400}$/;
 const HOST = /^[0-9a-fA-F.:]{2,45}$/;
 const SUBJECT = /^[A-Za-z0-9_$*>=.-]{1,200}$/;
 const FIXED_PERMISSIONS = { operator: operatorPermissions, gateway: gatewayPermissions } as const;
@@ -51,10 +53,11 @@ const FIXED_PERMISSIONS = { operator: operatorPermissions, gateway: gatewayPermi
  * no anonymous user, no websocket, MQTT or leaf nodes. Throws TEMPER_USAGE for an invalid name, key or path.
  */
 export function serverConfig(options: ServerConfigOptions): string {
-  const { port = 4_222, host = '0.0.0.0', monitoringPort = 8_222 } = options;
-  return `server_name: ${quoted('the server name', options.serverName, NAME)}
-listen: ${quoted('the address', `${checked('the host', host, HOST)}:${integer('the port', port)}`, /./)}
-http: "127.0.0.1:${integer('the monitoring port', monitoringPort)}"
+  const { port = 4_222, host = '0.0.0.0', monitoringPort = 8_222, serverName, cluster } = options;
+  const address = checked('the host', host, HOST);
+  return `server_name: ${serverName === undefined ? `$${SERVER_NAME_VARIABLE}` : quoted('the server name', serverName, NAME)}
+listen: "${address}:${integer('the port', port)}"
+http: "${cluster === undefined ? '127.0.0.1' : address}:${integer('the monitoring port', monitoringPort)}"
 
 tls {
   cert_file: ${quoted('the certificate', options.certificateFile, PATH)}
@@ -62,7 +65,7 @@ tls {
   min_version: "1.3"
   timeout: 5
 }
-
+${cluster === undefined ? '' : clusterBlock(cluster, { ...options, host })}
 max_payload: 256KB
 max_control_line: 4KB
 max_pending: 2MB
@@ -170,22 +173,4 @@ function subjectList(subjects: readonly string[]): string {
   // An empty list would allow everything.
   if (subjects.length === 0) return '["_NOTHING"]';
   return `[${subjects.map((subject) => quoted('a subject', subject, SUBJECT)).join(', ')}]`;
-}
-
-/** Accepts only characters that need no escape in the server's format. */
-function quoted(what: string, text: string, pattern: RegExp): string {
-  return `"${checked(what, text, pattern)}"`;
-}
-
-function checked(what: string, text: string, form: RegExp): string {
-  if (form.test(text)) return text;
-  throw new TemperError(
-    'TEMPER_USAGE',
-    `${what}, "${printable(text, 100)}", is not valid in the NATS configuration; it must match ${form.source}`,
-  );
-}
-
-function integer(what: string, value: number): string {
-  if (Number.isSafeInteger(value) && value > 0) return String(value);
-  throw new TemperError('TEMPER_USAGE', `${what} must be a positive whole number, not ${value}`);
 }

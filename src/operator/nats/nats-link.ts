@@ -191,10 +191,13 @@ export class NatsLink implements AsyncDisposable {
 
   #reportUsage(usage: StreamUsage): void {
     const { metrics, log, clock } = this.#deps;
-    const { stream, messages, bytes, maxBytes, firstTime } = usage;
+    const { stream, messages, bytes, maxBytes, firstTime, copies } = usage;
     metrics.gauge('temper_nats_stream_bytes', { stream }, bytes);
     metrics.gauge('temper_nats_stream_max_bytes', { stream }, maxBytes);
     metrics.gauge('temper_nats_stream_messages', { stream }, messages);
+    metrics.gauge('temper_nats_stream_replicas', { stream, state: 'declared' }, copies.declared);
+    metrics.gauge('temper_nats_stream_replicas', { stream, state: 'current' }, copies.current);
+    metrics.gauge('temper_nats_stream_lag', { stream }, copies.lag);
     if (stream === STREAMS.inbox) {
       const age = messages === 0 ? 0 : (clock.now().getTime() - firstTime.getTime()) / 1_000;
       metrics.gauge('temper_inbox_oldest_seconds', {}, Math.max(0, age));

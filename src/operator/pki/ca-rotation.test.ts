@@ -51,9 +51,12 @@ describe('certificates', () => {
     const facts = readCertificate(pair.certificate);
     assert.deepEqual(facts, {
       ...names,
+      isPeer: false,
       notBefore: after(-300_000),
       notAfter: after(DAY),
     });
+    const peer = await issueCertificate(authority, { ...names, isPeer: true }, NOW, DAY);
+    assert.deepEqual(readCertificate(peer.certificate), { ...facts, isPeer: true });
     const leaf = new X509Certificate(pair.certificate);
     assert.equal(leaf.ca, false);
     assert.equal(new X509Certificate(authority.certificate).ca, true);

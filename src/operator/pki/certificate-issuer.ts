@@ -36,10 +36,10 @@ export async function createCa(name: string, now: Date, life: number): Promise<K
   return { certificate: pem(certificate), key: await keyPem(keys.privateKey) };
 }
 
-/** Issues a server certificate for these names and addresses. `life` is in milliseconds. */
+/** Issues a server certificate for these names and addresses; of a peer also a client certificate. `life` is in milliseconds. */
 export async function issueCertificate(
   ca: KeyPair,
-  { names, addresses }: ServerNames,
+  { names, addresses, isPeer = false }: ServerNames,
   now: Date,
   life: number,
 ): Promise<KeyPair> {
@@ -58,7 +58,10 @@ export async function issueCertificate(
       extensions: [
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+        new x509.ExtendedKeyUsageExtension([
+          x509.ExtendedKeyUsage.serverAuth,
+          ...(isPeer ? [x509.ExtendedKeyUsage.clientAuth] : []),
+        ]),
         new x509.SubjectAlternativeNameExtension([
           ...names.map((value) => ({ type: 'dns' as const, value })),
           ...addresses.map((value) => ({ type: 'ip' as const, value })),

@@ -14,19 +14,28 @@ export interface Validity {
 export interface ServerNames {
   readonly names: readonly string[];
   readonly addresses: readonly string[];
+  /** Also a client certificate: the server connects to other servers of its cluster. */
+  readonly isPeer?: boolean;
 }
 
-export interface CertificateFacts extends Validity, ServerNames {}
+export interface CertificateFacts extends Validity, ServerNames {
+  readonly isPeer: boolean;
+}
+
+const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 
 /** Undefined for text that is not a valid certificate. */
 export function readCertificate(text: string | undefined): CertificateFacts | undefined {
   if (text === undefined) return undefined;
   try {
-    const { validFromDate: notBefore, validToDate: notAfter, subjectAltName = '' } = new X509Certificate(text);
+    const certificate = new X509Certificate(text);
+    const { validFromDate: notBefore, validToDate: notAfter, subjectAltName = '' } = certificate;
     const alternatives = subjectAltName.split(', ');
     const of = (prefix: string) =>
       alternatives.filter((entry) => entry.startsWith(prefix)).map((entry) => entry.slice(prefix.length));
-    return { notBefore, notAfter, names: of('DNS:'), addresses: of('IP Address:').map(canonicalAddress) };
+    // Undefined, against its type, in a certificate without the extension.
+    const isPeer = (certificate.keyUsage as string[] | undefined)?.includes(CLIENT_AUTH) ?? false;
+    return { notBefore, notAfter, names: of('DNS:'), addresses: of('IP Address:').map(canonicalAddress), isPeer };
   } catch {
     // An invalid certificate is replaced like a missing one.
     return undefined;

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { type DesiredNatsServer, nextReloadState } from './nats-reload.ts';
 
 const DESIRED: DesiredNatsServer = {
+  servers: [{ name: 'temper-nats-0', url: 'tls://localhost:4222' }],
   certificate: 'certificate',
   caBundle: 'bundle',
   configuration: 'configuration',

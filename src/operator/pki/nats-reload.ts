@@ -2,11 +2,14 @@ import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { canAuthenticate, reloadServer } from '../../nats/server/reload.ts';
-import { readServerInfo } from '../../nats/server/server-info.ts';
+import { type NatsServerInfo, readServerInfo } from '../../nats/server/server-info.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
+import type { NatsServerAddress } from './nats-layout.ts';
 
-/** The desired certificate, users and configuration of the NATS server of this release, as stored in its Secrets. */
+/** The desired certificate, users and configuration of the NATS servers of this release, as stored in its Secrets. */
 export interface DesiredNatsServer {
+  readonly servers: readonly NatsServerAddress[];
   /** PEM. */
   readonly certificate: string;
   /** The CA bundle for clients, PEM. */
@@ -17,16 +20,15 @@ export interface DesiredNatsServer {
 }
 
 export interface NatsReloadDeps {
-  readonly url: string;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics: Pick<OperatorMetrics, 'gauge'> | undefined;
 }
 
 const MINUTE_MS = 60_000;
 const RETRY_MS = 10_000;
 /** Within this time the kubelet updates a changed Secret in the server's pod. */
 const KUBELET_SYNC_MS = 3 * MINUTE_MS;
-const SLOW_RETRY_MS = 5 * MINUTE_MS;
 const INSPECT_TIMEOUT_MS = 10_000;
 
 /** Whether the server uses a desired state. Times are monotonic. */
@@ -47,76 +49,126 @@ type ReloadState =
     }
   | { readonly kind: 'confirmed'; readonly desired: DesiredNatsServer };
 
-/**
- * Makes the NATS server load changed certificates and configuration: the server does not watch its files. The kubelet updates the files
- * some time after the Secrets changed, so the reload is repeated until the server presents the desired certificate and authenticates
- * the operator user.
- *
- *     unknown ──first Secrets──▶ pending ──as desired, and not before `reloadUntil`──▶ confirmed
- *                                │  ▲ └─ else: retry every RETRY_MS; every SLOW_RETRY_MS, with a warning, after KUBELET_SYNC_MS
- *                                └──┴──────────────────Secrets changed──────────────────┘ (checked every MINUTE_MS)
- */
-export class NatsReload {
+/** Keeps every NATS server of the release at the current certificates and configuration; a server that is down delays no other. */
+export class NatsServerReloads {
   readonly #deps: NatsReloadDeps;
-  #state: ReloadState = { kind: 'unknown' };
+  readonly #byName = new Map<string, NatsReload>();
 
   constructor(deps: NatsReloadDeps) {
     this.#deps = deps;
   }
 
-  /** Runs one attempt. Returns the milliseconds until the next one. */
+  /** Runs one attempt for each server. Returns the milliseconds until the next one. */
   async round(desired: DesiredNatsServer | undefined, signal: AbortSignal): Promise<number> {
     if (desired === undefined) return RETRY_MS;
-    const state = nextReloadState(this.#state, desired, this.#deps.clock.monotonic());
+    const rounds = desired.servers.map(async (server) => {
+      const reload = this.#byName.get(server.name) ?? new NatsReload(server, this.#deps);
+      this.#byName.set(server.name, reload);
+      return reload.round(desired, signal);
+    });
+    return Math.min(...(await Promise.all(rounds)));
+  }
+}
+
+/**
+ * Makes one NATS server load changed certificates and configuration: the server does not watch its files. The kubelet updates the files
+ * some time after the Secrets changed, so the reload is repeated until the server presents the desired certificate and authenticates
+ * the operator user.
+ *
+ *     unknown ──first Secrets──▶ pending ──as desired, and not before `reloadUntil`──▶ confirmed
+ *                                │  ▲ └─ else: retry every RETRY_MS; every MINUTE_MS, with a warning, after KUBELET_SYNC_MS
+ *                                └──┴──────────────────Secrets changed──────────────────┘ (checked every MINUTE_MS)
+ */
+class NatsReload {
+  readonly #server: NatsServerAddress;
+  readonly #deps: NatsReloadDeps;
+  #state: ReloadState = { kind: 'unknown' };
+  #isUp = true;
+
+  constructor(server: NatsServerAddress, deps: NatsReloadDeps) {
+    this.#server = server;
+    this.#deps = deps;
+  }
+
+  /** Runs one attempt. Returns the milliseconds until the next one. */
+  async round(desired: DesiredNatsServer, signal: AbortSignal): Promise<number> {
+    const { clock, log, metrics } = this.#deps;
+    const server = this.#server.name;
+    const state = nextReloadState(this.#state, desired, clock.monotonic());
     this.#state = state;
-    if (state.kind !== 'pending') return MINUTE_MS;
-    const problem = await this.#attempt(state, signal).catch((error: unknown) => messageOf(error, 400));
+    const info = await this.#inspect(signal).catch((error: unknown) => messageOf(error, 400));
     if (signal.aborted) return 0;
+    this.#reportReachable(info, state);
+    if (state.kind !== 'pending') return MINUTE_MS;
+    const problem =
+      typeof info === 'string'
+        ? info
+        : await this.#attempt(state, info, signal).catch((error: unknown) => messageOf(error, 400));
+    if (signal.aborted) return 0;
+    metrics?.gauge('temper_nats_server_current', { server }, problem === undefined ? 1 : 0);
     if (problem !== undefined) return this.#retry(state, problem);
     this.#state = { kind: 'confirmed', desired };
-    this.#deps.log.debug({}, 'the NATS server uses the current certificate and users');
+    log.debug({ server }, 'the NATS server uses the current certificate and users');
     return MINUTE_MS;
   }
 
   /** Returns undefined when the server uses the desired state, otherwise the problem; '' while nothing but time is missing. */
-  async #attempt({ desired, reloadUntil }: PendingReload, signal: AbortSignal): Promise<string | undefined> {
-    const before = await this.#inspect(signal);
+  async #attempt(
+    { desired, reloadUntil }: PendingReload,
+    before: NatsServerInfo,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
     const isSynced = this.#deps.clock.monotonic() >= reloadUntil;
     if (isSynced && (await this.#isCurrent(desired, before.certificate))) return undefined;
-    const { url, log } = this.#deps;
+    const { url, name: server } = this.#server;
     await reloadServer({ url, seed: desired.systemSeed, ca: desired.caBundle }, before.id);
     const after = await this.#inspect(signal);
     if (!(await this.#isCurrent(desired, after.certificate))) return 'server has not reloaded';
-    log.info({}, 'the NATS server reloaded its certificate and configuration');
+    this.#deps.log.info({ server }, 'the NATS server reloaded its certificate and configuration');
     return isSynced ? undefined : '';
   }
 
   async #isCurrent(desired: DesiredNatsServer, served: Buffer): Promise<boolean> {
     if (!new X509Certificate(desired.certificate).raw.equals(served)) return false;
-    const { url } = this.#deps;
+    const { url } = this.#server;
     return canAuthenticate({ url, seed: desired.operatorSeed, ca: desired.caBundle }, 'operator');
   }
 
-  #inspect(signal: AbortSignal) {
-    return readServerInfo(this.#deps.url, AbortSignal.any([signal, AbortSignal.timeout(INSPECT_TIMEOUT_MS)]));
+  #inspect(signal: AbortSignal): Promise<NatsServerInfo> {
+    return readServerInfo(this.#server.url, AbortSignal.any([signal, AbortSignal.timeout(INSPECT_TIMEOUT_MS)]));
   }
 
-  /** Logs a warning only when the server did not reload in time. The connection reports an unreachable server. */
+  /** A starting server is not up for a while; the log has only changes of a server that was confirmed. */
+  #reportReachable(info: NatsServerInfo | string, state: ReloadState): void {
+    const { log, metrics } = this.#deps;
+    const server = this.#server.name;
+    const isUp = typeof info !== 'string';
+    metrics?.gauge('temper_nats_server_up', { server }, isUp ? 1 : 0);
+    if (isUp !== this.#isUp && state.kind === 'confirmed') {
+      if (isUp) log.info({ server }, 'the NATS server is reachable again');
+      else log.warn({ server, problem: info }, 'a NATS server is unreachable');
+    }
+    this.#isUp = isUp;
+  }
+
+  /** Logs a warning only when the server did not reload in time. */
   #retry(state: PendingReload, problem: string): number {
     const { clock, log } = this.#deps;
+    const server = this.#server.name;
     const isLate = clock.monotonic() - state.since >= KUBELET_SYNC_MS;
     if (!isLate) {
-      if (problem !== '') log.debug({ problem }, 'the NATS server does not use the current certificate and users yet');
+      if (problem !== '')
+        log.debug({ server, problem }, 'the NATS server does not use the current certificate and users yet');
       return RETRY_MS;
     }
     if (problem !== '' && problem !== state.reported) {
       this.#state = { ...state, reported: problem };
       log.warn(
-        { problem },
-        'the NATS server does not load its certificate and users; restart the StatefulSet temper-nats',
+        { server, problem },
+        'the NATS server does not load its certificate and users; restart its pod when it is running',
       );
     }
-    return SLOW_RETRY_MS;
+    return MINUTE_MS;
   }
 }
 

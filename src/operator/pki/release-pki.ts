@@ -10,6 +10,7 @@ import { type PlainObject, TYPES } from '../kube/types.ts';
 import type { GatewayEndpointData } from '../namespace/objects.ts';
 import { type ServerNames, type KeyPair, isDue, isSignedBy, readCertificate } from './certificates.ts';
 import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
+import { type NatsLayout, natsLayout } from './nats-layout.ts';
 import type { DesiredNatsServer } from './nats-reload.ts';
 import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
 import { rotateSigningKeys, signingKeyData, signingKeysIn } from './signing-key-rotation.ts';
@@ -28,6 +29,7 @@ const NATS_FILES = {
   keyFile: '/etc/nats-tls/tls.key',
   storeFolder: '/data',
 } as const;
+const NATS_CA_FILE = '/etc/nats-tls/ca.crt';
 const USERS = ['operator', 'gateway'] as const;
 const SYSTEM_SEED = 'system.nk';
 
@@ -41,6 +43,7 @@ export class ReleasePki {
   readonly #expirations = new Map<string, Date>();
   #gatewayEndpoint: GatewayEndpointData | undefined;
   #server: DesiredNatsServer | undefined;
+  #natsConflict: string | undefined;
 
   constructor(deps: ReleasePkiDeps) {
     this.#deps = deps;
@@ -55,6 +58,11 @@ export class ReleasePki {
   /** Desired files of the NATS server of this release; undefined before the first reconcile, and with an external NATS server. */
   get natsServer(): DesiredNatsServer | undefined {
     return this.#server;
+  }
+
+  /** Why the NATS servers are not those of the configuration; undefined when they are. */
+  get natsConflict(): string | undefined {
+    return this.#natsConflict;
   }
 
   /** Expiration time of each certificate, by the name of its Secret. */
@@ -121,6 +129,7 @@ export class ReleasePki {
     if (text === undefined || facts === undefined || known?.['tls.key'] === undefined) return false;
     if (isDue(facts, this.#deps.clock.now())) return false;
     if (!sameList(facts.names, desired.names) || !sameList(facts.addresses, desired.addresses)) return false;
+    if (facts.isPeer !== (desired.isPeer ?? false)) return false;
     return isSignedBy(text, state.current.certificate);
   }
 
@@ -134,10 +143,15 @@ export class ReleasePki {
 
   /** Only for the NATS server of this release: an external server has its own keys. */
   async #nats(state: CaState, bundle: string, systemSeed: string, signal: AbortSignal): Promise<void> {
-    const { service, server = {} } = this.#deps.config.nats ?? {};
-    if (service === undefined) return;
-    const names = await this.#serviceNames(service, server.extraNames ?? [], signal);
-    const certificate = await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, names, signal);
+    const { namespace, nats } = this.#deps.config;
+    if (nats?.service === undefined) return;
+    const { service, url, replicas = 1, server = {} } = nats;
+    const configuration = await this.#secrets.read(RELEASE_OBJECTS.natsConfiguration, signal);
+    const layout = natsLayout({ namespace, url, replicas }, configuration);
+    this.#natsConflict = layout.conflict;
+    const names = await this.#serviceNames(service, [...(server.extraNames ?? []), ...layout.hosts], signal);
+    const desired = { ...names, isPeer: layout.hosts.length > 0 };
+    const certificate = await this.#certificate(RELEASE_OBJECTS.natsCertificate, state, bundle, desired, signal);
     const known = await this.#secrets.read(RELEASE_OBJECTS.natsUsers, signal);
     const seeds = Object.fromEntries(USERS.map((user) => [user, known?.[`${user}.nk`] ?? newSeed()]));
     const files = Object.fromEntries(USERS.map((user) => [`${user}.nk`, seeds[user] ?? '']));
@@ -147,13 +161,13 @@ export class ReleasePki {
       systemKey: publicKeyOf(systemSeed),
       ...NATS_FILES,
       storeBytes: server.storeBytes ?? DEFAULT_STORE_BYTES,
-      serverName: RELEASE_OBJECTS.nats,
       port: PORTS.nats,
+      ...clusterOptions(layout),
     });
-    const configuration = await this.#secrets.read(RELEASE_OBJECTS.natsConfiguration, signal);
-    await this.#secrets.apply(RELEASE_OBJECTS.natsConfiguration, { 'nats-server.conf': text }, configuration, signal);
+    await this.#secrets.apply(RELEASE_OBJECTS.natsConfiguration, { [layout.file]: text }, configuration, signal);
     const operatorSeed = seeds['operator'] ?? '';
-    this.#server = { certificate, caBundle: bundle, configuration: text, operatorSeed, systemSeed };
+    const { servers } = layout;
+    this.#server = { servers, certificate, caBundle: bundle, configuration: text, operatorSeed, systemSeed };
   }
 
   /** All DNS names of a Service inside the cluster, and its cluster IP once it is assigned. */
@@ -171,6 +185,12 @@ export class ReleasePki {
 function gatewayEndpointOf(address: string, { names }: ServerNames, authorities: string): GatewayEndpointData {
   const host = address.includes(':') ? `[${address}]` : address;
   return { gateway: `https://${host}:${PORTS.gateway}`, gatewayName: names[0] ?? '', caBundle: authorities };
+}
+
+function clusterOptions({ hosts }: NatsLayout) {
+  if (hosts.length === 0) return { serverName: RELEASE_OBJECTS.nats };
+  const routes = hosts.map((host) => `${host}:${PORTS.natsRoutes}`);
+  return { serverName: undefined, cluster: { port: PORTS.natsRoutes, routes, caFile: NATS_CA_FILE } };
 }
 
 function stateOf(data: SecretData | undefined): CaState | undefined {

@@ -4,10 +4,11 @@ import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
 import type { ApiResponse } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
-import { type ChartObject, renderChart } from '../../cluster/helm.ts';
+import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
 import { createAll, createNamespace } from '../../cluster/objects.ts';
 import { pollValue } from '../../support/poll.ts';
 
+const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const RELEASE = 'temper-system';
 
 /** Method, path, and an optional body. */
@@ -248,6 +249,33 @@ for (const mode of ['cluster', 'namespaced'] as const) {
         manifest.kind === 'Namespace' ? manifest : { ...manifest, metadata: { ...manifest.metadata, namespace } },
       );
       await createAll(plane, placed);
+    });
+
+    it('neither helm nor the API server changes the number of NATS servers, which would lose their streams', async () => {
+      const upgrade = (replicas: number) =>
+        helm(
+          ...[
+            'template',
+            'temper',
+            CHART,
+            '--namespace',
+            RELEASE,
+            '--dry-run=server',
+            '--kubeconfig',
+            plane.kubeconfig,
+          ],
+          ...['--show-only', 'templates/nats/statefulset.yaml', '--set', `nats.replicas=${replicas}`],
+        );
+      await upgrade(1);
+      await assert.rejects(upgrade(3), /nats\.replicas is 3, but temper-nats has 1 servers/);
+      // A GitOps tool renders without access to the cluster.
+      const rendered = await renderChart('--set', 'nats.replicas=3');
+      const cluster = rendered.find(({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'temper-nats');
+      const path = `/apis/apps/v1/namespaces/${RELEASE}/statefulsets/temper-nats?fieldManager=gitops&force=true`;
+      const options = { body: cluster as object, contentType: 'application/apply-patch+yaml' };
+      const { status, body } = await plane.admin.call('PATCH', path, options);
+      assert.equal(status, 422, JSON.stringify(body));
+      assert.match(String(body['message']), /spec: Forbidden: updates to statefulset spec/);
     });
 
     it('helm uninstall keeps the CRDs', () => {

@@ -14,6 +14,7 @@ const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../../fixtures/chart/', import.meta.url);
 const NAMESPACED = ['--set', 'namespaces={team-a,team-b}'];
 const REPLAY = ['--set', 'replay.enabled=true'];
+const THREE_SERVERS = ['--set', 'nats.replicas=3'];
 
 describe('the chart', () => {
   it('helm lint accepts the chart', async () => {
@@ -25,6 +26,7 @@ describe('the chart', () => {
     await assertGolden('default.yaml', standard);
     await assertGolden('namespaced.yaml', changes(standard, briefs(await renderChart(...NAMESPACED))));
     await assertGolden('replay.yaml', changes(standard, briefs(await renderChart(...REPLAY))));
+    await assertGolden('three-nats-servers.yaml', changes(standard, briefs(await renderChart(...THREE_SERVERS))));
   });
 
   it('every value has a description, and every described value has a default', async () => {
@@ -54,7 +56,7 @@ describe('the chart', () => {
     ["admissionPolicies.systemAccounts={a' || true || 'b}", '/admissionPolicies/systemAccounts/0'],
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
-    ['nats.replicas=3', '/nats/replicas'],
+    ['nats.replicas=2', '/nats/replicas'],
     ['namespaces={Team A}', '/namespaces/0'],
     ['sandboxClasses=[]', '/sandboxClasses'],
     ['sandboxClasses[0].name=UPPER', '/sandboxClasses/0'],
@@ -89,6 +91,21 @@ describe('the chart', () => {
   it('the chart rejects a Kubernetes version that is too old', async () => {
     const old = ['--kube-version', '1.32.9'];
     await assert.rejects(renderChart(...old), /incompatible with Kubernetes v1\.32\.9/);
+  });
+
+  it('the memory limit of Go leaves a tenth of the memory of NATS, in every unit', async () => {
+    for (const [memory, bytes] of [
+      ['1000', '900'],
+      ['100k', '90000'],
+      ['512Mi', '483183820'],
+      ['3Gi', '2899102924'],
+      ['1T', '900000000000'],
+    ] as const) {
+      const objects = await renderChart('--set-string', `nats.resources.memory=${memory}`);
+      const nats = workloadsOf(objects).find(({ name }) => name === 'temper-nats');
+      const limit = nats?.template.spec.containers[0]?.env?.find(({ name }) => name === 'GOMEMLIMIT');
+      assert.equal(limit?.value, bytes, memory);
+    }
   });
 
   it('the gateway can send traces only when a collector is configured', async () => {
@@ -278,7 +295,7 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 13);
+    assert.equal(alerts.length, 18);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
     const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
     for (const { alert, expr } of alerts) {

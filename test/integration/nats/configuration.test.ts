@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { createUser } from '@nats-io/nkeys';
 import { connect } from '@nats-io/transport-node';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -15,27 +15,12 @@ import {
 } from '../../../src/nats/connection/connection.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { desiredStreams, reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
-import {
-  newMessage,
-  newUid,
-  STORE_BYTES,
-  startNatsFixture,
-  type NatsFixture,
-} from '../../support/nats/nats-fixture.ts';
+import { newMessage, newUid, STORE_BYTES, startNatsFixture } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 import { poll } from '../../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
-let bus: NatsFixture;
-let operator: JetStreamConnection;
-let gateway: JetStreamConnection;
-before(async () => {
-  bus = await startNatsFixture({ users: { crm: { publish: ['crm.>'], subscribe: ['crm.>'] } } });
-  operator = await bus.connect('operator');
-  gateway = await bus.connect('gateway');
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
-});
+const nats = useNats({ users: { crm: { publish: ['crm.>'], subscribe: ['crm.>'] } } });
 
 const assertDenied = async (connection: JetStreamConnection, subject: string): Promise<void> => {
   await assert.rejects(
@@ -47,8 +32,8 @@ const assertDenied = async (connection: JetStreamConnection, subject: string): P
 
 describe('the generated nats-server configuration', () => {
   it('the server rejects a client with an unknown key or without TLS', async () => {
-    const tls = { caFile: bus.caFile };
-    const servers = bus.url;
+    const tls = { caFile: nats.bus.caFile };
+    const servers = nats.bus.url;
     await assert.rejects(connect({ servers, tls, reconnect: false }));
     await assert.rejects(connect({ servers, tls, user: 'gateway', pass: 'x', reconnect: false }));
     await assert.rejects(connect({ servers: servers.replace('tls:', 'nats:'), reconnect: false, timeout: 2_000 }));
@@ -60,7 +45,7 @@ describe('the generated nats-server configuration', () => {
       name: 'x',
       user: 'gateway',
       seedFile: unknownSeedFile,
-      caFile: bus.caFile,
+      caFile: nats.bus.caFile,
       clock: systemClock,
       signal,
     };
@@ -94,7 +79,7 @@ describe('the generated nats-server configuration', () => {
       '$SYS.REQ.SERVER.PING',
       'crm.x',
     ]) {
-      await assertDenied(gateway, subject);
+      await assertDenied(nats.gateway, subject);
     }
   });
   it('the server denies the operator destructive subjects and those of gateways', async () => {
@@ -108,11 +93,11 @@ describe('the generated nats-server configuration', () => {
       '$KV.temper-memory.x.y',
       '$SYS.REQ.ACCOUNT.PING.CONNZ',
     ]) {
-      await assertDenied(operator, subject);
+      await assertDenied(nats.operator, subject);
     }
   });
   it('a user cannot subscribe to the responses of another user', async () => {
-    const crm = await bus.connect('crm');
+    const crm = await nats.bus.connect('crm');
     for (const subject of ['_INBOX_gateway.>', '_INBOX.>', '>', 'temper.>', '$JS.EVENT.>', '$SYS.>']) {
       const denied = new Promise((resolve) => {
         crm.nats.subscribe(subject, { callback: (error) => resolve(error) });
@@ -123,13 +108,15 @@ describe('the generated nats-server configuration', () => {
     await assertDenied(crm, 'temper.inbox.x');
   });
   it('the server limits the message size and listens for monitoring on loopback only', async () => {
-    assert.equal(gateway.nats.info?.max_payload, 256 * 1_024);
-    const answer = (await (await fetch(`${bus.monitoring}/varz`)).json()) as Record<string, unknown>;
+    assert.equal(nats.gateway.nats.info?.max_payload, 256 * 1_024);
+    const answer = (await (await fetch(`${nats.bus.monitoring}/varz`)).json()) as Record<string, unknown>;
     assert.equal(answer['http_host'], '127.0.0.1');
     assert.equal(answer['max_control_line'], 4_096);
     assert.equal(answer['max_pending'], 2 * 1_024 * 1_024);
     assert.equal(answer['write_deadline'], 2_000_000_000);
-    const { config } = (await (await fetch(`${bus.monitoring}/jsz`)).json()) as { config: Record<string, unknown> };
+    const { config } = (await (await fetch(`${nats.bus.monitoring}/jsz`)).json()) as {
+      config: Record<string, unknown>;
+    };
     assert.equal(config['sync_always'], true);
   });
 });
@@ -147,22 +134,22 @@ describe('streams and buckets', () => {
     }
   });
   it('reconcileTopology reverts changed streams and leaves the others alone', async () => {
-    assert.deepEqual(await reconcileTopology(operator, { storeBytes: STORE_BYTES }), {
+    assert.deepEqual(await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES }), {
       created: [],
       updated: [],
       drift: [],
     });
-    await operator.manager.streams.update('temper-inbox', { max_msgs_per_subject: 5, max_age: 1_800_000_000_000 });
-    const repaired = await reconcileTopology(operator, { storeBytes: STORE_BYTES });
+    await nats.operator.manager.streams.update('temper-inbox', { max_msgs_per_subject: 5, max_age: 1_800_000_000_000 });
+    const repaired = await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES });
     assert.deepEqual(repaired, { created: [], updated: ['temper-inbox'], drift: [] });
-    const { config } = await operator.manager.streams.info('temper-inbox');
+    const { config } = await nats.operator.manager.streams.info('temper-inbox');
     assert.equal(config.max_msgs_per_subject, 1_000);
   });
   it('reconcileTopology applies a new store size', async () => {
-    const smaller = await reconcileTopology(operator, { storeBytes: STORE_BYTES / 2 });
+    const smaller = await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES / 2 });
     assert.equal(smaller.updated.length, desiredStreams().length);
     assert.deepEqual(smaller.drift, []);
-    assert.deepEqual((await reconcileTopology(operator, { storeBytes: STORE_BYTES })).drift, []);
+    assert.deepEqual((await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES })).drift, []);
   });
   it('reconcileTopology reports a stream that it cannot update, and creates the others', async () => {
     await using bare = await startNatsFixture({ withoutTopology: true });
@@ -172,6 +159,14 @@ describe('streams and buckets', () => {
     assert.equal(report.created.length, desiredStreams().length - 1);
     assert.equal(report.drift.length, 1);
     assert.match(report.drift[0] ?? '', /temper-inbox: retention is "limits", not "workqueue"/);
+  });
+  it('streams stay as they are while too few servers can have their copies, and each is reported', async () => {
+    const report = await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES, replicas: 3 });
+    assert.deepEqual(report.updated, []);
+    assert.equal(report.drift.length, desiredStreams().length);
+    for (const line of report.drift)
+      assert.match(line, /num_replicas differ and the server rejects the change: replicas/);
+    assert.deepEqual((await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES })).drift, []);
   });
   it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 60_000 }, async () => {
     await using lost = await startNatsFixture();
@@ -245,7 +240,7 @@ describe('a NATS connection', () => {
     await new Promise<void>((resolve) => old.listen(0, '127.0.0.1', resolve));
     const { port } = old.address() as { port: number };
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const options = { name: 'x', user: 'gateway', seedFile: bus.seedFile('gateway'), clock: systemClock, signal };
+    const options = { name: 'x', user: 'gateway', seedFile: nats.bus.seedFile('gateway'), clock: systemClock, signal };
     const attempt = connectNats({ ...options, servers: `nats://127.0.0.1:${port}` });
     await assert.rejects(attempt, (error) => isTemperError(error, 'TEMPER_BUS_UNSUPPORTED'));
     await new Promise((resolve) => old.close(resolve));

@@ -1,31 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isTemperError } from '../../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { userMessage } from '../../contracts/stores.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { withRetry } from '../../support/nats/retry.ts';
 import { pollValue } from '../../support/poll.ts';
 
 const ROUNDS = 20;
 const SHORT_DEADLINES = { ackWaitsMs: Array.from({ length: 50 }, () => 1_500) };
 const TIMEOUT_MS = 60_000;
-
-/** Repeats the call while NATS is unavailable, as every caller does. */
-async function withRetry<T>(call: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      // A full inbox also has retry "backoff": it slows the sender down.
-      if (!isTemperError(error) || error.retry !== 'backoff') throw error;
-      await sleep(20);
-    }
-  }
-}
 
 /** Kills and restarts nats-server repeatedly while the work runs, then waits until the work ends. */
 async function whileCrashing(

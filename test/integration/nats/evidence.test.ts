@@ -1,22 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
-import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createSessionEvents, type SessionEvent } from '../../../src/nats/session-events.ts';
-import { newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newUid } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 
-let bus: NatsFixture;
-let operator: JetStreamConnection;
-let gateway: JetStreamConnection;
-before(async () => {
-  bus = await startNatsFixture();
-  operator = await bus.connect('operator');
-  gateway = await bus.connect('gateway');
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
-});
+const nats = useNats();
 
 const event = (text: string): SessionEvent => ({
   kind: 'event',
@@ -36,8 +26,8 @@ const record = (evidence: 'observed' | 'reported', size = 10) =>
 
 describe('replies', () => {
   it('a reply survives a flood of events of its own session, for readers and followers', async () => {
-    await operator.manager.streams.update('temper-events', { max_msgs_per_subject: 3 });
-    const events = createSessionEvents(gateway);
+    await nats.operator.manager.streams.update('temper-events', { max_msgs_per_subject: 3 });
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const before = await events.append(uid, 's', event('before'));
     const seq = await events.append(uid, 's', reply('m-1'));
@@ -57,8 +47,11 @@ describe('replies', () => {
     assert.deepEqual(followed, ['reply', 'event', 'event', 'event']);
   });
   it('a reply survives a flood of events of other agents that fills the stream', async () => {
-    await operator.manager.streams.update('temper-events', { max_msgs_per_subject: 10_000, max_bytes: 64 * 1_024 });
-    const events = createSessionEvents(gateway);
+    await nats.operator.manager.streams.update('temper-events', {
+      max_msgs_per_subject: 10_000,
+      max_bytes: 64 * 1_024,
+    });
+    const events = createSessionEvents(nats.gateway);
     const [victim, hostile] = [newUid(), newUid()];
     const before = await events.lastSequence(victim, 's');
     await events.append(victim, 's', reply('m-1'));
@@ -73,12 +66,12 @@ describe('replies', () => {
     assert.equal(await events.lastSequence(victim, 's'), lines[0]?.seq);
   });
   it('a reply that is stored in both streams is read once, also after a repeated call', async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const first = await events.append(uid, 's', reply('m-1'));
     assert.equal(await events.append(uid, 's', reply('m-1')), first);
     assert.equal((await events.read(uid, 's', 0, 10)).length, 1);
-    const { state } = await gateway.manager.streams.info('temper-replies', {
+    const { state } = await nats.gateway.manager.streams.info('temper-replies', {
       subjects_filter: `temper.replies.${uid}.s`,
     });
     assert.deepEqual(Object.values(state.subjects ?? {}), [1]);
@@ -87,8 +80,8 @@ describe('replies', () => {
 
 describe('evidence', () => {
   it('no number of reports removes an observed record', async () => {
-    await operator.manager.streams.update('temper-reports', { max_bytes: 64 * 1_024 });
-    const audit = createNatsAudit(gateway);
+    await nats.operator.manager.streams.update('temper-reports', { max_bytes: 64 * 1_024 });
+    const audit = createNatsAudit(nats.gateway);
     await audit.append({ namespace: 'team-a', agentUid: 'victim' }, record('observed'));
     for (let index = 0; index < 20; index += 1) {
       await audit.append({ namespace: 'team-a', agentUid: 'hostile' }, record('reported', 16_000));
@@ -98,8 +91,8 @@ describe('evidence', () => {
   });
   it('the reports of one agent push out its own first', async () => {
     const limits = { max_bytes: 10 * 1_024 * 1_024, max_msgs_per_subject: 3 };
-    await operator.manager.streams.update('temper-reports', limits);
-    const audit = createNatsAudit(gateway);
+    await nats.operator.manager.streams.update('temper-reports', limits);
+    const audit = createNatsAudit(nats.gateway);
     await audit.append({ namespace: 'team-r', agentUid: 'quiet' }, { ...record('reported'), subject: 'quiet' });
     for (let index = 0; index < 5; index += 1) {
       await audit.append({ namespace: 'team-r', agentUid: 'loud' }, { ...record('reported'), subject: 'loud' });
@@ -108,8 +101,8 @@ describe('evidence', () => {
     assert.deepEqual(subjects, ['quiet', 'loud', 'loud', 'loud']);
   });
   it('an observed record that does not fit is refused, and the earlier ones and other namespaces are not affected', async () => {
-    await operator.manager.streams.update('temper-audit', { max_msgs_per_subject: 2 });
-    const audit = createNatsAudit(gateway);
+    await nats.operator.manager.streams.update('temper-audit', { max_msgs_per_subject: 2 });
+    const audit = createNatsAudit(nats.gateway);
     const append = (namespace: string) => audit.append({ namespace, agentUid: 'a' }, record('observed'));
     const first = await append('team-full');
     await append('team-full');

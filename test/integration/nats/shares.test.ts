@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
-import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createSessionEvents, type SessionEvent } from '../../../src/nats/session-events.ts';
 import { StreamShares, type Trimmed } from '../../../src/nats/shares/stream-shares.ts';
-import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 import { poll } from '../../support/poll.ts';
 
 const STREAM_BYTES = 4_000_000;
@@ -14,20 +14,14 @@ const STREAM_BYTES = 4_000_000;
 const [AGENT_BYTES, NAMESPACE_BYTES] = [(0.1 * STREAM_BYTES) / 4, (0.5 * STREAM_BYTES) / 4];
 const STREAMS = ['temper-events', 'temper-replies', 'temper-reports', 'temper-deadletters'];
 
-let bus: NatsFixture;
-let operator: JetStreamConnection;
+const nats = useNats();
 before(async () => {
-  bus = await startNatsFixture();
-  operator = await bus.connect('operator');
-  for (const stream of STREAMS) await operator.manager.streams.update(stream, { max_bytes: STREAM_BYTES });
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
+  for (const stream of STREAMS) await nats.operator.manager.streams.update(stream, { max_bytes: STREAM_BYTES });
 });
 
 /** A gateway whose agents are in the namespaces of the map. Knows the sizes of all streams. */
 async function setup(namespaces: ReadonlyMap<string, string>) {
-  const connection = await bus.connect('gateway');
+  const connection = await nats.bus.connect('gateway');
   const trimmed: Trimmed[] = [];
   const errors: unknown[] = [];
   const shares = new StreamShares({

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { withResidents } from '../../../src/gateway/storage/resident-inbox.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { countBytes } from '../../../src/nats/residents/byte-count.ts';
@@ -15,7 +14,8 @@ import { createSessionToolStore } from '../../../src/nats/sessions/session-tools
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { userMessage } from '../../contracts/stores.ts';
-import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 
 const MIB = 1_024 * 1_024;
 const SMALL: StorageLimits = {
@@ -23,15 +23,7 @@ const SMALL: StorageLimits = {
   agentBytes: { sessions: 3 * MIB, sessionTools: 100_000, memory: 100_000, inbox: 2 * MIB },
   namespacePercent: 50,
 };
-let bus: NatsFixture;
-let gateway: JetStreamConnection;
-before(async () => {
-  bus = await startNatsFixture();
-  gateway = await bus.connect('gateway');
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
-});
+const nats = useNats();
 
 let namespaces = 0;
 /** Agents of a namespace of their own, and quotas as a gateway has them. */
@@ -40,14 +32,14 @@ function setup(limits: StorageLimits = SMALL) {
   const namespace = `team-${namespaces}`;
   const agents = new Map<string, ResidentAgent>();
   const newGateway = () =>
-    new StorageQuota({ connection: gateway, limits, release: 'mine', identify: (uid) => agents.get(uid) });
+    new StorageQuota({ connection: nats.gateway, limits, release: 'mine', identify: (uid) => agents.get(uid) });
   const newAgent = (): string => {
     const uid = newUid();
     agents.set(uid, { namespace, name: 'analyst', uid });
     return uid;
   };
   const quota = newGateway();
-  const sessionsOf = (uid: string, own = quota) => createSessionStore(gateway, uid, { quota: own.of(uid) });
+  const sessionsOf = (uid: string, own = quota) => createSessionStore(nats.gateway, uid, { quota: own.of(uid) });
   return { namespace, agents, quota, newGateway, newAgent, sessionsOf };
 }
 
@@ -57,7 +49,7 @@ const isLimit = (pattern: RegExp) => (error: unknown) =>
 
 async function subjectsOf(uid: string): Promise<string[]> {
   const filter = { subjects_filter: `$KV.temper-sessions.${uid}.>` };
-  const { state } = await gateway.manager.streams.info('KV_temper-sessions', filter);
+  const { state } = await nats.gateway.manager.streams.info('KV_temper-sessions', filter);
   return Object.keys(state.subjects ?? {});
 }
 
@@ -95,7 +87,7 @@ describe('bytes of sessions in NATS', () => {
     for (let attempt = 0; attempt < 5; attempt += 1) {
       assert.equal(await store.append('s', 0, [text(1.5 * MIB)]), 1);
     }
-    const stored = await countBytes(gateway, 'sessions', uid, 100 * MIB);
+    const stored = await countBytes(nats.gateway, 'sessions', uid, 100 * MIB);
     assert.ok(stored < 1.6 * MIB, String(stored));
     await quota.of(uid).reserve('sessions', 1.3 * MIB);
     await assert.rejects(quota.of(uid).reserve('sessions', 1.8 * MIB), isLimit(/analyst/));
@@ -113,7 +105,7 @@ describe('bytes of sessions in NATS', () => {
     assert.equal((await subjectsOf(uid)).length, 7);
     const { history, bytes } = await sessionsOf(uid).loadSized('s');
     assert.equal(history.seq, 3);
-    const counted = await countBytes(gateway, 'sessions', uid, 100 * MIB);
+    const counted = await countBytes(nats.gateway, 'sessions', uid, 100 * MIB);
     assert.ok(counted >= bytes && counted < bytes + 1_000, `${counted} ${bytes}`);
   });
   it('equal appends at the same time are one append for both callers', async () => {
@@ -130,11 +122,11 @@ describe('bytes of sessions in NATS', () => {
     await store.append('s', 0, [text(1.5 * MIB)]);
     const key = `$KV.temper-sessions.${uid}.s.head`;
     const { bytes, ...old } =
-      (await gateway.manager.streams.getMessage('KV_temper-sessions', { last_by_subj: key }))?.json<{
+      (await nats.gateway.manager.streams.getMessage('KV_temper-sessions', { last_by_subj: key }))?.json<{
         bytes: number;
       }>() ?? assert.fail('no head');
     assert.ok(bytes > 1.5 * MIB);
-    await gateway.jetstream.publish(key, JSON.stringify(old));
+    await nats.gateway.jetstream.publish(key, JSON.stringify(old));
     await assert.rejects(store.append('s', 1, [text(MIB)]), isLimit(/session "s"/));
     assert.equal(await store.append('s', 1, [text(10)]), 2);
   });
@@ -143,7 +135,9 @@ describe('bytes of sessions in NATS', () => {
     const uid = newAgent();
     const store = sessionsOf(uid);
     await store.append('s', 0, [text(10)], { tainted: true });
-    await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
+    await nats.gateway.manager.streams.purge('KV_temper-sessions', {
+      filter: `$KV.temper-sessions.${uid}.s.history.>`,
+    });
     assert.equal(await store.isTainted('s'), true);
     assert.equal(await store.isTainted('unknown'), false);
   });
@@ -177,7 +171,7 @@ describe('bytes of memory and of session tools', () => {
   it('memory is refused beyond its limit until a value becomes shorter', async () => {
     const { newAgent, quota } = setup();
     const uid = newAgent();
-    const memory = createNatsMemory(gateway, uid, quota.of(uid));
+    const memory = createNatsMemory(nats.gateway, uid, quota.of(uid));
     await memory.set('a', 'x'.repeat(60_000));
     await memory.set('a', 'y'.repeat(60_000));
     await assert.rejects(memory.set('b', 'x'.repeat(50_000)), isLimit(/memory of agent "analyst".*100000/));
@@ -188,7 +182,7 @@ describe('bytes of memory and of session tools', () => {
   it('session tools are refused beyond the limit of the agent until their session is closed', async () => {
     const { newAgent, quota } = setup();
     const uid = newAgent();
-    const tools = createSessionToolStore(gateway, (agent) => quota.of(agent));
+    const tools = createSessionToolStore(nats.gateway, (agent) => quota.of(agent));
     const toolOf = (name: string, session: string): RegisteredTool => {
       const artifact = { name, description: 'x'.repeat(60_000) } as unknown as RegisteredTool['artifact'];
       const owner = { agent: 'a', namespace: 'n', session };
@@ -219,7 +213,7 @@ describe('the share of a namespace', () => {
     const limits = { ...SMALL, sessionBytes: 3 * MIB, namespacePercent: 10 };
     const { newAgent, sessionsOf } = setup(limits);
     // A tenth of the bucket is less than two full agents.
-    const { config } = await gateway.manager.streams.info('KV_temper-sessions');
+    const { config } = await nats.gateway.manager.streams.info('KV_temper-sessions');
     assert.ok(config.max_bytes / 10 < 5 * MIB);
     const [one, two] = [newAgent(), newAgent()];
     await sessionsOf(one).append('s', 0, [text(2.5 * MIB)]);
@@ -239,12 +233,12 @@ describe('bytes of waiting messages in NATS', () => {
   const send = (own: StorageQuota, uid: string, key: string): Promise<unknown> =>
     inboxWith(own).publish(uid, { uid: 'sender', key: `${uid}/${key}` }, newMessage('x'.repeat(100_000)));
   const inboxWith = (own: StorageQuota) =>
-    withResidents(createNatsInbox(gateway), {
+    withResidents(createNatsInbox(nats.gateway), {
       quotaOf: (uid) => own.of(uid),
-      sessionsOf: (uid) => createSessionStore(gateway, uid),
+      sessionsOf: (uid) => createSessionStore(nats.gateway, uid),
       onError: (error) => assert.fail(String(error)),
     });
-  const count = async (uid: string): Promise<number> => (await createNatsInbox(gateway).depth(uid)).pending;
+  const count = async (uid: string): Promise<number> => (await createNatsInbox(nats.gateway).depth(uid)).pending;
 
   it('an agent that reads no messages is refused further ones, and no other agent is', async () => {
     const { newAgent, quota } = setup();
@@ -272,7 +266,7 @@ describe('bytes of waiting messages in NATS', () => {
   it('messages that were processed do not count', async () => {
     const { newAgent, quota } = setup();
     const uid = newAgent();
-    const inbox = createNatsInbox(gateway);
+    const inbox = createNatsInbox(nats.gateway);
     for (let index = 0; index < 60; index += 1) {
       await send(quota, uid, `k-${index}`);
       const delivery = await inbox.fetchNext(uid, 5_000, AbortSignal.timeout(5_000));
@@ -288,7 +282,7 @@ describe('bytes of waiting messages in NATS', () => {
     await send(quota, uid, 'another');
   });
   it('the agents of a namespace together are refused beyond its share, and another namespace is not', async () => {
-    const operator = await bus.connect('operator');
+    const { operator } = nats;
     const { config } = await operator.manager.streams.info('temper-inbox');
     await operator.manager.streams.purge('temper-inbox');
     await operator.manager.streams.update('temper-inbox', { max_bytes: 8 * MIB });
@@ -317,7 +311,7 @@ describe('the list of agents with data', () => {
     await Promise.all([newGateway(), newGateway()].map((quota) => quota.ensureResident(uid)));
     await sessionsOf(uid).append('s', 0, [text(MIB)]);
     const found = [];
-    for await (const { resident } of createResidents(gateway).list(namespace)) found.push(resident);
+    for await (const { resident } of createResidents(nats.gateway).list(namespace)) found.push(resident);
     assert.equal(found.length, 1);
     const { release, name, bytes } = found[0] ?? assert.fail('no entry');
     assert.deepEqual([release, name, found[0]?.uid], ['mine', 'analyst', uid]);
@@ -336,7 +330,7 @@ describe('the list of agents with data', () => {
     const uid = newAgent();
     const store = sessionsOf(uid);
     for (let seq = 0; seq < 20; seq += 1) await store.append('s', seq, [text(10)]);
-    const operator = await bus.connect('operator');
+    const operator = await nats.bus.connect('operator');
     const operations: string[] = [];
     operator.onRequest((operation) => operations.push(operation));
     const uids = [];
@@ -348,7 +342,7 @@ describe('the list of agents with data', () => {
     const { agents, newAgent, quota } = setup();
     const agent = agents.get(newAgent()) ?? assert.fail('no agent');
     await quota.ensureResident(agent.uid);
-    const residents = createResidents(gateway);
+    const residents = createResidents(nats.gateway);
     let attempts = 0;
     const update = residents.update(agent, (entry) => {
       attempts += 1;

@@ -1,43 +1,35 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore, type StoredSession } from '../../../src/nats/sessions/session-store.ts';
 import { createSessionToolStore } from '../../../src/nats/sessions/session-tools.ts';
 import { storesContract, userMessage } from '../../contracts/stores.ts';
-import { newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newUid } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 import { clockAt } from '../../support/clocks.ts';
 
-let bus: NatsFixture;
-let gateway: JetStreamConnection;
-before(async () => {
-  bus = await startNatsFixture();
-  gateway = await bus.connect('gateway');
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
-});
+const nats = useNats();
 
 storesContract('NATS', async () => {
   const owners = new Map<string, string>();
   const uid = newUid();
   return {
-    sessions: async (clock) => createSessionStore(await bus.connect('gateway', clock), uid),
+    sessions: async (clock) => createSessionStore(await nats.bus.connect('gateway', clock), uid),
     memory: async (owner) => {
       const uidOf = owners.get(owner) ?? newUid();
       owners.set(owner, uidOf);
-      return createNatsMemory(gateway, uidOf);
+      return createNatsMemory(nats.gateway, uidOf);
     },
   };
 });
 
 describe('sessions in NATS', () => {
   it('a session stores items larger than a NATS message unchanged', async () => {
-    const store = createSessionStore(gateway, newUid());
+    const store = createSessionStore(nats.gateway, newUid());
     const long = userMessage('ä€😀'.repeat(100_000));
     assert.equal(await store.append('a.b-c_d', 0, [userMessage('first'), long]), 2);
     assert.equal(await store.append('a.b-c_d', 2, [userMessage('last')], { tainted: true }), 3);
@@ -48,7 +40,7 @@ describe('sessions in NATS', () => {
     });
   });
   it('an append above the size limit is rejected and keeps the session unchanged', async () => {
-    const store = createSessionStore(gateway, newUid());
+    const store = createSessionStore(nats.gateway, newUid());
     await store.append('s', 0, [userMessage('a')]);
     const much = userMessage('x'.repeat(12 * 1_024 * 1_024));
     await assert.rejects(store.append('s', 1, [much]), (error) => isTemperError(error, 'TEMPER_BUS_TOO_LARGE'));
@@ -56,14 +48,14 @@ describe('sessions in NATS', () => {
   });
   it('a repeated append after a lost response has no second effect', async () => {
     const uid = newUid();
-    const [one, two] = [createSessionStore(gateway, uid), createSessionStore(gateway, uid)];
+    const [one, two] = [createSessionStore(nats.gateway, uid), createSessionStore(nats.gateway, uid)];
     assert.equal(await one.append('s', 0, [userMessage('a')], { tainted: true }), 1);
     assert.equal(await two.append('s', 0, [userMessage('a')], { tainted: true }), 1);
     assert.equal(await two.append('s', 1, [userMessage('a')]), 2);
     assert.equal((await one.load('s')).seq, 2);
   });
   it('an append after another one reads nothing, and one after an append of another process reads the head', async () => {
-    const [uid, connection, other] = [newUid(), await bus.connect('gateway'), await bus.connect('gateway')];
+    const [uid, connection, other] = [newUid(), await nats.bus.connect('gateway'), await nats.bus.connect('gateway')];
     const heads = new SessionHeads(connection);
     // The gateway opens a store per request.
     const store = () => createSessionStore(connection, uid, { heads });
@@ -87,9 +79,9 @@ describe('sessions in NATS', () => {
     assert.deepEqual([items.map(({ text }) => text), tainted], [['a', 'b', 'c', 'd', 'e'], true]);
   });
   it('an append over the remembered head of a session that another process closed and filled becomes part of the new one', async () => {
-    const [uid, connection] = [newUid(), await bus.connect('gateway')];
+    const [uid, connection] = [newUid(), await nats.bus.connect('gateway')];
     const store = createSessionStore(connection, uid, { heads: new SessionHeads(connection) });
-    const elsewhere = createSessionStore(gateway, uid);
+    const elsewhere = createSessionStore(nats.gateway, uid);
     await store.append('s', 0, [userMessage('old')], { tainted: true });
     await elsewhere.close('s');
     await elsewhere.append('s', 0, [userMessage('new')]);
@@ -98,7 +90,7 @@ describe('sessions in NATS', () => {
     assert.deepEqual([items.map(({ text }) => text), tainted], [['new', 'next'], false]);
   });
   it('a load reads the head once', async () => {
-    const [uid, connection] = [newUid(), await bus.connect('gateway')];
+    const [uid, connection] = [newUid(), await nats.bus.connect('gateway')];
     const store = createSessionStore(connection, uid);
     await store.append('s', 0, [userMessage('a')]);
     const operations: string[] = [];
@@ -114,12 +106,12 @@ describe('sessions in NATS', () => {
     const uid = newUid();
     for (let seq = 0; seq < 5; seq += 1) {
       const writers = Array.from({ length: 8 }, (_, writer) =>
-        createSessionStore(gateway, uid).append('s', seq, [userMessage(`${seq}/${writer}`)]),
+        createSessionStore(nats.gateway, uid).append('s', seq, [userMessage(`${seq}/${writer}`)]),
       );
       const won = (await Promise.allSettled(writers)).filter(({ status }) => status === 'fulfilled');
       assert.equal(won.length, 1);
     }
-    const { items } = await createSessionStore(gateway, uid).load('s');
+    const { items } = await createSessionStore(nats.gateway, uid).load('s');
     assert.deepEqual(
       items.map(({ text }) => text.split('/')[0]),
       ['0', '1', '2', '3', '4'],
@@ -127,7 +119,7 @@ describe('sessions in NATS', () => {
   });
   it('sessions are listed per owner, most recently used first', async () => {
     let now = Date.parse('2026-11-21T10:00:00Z');
-    const connection = await bus.connect(
+    const connection = await nats.bus.connect(
       'gateway',
       clockAt(() => (now += 1_000)),
     );
@@ -149,18 +141,20 @@ describe('sessions in NATS', () => {
   });
   it('loading a session with a missing part fails', async () => {
     const uid = newUid();
-    const store = createSessionStore(gateway, uid);
+    const store = createSessionStore(nats.gateway, uid);
     await store.append('s', 0, [userMessage('a')]);
-    await gateway.manager.streams.purge('KV_temper-sessions', { filter: `$KV.temper-sessions.${uid}.s.history.>` });
+    await nats.gateway.manager.streams.purge('KV_temper-sessions', {
+      filter: `$KV.temper-sessions.${uid}.s.history.>`,
+    });
     await assert.rejects(store.load('s'), (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'));
   });
   it('closing a session removes all its keys', async () => {
     const uid = newUid();
-    const store = createSessionStore(gateway, uid);
+    const store = createSessionStore(nats.gateway, uid);
     await store.append('s', 0, [userMessage('a')]);
     await store.close('s');
     const filter = { subjects_filter: `$KV.temper-sessions.${uid}.>` };
-    const { state } = await gateway.manager.streams.info('KV_temper-sessions', filter);
+    const { state } = await nats.gateway.manager.streams.info('KV_temper-sessions', filter);
     assert.deepEqual(state.subjects ?? {}, {});
   });
 });
@@ -183,7 +177,7 @@ describe('session tools in NATS', () => {
     };
   };
   it('a session tool is stored once, listed by session and removed with the session', async () => {
-    const tools = createSessionToolStore(gateway);
+    const tools = createSessionToolStore(nats.gateway);
     const uid = newUid();
     const [first, second] = [toolOf('first', 's.1'), toolOf('second', 's.2')];
     assert.equal(await tools.put(uid, first), true);
@@ -201,7 +195,7 @@ describe('session tools in NATS', () => {
     assert.equal(await tools.put(uid, first), true);
   });
   it('a stored tool that does not match its key is ignored', async () => {
-    const tools = createSessionToolStore(gateway);
+    const tools = createSessionToolStore(nats.gateway);
     const uid = newUid();
     const tool = toolOf('honest', 's');
     const changed = { ...tool, artifact: { ...tool.artifact, name: 'changed' } };
@@ -213,7 +207,7 @@ describe('session tools in NATS', () => {
       'not a tool',
       null,
     ]) {
-      await gateway.jetstream.publish(key, JSON.stringify(wrong));
+      await nats.gateway.jetstream.publish(key, JSON.stringify(wrong));
       assert.equal(await tools.get(uid, 's', tool.digest), undefined);
       assert.deepEqual(await tools.list(uid), []);
     }
@@ -223,10 +217,13 @@ describe('session tools in NATS', () => {
 describe('memory in NATS', () => {
   it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
     const uid = newUid();
-    const memory = createNatsMemory(gateway, uid);
+    const memory = createNatsMemory(nats.gateway, uid);
     await memory.set('known', 1);
     const others = Array.from({ length: 999 }, (_, index) =>
-      gateway.jetstream.publish(`$KV.temper-memory.${uid}.k${index}`, JSON.stringify({ key: `k${index}`, value: 1 })),
+      nats.gateway.jetstream.publish(
+        `$KV.temper-memory.${uid}.k${index}`,
+        JSON.stringify({ key: `k${index}`, value: 1 }),
+      ),
     );
     await Promise.all(others);
     await assert.rejects(memory.set('one more', 1), (error) => isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'));

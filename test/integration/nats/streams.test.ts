@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { SessionStreamLine } from '../../../src/gateway-api/user-api.ts';
 import { createNatsAudit, type StoredAuditRecord } from '../../../src/nats/audit.ts';
-import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import {
   createSessionEvents,
   type SessionEvent,
@@ -19,27 +18,18 @@ import { createSessionStore } from '../../../src/nats/sessions/session-store.ts'
 import { deleteAgentData } from '../../../src/nats/agent-data.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { userMessage } from '../../contracts/stores.ts';
-import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
+import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { useNats } from '../../support/nats/nats-suite.ts';
 import { pollValue } from '../../support/poll.ts';
 
 const TIMEOUT_MS = 20_000;
-let bus: NatsFixture;
-let operator: JetStreamConnection;
-let gateway: JetStreamConnection;
-before(async () => {
-  bus = await startNatsFixture();
-  operator = await bus.connect('operator');
-  gateway = await bus.connect('gateway');
-});
-after(async () => {
-  await bus[Symbol.asyncDispose]();
-});
+const nats = useNats();
 
 /** Waits until the consumer has delivered every message and all are acknowledged: none follows. */
 async function whenDrained(stream: string, consumer: string): Promise<void> {
   await pollValue(
     `the end of the deliveries of ${consumer}`,
-    () => operator.manager.consumers.info(stream, consumer),
+    () => nats.operator.manager.consumers.info(stream, consumer),
     ({ num_pending, num_ack_pending }) => num_pending === 0 && num_ack_pending === 0,
   );
 }
@@ -51,7 +41,7 @@ const messageEvent = (text: string, session: string): SessionEvent => ({
 
 describe('the events of a session', () => {
   it('session events are read from a sequence number and followed live, separately per session', async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const first = await events.append(uid, 's.1', messageEvent('one', 's.1'));
     await events.append(uid, 's.1x', messageEvent('another session', 's.1x'));
@@ -68,7 +58,7 @@ describe('the events of a session', () => {
       (value) => value === 1,
     );
     const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
-    await createSessionEvents(await bus.connect('gateway')).append(uid, 's.1', end);
+    await createSessionEvents(await nats.bus.connect('gateway')).append(uid, 's.1', end);
     await pollValue(
       'the reply',
       () => seen.length,
@@ -90,7 +80,7 @@ describe('the events of a session', () => {
     assert.deepEqual(await events.read(uid, 's.1', 0, 0), []);
   });
   it('events that are stored at once take one message, and a reader continues behind any of them', async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     await events.append(uid, 's', messageEvent('before', 's'));
     const stampedEvents = ['one', 'two', 'three'].flatMap((text) => {
@@ -98,7 +88,7 @@ describe('the events of a session', () => {
       return line.kind === 'event' ? [line.event] : [];
     });
     const stored = async () =>
-      (await gateway.manager.streams.info(STREAMS.events, { subjects_filter: subjects.events(uid, 's') })).state
+      (await nats.gateway.manager.streams.info(STREAMS.events, { subjects_filter: subjects.events(uid, 's') })).state
         .subjects?.[subjects.events(uid, 's')];
     await events.appendAll(uid, 's', stampedEvents, 'report-1');
     await events.appendAll(uid, 's', stampedEvents, 'report-1');
@@ -126,7 +116,7 @@ describe('the events of a session', () => {
     assert.deepEqual(second.at(-1), third);
   });
   it('a repeated reply to a message is stored once', async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const end = { kind: 'reply', message: 'm', text: 'done', finishReason: 'complete' } as const;
     const sequences = [await events.append(uid, 's', end), await events.append(uid, 's', { ...end, text: 'again' })];
@@ -137,7 +127,7 @@ describe('the events of a session', () => {
     );
   });
   it('readers that follow a session need no consumer on the server, and get new events at once', async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     await events.append(uid, 's', messageEvent('one', 's'));
     const stop = new AbortController();
@@ -153,20 +143,20 @@ describe('the events of a session', () => {
       );
     await hasRead(50);
     const start = performance.now();
-    await createSessionEvents(await bus.connect('gateway')).append(uid, 's', messageEvent('two', 's'));
+    await createSessionEvents(await nats.bus.connect('gateway')).append(uid, 's', messageEvent('two', 's'));
     await hasRead(100);
     assert.ok(performance.now() - start < 8_000, 'readers found the event without its notification');
-    assert.equal((await gateway.manager.streams.info(STREAMS.events)).state.consumer_count, 0);
+    assert.equal((await nats.gateway.manager.streams.info(STREAMS.events)).state.consumer_count, 0);
     stop.abort();
     await Promise.all(following);
   });
   it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
-    const events = createSessionEvents(gateway);
+    const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const lines = 60;
     const big = 'x'.repeat(100_000);
     for (let line = 0; line < lines; line += 1) await events.append(uid, 's', messageEvent(`${line} ${big}`, 's'));
-    const since = gateway.state().since;
+    const since = nats.gateway.state().since;
     const counts = await Promise.all(
       Array.from({ length: 20 }, async () => {
         const stop = new AbortController();
@@ -179,15 +169,15 @@ describe('the events of a session', () => {
       }),
     );
     assert.deepEqual(new Set(counts), new Set([lines]));
-    assert.deepEqual([gateway.state().connected, gateway.state().since], [true, since]);
-    await createSessionEvents(operator).remove(uid);
+    assert.deepEqual([nats.gateway.state().connected, nats.gateway.state().since], [true, since]);
+    await createSessionEvents(nats.operator).remove(uid);
     assert.deepEqual(await events.read(uid, 's', 0, 10), []);
   });
 });
 
 describe('wakeups', () => {
   it('wakeups of one agent are merged until consumed, and redelivered after a failure', async () => {
-    const wakes = createWakeups(gateway);
+    const wakes = createWakeups(nats.gateway);
     const [one, two] = [newUid(), newUid()];
     for (let wake = 0; wake < 5; wake += 1) await wakes.publish(one);
     await wakes.publish(two);
@@ -198,7 +188,7 @@ describe('wakeups', () => {
       taken.push(uid);
       if (uid === two && failures.length === 0) throw new Error('not now');
     };
-    const consuming = createWakeups(operator).consume(wake, stop.signal, (error) => failures.push(error));
+    const consuming = createWakeups(nats.operator).consume(wake, stop.signal, (error) => failures.push(error));
     await pollValue(
       'three wakeups',
       () => taken.length,
@@ -220,14 +210,14 @@ describe('wakeups', () => {
 
 describe('promotion requests', () => {
   it('each promotion request is consumed once by one of two operators, unchanged', async () => {
-    const promotions = createPromotions(gateway);
+    const promotions = createPromotions(nats.gateway);
     const uid = newUid();
     await promotions.publish(uid, 'digest one', { tool: 'one' });
     await promotions.publish(uid, 'digest one', { tool: 'one' });
     await promotions.publish(uid, 'digest two', { tool: 'two' });
     const stop = new AbortController();
     const taken: unknown[] = [];
-    const consuming = [operator, await bus.connect('operator')].map((connection) =>
+    const consuming = [nats.operator, await nats.bus.connect('operator')].map((connection) =>
       createPromotions(connection).consume(async ({ agentUid, request }: PromotionMessage) => {
         assert.equal(agentUid, uid);
         taken.push(request);
@@ -248,7 +238,7 @@ describe('promotion requests', () => {
     assert.equal(taken.length, 2);
   });
   it('a promotion request above the limit per agent is rejected', async () => {
-    const promotions = createPromotions(gateway);
+    const promotions = createPromotions(nats.gateway);
     const uid = newUid();
     await Promise.all(Array.from({ length: 100 }, (_, index) => promotions.publish(uid, String(index), {})));
     await assert.rejects(promotions.publish(uid, 'more', {}), (error) => isTemperError(error, 'TEMPER_BUS_FULL'));
@@ -257,7 +247,7 @@ describe('promotion requests', () => {
 
 describe('the audit', () => {
   it('the audit is read in order and per namespace, with evidence, time and sequence number', async () => {
-    const audit = createNatsAudit(gateway);
+    const audit = createNatsAudit(nats.gateway);
     const record = { action: 'tool.called', actor: 'agent/a', subject: 'sha256:x', facts: { n: 1 } } as const;
     const append = (namespace: string, evidence: 'observed' | 'reported') =>
       audit.append({ namespace, agentUid: 'uid-a' }, { ...record, evidence });
@@ -265,7 +255,7 @@ describe('the audit', () => {
       const first = await append('team-a', evidence);
       await append('team-b', evidence);
       const second = await append('team-a', evidence);
-      const read: StoredAuditRecord[] = await createNatsAudit(operator).read('team-a', evidence, 0, 10);
+      const read: StoredAuditRecord[] = await createNatsAudit(nats.operator).read('team-a', evidence, 0, 10);
       assert.deepEqual(
         read.map(({ seq }) => seq),
         [first, second],
@@ -300,7 +290,7 @@ const STREAMS_OF_AN_AGENT = [
 async function streamsWithData(uid: string): Promise<string[]> {
   const found: string[] = [];
   for (const { name } of desiredStreams()) {
-    const { state } = await operator.manager.streams.info(name, { subjects_filter: '>' });
+    const { state } = await nats.operator.manager.streams.info(name, { subjects_filter: '>' });
     if (Object.keys(state.subjects ?? {}).some((subject) => subject.split('.').includes(uid))) found.push(name);
   }
   return found;
@@ -310,29 +300,29 @@ describe('the data of a deleted agent', () => {
   it('deleteAgentData removes the data of one agent and keeps that of others', async () => {
     const [deleted, neighbour] = [newUid(), newUid()];
     for (const uid of [deleted, neighbour]) {
-      const inbox = createNatsInbox(gateway);
+      const inbox = createNatsInbox(nats.gateway);
       await inbox.publish(uid, { uid, key: 'rejected' }, newMessage('x'));
       const delivery = await inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS));
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
       await inbox.publish(uid, { uid, key: 'waits' }, newMessage('x'));
-      await createSessionEvents(gateway).append(uid, 's', messageEvent('x', 's'));
-      await createSessionEvents(gateway).append(uid, 's', {
+      await createSessionEvents(nats.gateway).append(uid, 's', messageEvent('x', 's'));
+      await createSessionEvents(nats.gateway).append(uid, 's', {
         kind: 'reply',
         message: 'm',
         text: 'x',
         finishReason: 'complete',
       });
-      await createSessionStore(gateway, uid).append('s', 0, [userMessage('x')]);
-      await createNatsMemory(gateway, uid).set('k', 1);
-      await createWakeups(gateway).publish(uid);
-      await createPromotions(gateway).publish(uid, 'k', {});
+      await createSessionStore(nats.gateway, uid).append('s', 0, [userMessage('x')]);
+      await createNatsMemory(nats.gateway, uid).set('k', 1);
+      await createWakeups(nats.gateway).publish(uid);
+      await createPromotions(nats.gateway).publish(uid, 'k', {});
     }
     assert.deepEqual(await streamsWithData(deleted), STREAMS_OF_AN_AGENT);
-    await deleteAgentData(operator, deleted);
-    await deleteAgentData(operator, deleted);
+    await deleteAgentData(nats.operator, deleted);
+    await deleteAgentData(nats.operator, deleted);
     assert.deepEqual(await streamsWithData(deleted), []);
     assert.deepEqual(await streamsWithData(neighbour), STREAMS_OF_AN_AGENT);
-    assert.equal((await createSessionStore(gateway, neighbour).load('s')).seq, 1);
-    assert.deepEqual(await createNatsInbox(gateway).depth(neighbour), { pending: 1, inFlight: 0 });
+    assert.equal((await createSessionStore(nats.gateway, neighbour).load('s')).seq, 1);
+    assert.deepEqual(await createNatsInbox(nats.gateway).depth(neighbour), { pending: 1, inFlight: 0 });
   });
 });

@@ -1,143 +1,142 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createUser } from '@nats-io/nkeys';
-import { systemClock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import { connectNats, type JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createNatsInbox, type NatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { STREAMS } from '../../../src/nats/jetstream/names.ts';
 import { reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
-import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
-import { freePorts } from '../../cluster/process.ts';
+import { CLUSTER_STORE_BYTES, type NatsClusterFixture, startNatsCluster } from '../../support/nats/cluster-fixture.ts';
 import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { withRetry } from '../../support/nats/retry.ts';
 import { poll, pollAssertion } from '../../support/poll.ts';
 
-const STORE_BYTES = 64 * 1_024 * 1_024;
 const TIMEOUT_MS = 60_000;
 const AGENTS = 4;
 const SESSIONS = ['s-1', 's-2', 's-3'];
-const MESSAGES = 12;
+const SERVERS = [0, 1, 2];
+/** How often each server is killed, and how long the leader hangs; `make chaos` sets both higher. */
+const KILLS = Number(process.env['KILLS'] ?? 2);
+const HANG_MS = Number(process.env['HANG_SECONDS'] ?? 10) * 1_000;
+const MESSAGES_PER_KILL = 4;
+const TEST_TIMEOUT_MS = 300_000 + KILLS * 120_000 + HANG_MS;
 
-interface Cluster extends AsyncDisposable {
-  servers: readonly NatsServer[];
-  /** A connection to one of the servers only. */
-  connect(server: number): Promise<JetStreamConnection>;
-}
-
-async function startCluster(): Promise<Cluster> {
-  const stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'temper-cluster-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const user = createUser();
-  const seedFile = join(folder, 'user.nk');
-  await writeFile(seedFile, `${Buffer.from(user.getSeed()).toString()}\n`, { mode: 0o600 });
-  const ports = Object.values(await freePorts('one', 'two', 'three'));
-  const routes = ports.map((port) => `nats://127.0.0.1:${port}`).join(', ');
-  const config = (port: number, index: number): string => `
-    server_name: n${index}
-    cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }
-    jetstream { max_file_store: ${STORE_BYTES}, sync_interval: always }
-    authorization { users: [{ nkey: ${user.getPublicKey()} }] }`;
-  const servers = await Promise.all(
-    ports.map(async (port, index) => stack.use(await startNats({ jetstream: true, config: config(port, index) }))),
-  );
-  const connect = async (server: number): Promise<JetStreamConnection> => {
-    const url = servers[server]?.url ?? '';
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const options = { servers: url, name: 'test', user: 'gateway', seedFile, clock: systemClock, signal };
-    return stack.use(await connectNats(options));
-  };
-  return { servers, connect, [Symbol.asyncDispose]: () => stack.disposeAsync() };
-}
-
-/** Repeats the call while NATS is unavailable, as every caller does. */
-async function withRetry<T>(call: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await call();
-    } catch (error) {
-      if (!isTemperError(error) || error.retry !== 'backoff') throw error;
-      await sleep(50);
+/** Sends and receives while `disturb` runs, and checks that each message was acknowledged once, in the order of its session. */
+async function exchange(
+  cluster: NatsClusterFixture,
+  { messages, servers }: { messages: number; servers: readonly [number | undefined, number | undefined] },
+  disturb: (progress: { count(): number; total: number; isStopped(): boolean }) => Promise<void>,
+): Promise<void> {
+  const rules = { ackWaitsMs: Array.from({ length: 50 }, () => 2_000) };
+  const [one, two] = servers;
+  const inboxes = [
+    createNatsInbox(await cluster.connect('gateway', one), rules),
+    createNatsInbox(await cluster.connect('gateway', two), rules),
+  ] as const;
+  const uids = Array.from({ length: AGENTS }, newUid);
+  const acked = new Map<string, string[]>();
+  const deliveredAgain: string[] = [];
+  const total = AGENTS * SESSIONS.length * messages;
+  let count = 0;
+  const stop = new AbortController();
+  const send = async (uid: string): Promise<void> => {
+    for (let index = 0; index < messages; index += 1) {
+      for (const session of SESSIONS) {
+        const key = { uid: 'user', key: `${uid} ${session} ${index}` };
+        await withRetry(() => inboxes[index % 2 === 0 ? 0 : 1].publish(uid, key, newMessage(String(index), session)));
+      }
     }
+  };
+  const receive = async (uid: string, inbox: NatsInbox, other: NatsInbox): Promise<void> => {
+    while (count < total && !stop.signal.aborted) {
+      const delivery = await withRetry(() => inbox.fetchNext(uid, 500, AbortSignal.timeout(TIMEOUT_MS)));
+      if (delivery === undefined) continue;
+      const { message, coordinates } = delivery;
+      const ended = acked.get(`${uid} ${message.session}`) ?? [];
+      acked.set(`${uid} ${message.session}`, ended);
+      if (ended.includes(message.text)) deliveredAgain.push(message.text);
+      try {
+        if (coordinates.deliveries === 1 && Number(message.text) % 4 === 1) {
+          await withRetry(() => inbox.retry(coordinates, 50));
+          continue;
+        }
+        await withRetry(() => other.ack(coordinates));
+      } catch (error) {
+        // The other receiver of this agent got it again meanwhile.
+        assert.ok(
+          isTemperError(error, 'TEMPER_DELIVERY_LOST') || isTemperError(error, 'TEMPER_NOT_FOUND'),
+          String(error),
+        );
+        continue;
+      }
+      ended.push(message.text);
+      count += 1;
+    }
+  };
+  const working = Promise.all(
+    uids.flatMap((uid) => [send(uid), receive(uid, inboxes[0], inboxes[1]), receive(uid, inboxes[1], inboxes[0])]),
+  );
+  working.catch(() => stop.abort());
+  await disturb({ count: () => count, total, isStopped: () => stop.signal.aborted });
+  await working;
+  assert.deepEqual(deliveredAgain, []);
+  const inOrder = Array.from({ length: messages }, (_, index) => String(index));
+  for (const uid of uids) {
+    for (const session of SESSIONS) assert.deepEqual(acked.get(`${uid} ${session}`), inOrder);
+    assert.deepEqual(await withRetry(() => inboxes[0].depth(uid)), { pending: 0, inFlight: 0 });
   }
 }
 
 describe('inboxes on three servers', () => {
-  it('no message is lost, delivered again after its acknowledgement or out of order while a server is killed', {
-    timeout: 300_000,
+  let cluster: NatsClusterFixture;
+  let operator: JetStreamConnection;
+  before(async () => {
+    cluster = await startNatsCluster();
+    operator = await cluster.connect('operator');
+    const options = { storeBytes: CLUSTER_STORE_BYTES, replicas: 3 };
+    await pollAssertion('the streams', () => reconcileTopology(operator, options), { timeoutMs: TIMEOUT_MS });
+  });
+  after(async () => {
+    await cluster?.[Symbol.asyncDispose]();
+  });
+
+  it(`no message is lost, delivered again after its acknowledgement or out of order while each server is killed ${KILLS} times`, {
+    timeout: TEST_TIMEOUT_MS,
   }, async () => {
-    await using cluster = await startCluster();
-    const operator = await cluster.connect(2);
-    await pollAssertion(
-      'the streams',
-      () => reconcileTopology(operator, { storeBytes: STORE_BYTES, replicas: 3 }).then(() => undefined),
-      { timeoutMs: TIMEOUT_MS },
-    );
-    const rules = { ackWaitsMs: [2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000] };
-    const inboxes = [
-      createNatsInbox(await cluster.connect(1), rules),
-      createNatsInbox(await cluster.connect(2), rules),
-    ] as const;
-    const uids = Array.from({ length: AGENTS }, newUid);
-    const acked = new Map<string, string[]>();
-    const deliveredAgain: string[] = [];
-    const total = AGENTS * SESSIONS.length * MESSAGES;
-    let count = 0;
-    const stop = new AbortController();
-    const send = async (uid: string): Promise<void> => {
-      for (let index = 0; index < MESSAGES; index += 1) {
-        for (const session of SESSIONS) {
-          const key = { uid: 'user', key: `${uid} ${session} ${index}` };
-          await withRetry(() => inboxes[index % 2 === 0 ? 0 : 1].publish(uid, key, newMessage(String(index), session)));
-        }
+    const kills = SERVERS.length * KILLS;
+    const options = { messages: MESSAGES_PER_KILL * kills, servers: [undefined, undefined] } as const;
+    await exchange(cluster, options, async ({ count, total, isStopped }) => {
+      for (let kill = 0; kill < kills && !isStopped(); kill += 1) {
+        await poll('some messages', () => count() >= (total * kill) / kills || isStopped(), { timeoutMs: TIMEOUT_MS });
+        const server = kill % SERVERS.length;
+        await cluster.servers[server]?.kill();
+        await cluster.servers[server]?.restart();
+        // As a rolling update does: the next server ends only when this one has all streams again.
+        await poll('the streams of the server', () => cluster.isHealthy(server, ''), { timeoutMs: TIMEOUT_MS });
       }
-    };
-    const receive = async (uid: string, inbox: NatsInbox, other: NatsInbox): Promise<void> => {
-      while (count < total && !stop.signal.aborted) {
-        const delivery = await withRetry(() => inbox.fetchNext(uid, 500, AbortSignal.timeout(TIMEOUT_MS)));
-        if (delivery === undefined) continue;
-        const { message, coordinates } = delivery;
-        const ended = acked.get(`${uid} ${message.session}`) ?? [];
-        acked.set(`${uid} ${message.session}`, ended);
-        if (ended.includes(message.text)) deliveredAgain.push(message.text);
-        try {
-          if (coordinates.deliveries === 1 && Number(message.text) % 4 === 1) {
-            await withRetry(() => inbox.retry(coordinates, 50));
-            continue;
-          }
-          await withRetry(() => other.ack(coordinates));
-        } catch (error) {
-          // The other receiver of this agent got it again meanwhile.
-          assert.ok(
-            isTemperError(error, 'TEMPER_DELIVERY_LOST') || isTemperError(error, 'TEMPER_NOT_FOUND'),
-            String(error),
-          );
-          continue;
-        }
-        ended.push(message.text);
-        count += 1;
+    });
+  });
+
+  it(`messages go on while the leader of the inboxes hangs for ${HANG_MS / 1_000} seconds, and none is lost or delivered again after it returns`, {
+    timeout: TEST_TIMEOUT_MS,
+  }, async () => {
+    const info = await withRetry(() => operator.request(() => operator.manager.streams.info(STREAMS.inbox)));
+    const leader = Number(/^temper-nats-(\d)$/.exec(info.cluster?.leader ?? '')?.[1]);
+    const [one, two] = SERVERS.filter((server) => server !== leader);
+    await exchange(cluster, { messages: 20, servers: [one, two] }, async ({ count, total, isStopped }) => {
+      await poll('some messages', () => count() >= total / 4 || isStopped(), { timeoutMs: TIMEOUT_MS });
+      cluster.servers[leader]?.pause();
+      try {
+        const before = count();
+        const hang = sleep(HANG_MS);
+        await poll('messages without the leader', () => count() >= before + total / 4 || isStopped(), {
+          timeoutMs: TIMEOUT_MS,
+        });
+        await hang;
+      } finally {
+        cluster.servers[leader]?.resume();
       }
-    };
-    const working = Promise.all(
-      uids.flatMap((uid) => [send(uid), receive(uid, inboxes[0], inboxes[1]), receive(uid, inboxes[1], inboxes[0])]),
-    );
-    working.catch(() => stop.abort());
-    for (let round = 0; round < 2 && !stop.signal.aborted; round += 1) {
-      const enough = (total * (round + 1)) / 4;
-      await poll('some messages', () => count >= enough || stop.signal.aborted, { timeoutMs: TIMEOUT_MS });
-      // Server 0 serves no client: it is a replica, and with luck the leader of some streams.
-      await cluster.servers[0]?.kill();
-      await cluster.servers[0]?.restart();
-    }
-    await working;
-    assert.deepEqual(deliveredAgain, []);
-    const inOrder = Array.from({ length: MESSAGES }, (_, index) => String(index));
-    for (const uid of uids) {
-      for (const session of SESSIONS) assert.deepEqual(acked.get(`${uid} ${session}`), inOrder);
-      assert.deepEqual(await inboxes[0].depth(uid), { pending: 0, inFlight: 0 });
-    }
+      await poll('the streams of the server', () => cluster.isHealthy(leader, ''), { timeoutMs: TIMEOUT_MS });
+    });
   });
 });

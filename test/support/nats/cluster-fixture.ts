@@ -1,0 +1,154 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createUser } from '@nats-io/nkeys';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { type JetStreamConnection, connectNats } from '../../../src/nats/connection/connection.ts';
+import { SERVER_NAME_VARIABLE } from '../../../src/nats/server/cluster-config.ts';
+import { serverConfig } from '../../../src/nats/server/server-config.ts';
+import type { KeyPair } from '../../../src/operator/pki/certificates.ts';
+import { createCa, issueCertificate } from '../../../src/operator/pki/certificate-issuer.ts';
+import type { DesiredNatsServer } from '../../../src/operator/pki/nats-reload.ts';
+import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
+import { freePorts } from '../../cluster/process.ts';
+import { pollAssertion } from '../poll.ts';
+
+export const CLUSTER_STORE_BYTES = 128 * 1_024 * 1_024;
+const CERTIFICATE_LIFETIME_MS = 86_400_000;
+const START_TIMEOUT_MS = 120_000;
+const SIZE = 3;
+
+/** Three nats-servers with the configuration and the kind of certificate that the operator writes. Disposing stops all. */
+export interface NatsClusterFixture extends AsyncDisposable {
+  readonly servers: readonly NatsServer[];
+  /** Folder of the files of all servers, with `tls.crt`, `tls.key` and `ca.crt`. */
+  readonly folder: string;
+  readonly ca: KeyPair;
+  readonly desired: DesiredNatsServer;
+  /** Opens a connection as `operator` or `gateway`, to one server or to any. */
+  connect(user: 'operator' | 'gateway', server?: number): Promise<JetStreamConnection>;
+  /** Writes another certificate of the same CA, which no server has loaded; returns what the servers should use. */
+  renewCertificate(): Promise<DesiredNatsServer>;
+  /** True when the server is ready for the probe with this query of `/healthz`. */
+  isHealthy(server: number, query: string): Promise<boolean>;
+}
+
+export async function startNatsCluster({ ca }: { ca?: KeyPair } = {}): Promise<NatsClusterFixture> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const folder = await mkdtemp(join(tmpdir(), 'temper-cluster-'));
+    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    return await start(folder, stack, ca ?? (await createCa('test', new Date(), CERTIFICATE_LIFETIME_MS)));
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+async function start(folder: string, stack: AsyncDisposableStack, ca: KeyPair): Promise<NatsClusterFixture> {
+  const seeds = await writeSeeds(folder);
+  await writeFile(join(folder, 'ca.crt'), ca.certificate);
+  let certificate = await writeCertificate(folder, ca);
+  const configs = await writeConfigurations(folder, seeds);
+  const servers = await Promise.all(
+    configs.map(async ({ file, name }) =>
+      stack.use(await startNats({ configFile: file, env: { [SERVER_NAME_VARIABLE]: name } })),
+    ),
+  );
+  const urls = servers.map(({ port }) => `tls://localhost:${port}`);
+  const desired = (): DesiredNatsServer => ({
+    servers: urls.map((url, index) => ({ name: `temper-nats-${index}`, url })),
+    certificate,
+    caBundle: ca.certificate,
+    configuration: 'unchanged',
+    operatorSeed: seeds.operator.seed,
+    systemSeed: seeds.system.seed,
+  });
+  const connect = async (user: 'operator' | 'gateway', server?: number): Promise<JetStreamConnection> => {
+    const signal = AbortSignal.timeout(START_TIMEOUT_MS);
+    const files = { seedFile: join(folder, `${user}.nk`), caFile: join(folder, 'ca.crt') };
+    const options = { servers: server === undefined ? urls : (urls[server] ?? ''), name: 'test', user, signal };
+    return stack.use(await connectNats({ ...options, ...files, clock: systemClock }));
+  };
+  const isHealthy = async (server: number, query: string): Promise<boolean> => {
+    const port = configs[server]?.monitoringPort ?? 0;
+    const answer = await fetch(`http://127.0.0.1:${port}/healthz?${query}`).catch(() => undefined);
+    return answer?.ok ?? false;
+  };
+  const renewCertificate = async (): Promise<DesiredNatsServer> => {
+    certificate = await writeCertificate(folder, ca);
+    return desired();
+  };
+  await pollAssertion(
+    'a leader of the cluster',
+    async () => {
+      for (let server = 0; server < SIZE; server += 1) {
+        if (!(await isHealthy(server, 'js-server-only=true'))) throw new Error(await servers[server]?.log());
+      }
+    },
+    { timeoutMs: START_TIMEOUT_MS },
+  );
+  const dispose = () => stack.disposeAsync();
+  return {
+    servers,
+    folder,
+    ca,
+    desired: desired(),
+    connect,
+    renewCertificate,
+    isHealthy,
+    [Symbol.asyncDispose]: dispose,
+  };
+}
+
+async function writeSeeds(folder: string) {
+  const user = async (name: string) => {
+    const pair = createUser();
+    const seed = Buffer.from(pair.getSeed()).toString();
+    await writeFile(join(folder, `${name}.nk`), `${seed}\n`, { mode: 0o600 });
+    return { seed, publicKey: pair.getPublicKey() };
+  };
+  return { operator: await user('operator'), gateway: await user('gateway'), system: await user('system') };
+}
+
+async function writeCertificate(folder: string, ca: KeyPair): Promise<string> {
+  const names = { names: ['localhost'], addresses: ['127.0.0.1'], isPeer: true };
+  const { certificate, key } = await issueCertificate(ca, names, new Date(), CERTIFICATE_LIFETIME_MS);
+  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
+  await writeFile(join(folder, 'tls.crt'), certificate);
+  return certificate;
+}
+
+/** One configuration per server: on one machine their ports and folders differ. */
+async function writeConfigurations(folder: string, seeds: Awaited<ReturnType<typeof writeSeeds>>) {
+  const ports = await freePorts('route0', 'route1', 'route2', 'monitoring0', 'monitoring1', 'monitoring2');
+  const routePorts = [ports.route0, ports.route1, ports.route2];
+  const monitoringPorts = [ports.monitoring0, ports.monitoring1, ports.monitoring2];
+  const routes = routePorts.map((port) => `localhost:${port}`);
+  return Promise.all(
+    routePorts.map(async (port, index) => {
+      const name = `temper-nats-${index}`;
+      const storeFolder = join(folder, name);
+      await mkdir(storeFolder);
+      const monitoringPort = monitoringPorts[index] ?? 0;
+      const text = serverConfig({
+        users: [
+          { name: 'operator', publicKey: seeds.operator.publicKey },
+          { name: 'gateway', publicKey: seeds.gateway.publicKey },
+        ],
+        systemKey: seeds.system.publicKey,
+        certificateFile: join(folder, 'tls.crt'),
+        keyFile: join(folder, 'tls.key'),
+        storeFolder,
+        storeBytes: CLUSTER_STORE_BYTES,
+        serverName: undefined,
+        host: '127.0.0.1',
+        monitoringPort,
+        cluster: { port, routes, caFile: join(folder, 'ca.crt') },
+      });
+      const file = join(folder, `${name}.conf`);
+      await writeFile(file, text, { mode: 0o600 });
+      return { file, name, monitoringPort };
+    }),
+  );
+}
