@@ -6,21 +6,22 @@ import { originalPositions, type Position } from './source-map.ts';
 const CACHE_SIZE = 2_000;
 
 /**
- * Makes stack traces of a bundle name the source file, line and column, by the source map beside it. Node's own `--enable-source-maps`
- * keeps the decoded map in memory from the start (56 MB for an agent). This function reads the map when a stack is first formatted, keeps
- * the positions that occurred and nothing else. Without a readable map traces stay as they are.
+ * Makes stack traces of a bundle name the source file, line and column, by the source map beside each of its files. Node's own
+ * `--enable-source-maps` keeps the decoded maps in memory from the start (56 MB for an agent). This function reads a map when a stack is
+ * first formatted, keeps the positions that occurred and nothing else. Without a readable map traces stay as they are.
  *
- * @param bundle URL of the bundle, as `import.meta.url` states it
+ * @param entry URL of the file that starts the bundle, as `import.meta.url` states it; its other files are below the same folder
  */
-export function installSourceMap(bundle: string): void {
-  const map = `${fileURLToPath(bundle)}.map`;
+export function installSourceMap(entry: string): void {
+  const folder = new URL('.', entry).href;
   const known = new Map<string, string>();
   const locate = (sites: readonly NodeJS.CallSite[]): void => {
-    const missing = sites.filter((site) => site.getFileName() === bundle && !known.has(locationOf(site)));
-    if (missing.length === 0) return;
+    const missing = sites.filter((site) => isBundled(site, folder) && !known.has(locationOf(site)));
     if (known.size + missing.length > CACHE_SIZE) known.clear();
-    const found = readPositions(map, missing.map(positionOf));
-    for (const [index, site] of missing.entries()) known.set(locationOf(site), found[index] ?? locationOf(site));
+    for (const [file, places] of Map.groupBy(missing, (site) => site.getFileName() ?? '')) {
+      const found = readPositions(`${fileURLToPath(file)}.map`, places.map(positionOf));
+      for (const [index, site] of places.entries()) known.set(locationOf(site), found[index] ?? locationOf(site));
+    }
   };
   Error.prepareStackTrace = (error, sites) => {
     locate(sites);
@@ -31,6 +32,11 @@ export function installSourceMap(bundle: string): void {
     });
     return `${Error.prototype.toString.call(error)}${lines.join('')}`;
   };
+}
+
+function isBundled(site: NodeJS.CallSite, folder: string): boolean {
+  const file = site.getFileName() ?? '';
+  return file.startsWith(folder) && file.endsWith('.mjs');
 }
 
 function positionOf(site: NodeJS.CallSite): Position {

@@ -1,7 +1,7 @@
 /** An HTTP request on behalf of untrusted code: every redirect target is validated, every address pinned, every size and time limited. */
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { Agent, request as send } from 'undici';
+import { Agent } from 'undici';
 import { readBody } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
@@ -148,8 +148,10 @@ async function requestHop(
     pipelining: 1,
   });
   try {
-    const received = await send(target.url, {
-      dispatcher: agent,
+    const { origin, pathname, search } = target.url;
+    const received = await agent.request({
+      origin,
+      path: `${pathname}${search}`,
       method: hop.method as 'GET',
       headers: hop.headers,
       body: hop.body ?? null,

@@ -106,12 +106,6 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{- /* A smaller young generation and fewer malloc arenas: less resident memory at the same CPU time (docs/development/benchmarks.md). */ -}}
-{{- define "temper.memoryEnvironment" -}}
-- {name: NODE_OPTIONS, value: --max-semi-space-size=2}
-- {name: MALLOC_ARENA_MAX, value: "2"}
-{{- end }}
-
 {{- define "temper.containerSecurity" -}}
 securityContext:
   allowPrivilegeEscalation: false

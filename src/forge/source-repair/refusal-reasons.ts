@@ -35,7 +35,7 @@ export function explainSyntaxError(source: string, error: SourceProblem): Source
 }
 
 /** A text that begins with three words of a sentence. */
-const SENTENCE = /^\s{0,40}[A-Z][a-z'’]{0,30},?(?: [A-Za-z'’]{1,30},?){2}/;
+const SENTENCE = /^\s{0,40}[A-Z][a-z'\u2019]{0,30},?(?: [A-Za-z'\u2019]{1,30},?){2}/;
 const PROSE = 'the text begins with a sentence, not with code; send the program alone, without the text around it';
 const RETURN_OUTSIDE = /^'return' outside of function/;
 
