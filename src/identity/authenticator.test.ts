@@ -33,6 +33,7 @@ describe('the identity of a pod', () => {
     conflicts = [];
     identity = createAuthenticator({
       verifier: {
+        isVerified: () => true,
         verify: async (token) => (token === 'user' ? { kind: 'user', namespace: 'team-a', tokenId: 'token-1' } : TOKEN),
       },
       bindings: new PodBindings(agents, pods),

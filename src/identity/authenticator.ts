@@ -8,7 +8,7 @@ import type { Authenticator, UserIdentity, PodIdentity, PodToken } from './types
 const RETRY_MS = 200;
 
 export interface AuthenticatorOptions<A extends BoundAgent> {
-  verifier: Pick<TokenVerifier, 'verify'>;
+  verifier: Pick<TokenVerifier, 'verify' | 'isVerified'>;
   bindings: PodBindings<A>;
   /** Called when more than one Agent names the same pod in `status.pod`. */
   onBindingConflict: (podUid: string, agents: readonly A[]) => void;
@@ -24,6 +24,10 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
 
   constructor(options: AuthenticatorOptions<A>) {
     this.#options = options;
+  }
+
+  isVerified(token: string): boolean {
+    return this.#options.verifier.isVerified(token);
   }
 
   async pod(token: string, address: string): Promise<PodIdentity> {

@@ -117,6 +117,19 @@ describe('the token verifier', () => {
     }
   });
 
+  it('a token is verified only after its verification, and only while it is valid', async () => {
+    const clock = new FakeClock();
+    const verifier = verifierOf(clock);
+    const token = await signer.sign(podClaims(seconds(clock)));
+    assert.equal(verifier.isVerified(token), false);
+    await verifier.verify(token);
+    assert.equal(verifier.isVerified(token), true);
+    assert.equal(verifier.isVerified(`${token}a`), false);
+    assert.equal(verifier.isVerified('x'.repeat(9_000)), false);
+    await clock.advance(3_610_000);
+    assert.equal(verifier.isVerified(token), false);
+  });
+
   it('a cached token is rejected after it expires', async () => {
     const clock = new FakeClock();
     const verifier = verifierOf(clock);

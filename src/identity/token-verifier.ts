@@ -36,14 +36,23 @@ export class TokenVerifier {
     if (token.length > MAX_TOKEN_LENGTH) throw invalidToken();
     // Must come first: it refreshes old keys, also for cached tokens.
     const issuer = await this.#keys.issuer();
-    const name = sha256(token);
-    const known = this.#verified.get(name);
-    const now = this.#clock.now();
-    if (known !== undefined && known.keys === this.#keys.version && known.until > now.getTime()) return known.subject;
-    const claims = await this.#check(token, issuer, now);
+    const known = this.#known(token);
+    if (known !== undefined) return known.subject;
+    const claims = await this.#check(token, issuer, this.#clock.now());
     const subject = subjectOf(claims as JsonObject);
-    this.#verified.set(name, { subject, until: Number(claims.exp) * 1_000, keys: this.#keys.version });
+    this.#verified.set(sha256(token), { subject, until: Number(claims.exp) * 1_000, keys: this.#keys.version });
     return subject;
+  }
+
+  /** Whether the result for the token is cached and still holds. */
+  isVerified(token: string): boolean {
+    return token.length <= MAX_TOKEN_LENGTH && this.#known(token) !== undefined;
+  }
+
+  #known(token: string): Verified | undefined {
+    const known = this.#verified.get(sha256(token));
+    const holds = known?.keys === this.#keys.version && known.until > this.#clock.now().getTime();
+    return holds ? known : undefined;
   }
 
   async #check(token: string, issuer: string, currentDate: Date): Promise<JWTPayload> {

@@ -26,6 +26,8 @@ export interface UserIdentity {
 
 /** Authenticates callers. Every failure is a TemperError whose message gives no more detail than its code. */
 export interface Authenticator {
+  /** Whether the token was verified before and is still valid: a further request with it costs no signature check. */
+  isVerified(token: string): boolean;
   /**
    * The agent whose pod sends this token from this source IP address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
    * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING, TEMPER_POD_ADDRESS_MISMATCH, TEMPER_POD_NOT_BOUND or TEMPER_POD_BINDING_CONFLICT.

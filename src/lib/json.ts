@@ -22,8 +22,18 @@ export function parseUntrustedJson(text: string): Json {
 }
 
 /** Throws SyntaxError when the value, which was parsed from the text, holds a number that the text writes larger than the largest one. */
-export function assertFiniteNumbers(text: string, value: unknown): void {
-  if (mayContainHugeNumber(text)) requireFiniteNumbers(value);
+function assertFiniteNumbers(text: string, value: unknown): void {
+  const path = infiniteNumberPath(text, value);
+  if (path === undefined) return;
+  throw new SyntaxError('a number of the JSON text is beyond the largest number; write a smaller number');
+}
+
+/**
+ * The path, such as `/items/0`, of the first number of the value that its text writes larger than the largest one. Undefined when there is
+ * none.
+ */
+export function infiniteNumberPath(text: string, value: unknown): string | undefined {
+  return mayContainHugeNumber(text) ? findInfinite(value, '') : undefined;
 }
 
 /**
@@ -34,12 +44,14 @@ function mayContainHugeNumber(text: string): boolean {
   return /\de\+?\d{3}|(?<!\d)\d{200}/i.test(text);
 }
 
-function requireFiniteNumbers(value: unknown): void {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw new SyntaxError('a number of the JSON text is beyond the largest number; write a smaller number');
+function findInfinite(value: unknown, path: string): string | undefined {
+  if (typeof value === 'number' && !Number.isFinite(value)) return path;
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, inner] of Object.entries(value)) {
+    const found = findInfinite(inner, `${path}/${name}`);
+    if (found !== undefined) return found;
   }
-  if (typeof value !== 'object' || value === null) return;
-  for (const inner of Object.values(value)) requireFiniteNumbers(inner);
+  return undefined;
 }
 
 /** A cheap check of the text, so that ordinary documents are not traversed. A `\u` escape may hide a key. */

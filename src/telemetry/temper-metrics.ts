@@ -103,6 +103,11 @@ export const GATEWAY_METRICS = {
     help: 'Reviews of tool candidates by outcome: accepted, the gate that rejected the candidate, or failed for an error of the review itself.',
   },
   temper_http_errors_total: { type: 'counter', labels: ['code'], help: 'HTTP error responses by error code.' },
+  temper_connections_refused_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Connections that the gateway did not serve: address (its address has too many), unauthenticated (its address opened too many without a valid token), namespace (its users have too many), total (the gateway has too many), tls (no handshake), request (no complete or valid request). The log names the address.',
+  },
   temper_requests_total: { type: 'counter', labels: ['route', 'status'], help: 'HTTP requests by route and status.' },
   temper_request_duration_seconds: {
     type: 'histogram',

@@ -1,7 +1,8 @@
 import type { FastifyRequest, HTTPMethods } from 'fastify';
-import type { Authenticator } from '../../identity/types.ts';
+import type { Authenticator, UserIdentity } from '../../identity/types.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { USER_TOKEN_HEADER } from '../../gateway-api/user-api.ts';
+import type { InvalidTokenLimits } from './limits/invalid-tokens.ts';
 import type { RequestContext } from './request-context.ts';
 import type { RouteAccess } from './routes.ts';
 
@@ -17,22 +18,41 @@ export function assertRouteAccess(
   if (access === undefined) throw new RangeError(`route ${String(method)} ${url} has no config.access`);
 }
 
-/** Authenticates the caller as the route requires and stores its identity in the request context. Throws the errors of `Identity`. */
+export interface Authentication {
+  identity: Authenticator;
+  invalidTokens: InvalidTokenLimits;
+}
+
+/**
+ * Authenticates the caller as the route requires and stores its identity in the request context. Throws the errors of `Identity`, and
+ * TEMPER_RATE_LIMITED.
+ */
 export async function authenticate(
   request: FastifyRequest,
   context: RequestContext,
-  identity: Authenticator,
+  { identity, invalidTokens }: Authentication,
 ): Promise<void> {
+  const address = sourceAddress(request);
+  const limited = <T>(token: string, kind: 'pods' | 'users', verification: () => Promise<T>): Promise<T> =>
+    identity.isVerified(token) ? verification() : invalidTokens.verify(address, kind, verification);
   switch (request.routeOptions.config.access) {
-    case 'pod':
-      context.pod = await identity.pod(bearerToken(request), sourceAddress(request));
+    case 'pod': {
+      const token = bearerToken(request);
+      context.pod = await limited(token, 'pods', () => identity.pod(token, address));
       return;
-    case 'warm-pod':
-      context.podToken = await identity.podOrWarm(bearerToken(request), sourceAddress(request));
+    }
+    case 'warm-pod': {
+      const token = bearerToken(request);
+      context.podToken = await limited(token, 'pods', () => identity.podOrWarm(token, address));
       return;
-    case 'user':
-      context.user = await authenticateUser(request, identity);
+    }
+    case 'user': {
+      const token = userToken(request);
+      const user = await limited(token, 'users', () => identity.user(token));
+      assertOwnNamespace(request, user);
+      context.user = user;
       return;
+    }
     case 'anyone':
       return;
     default:
@@ -40,15 +60,17 @@ export async function authenticate(
   }
 }
 
-async function authenticateUser(request: FastifyRequest, identity: Authenticator) {
-  const token = request.headers[USER_TOKEN_HEADER];
-  if (typeof token !== 'string') throw missingToken(USER_TOKEN_HEADER);
-  const user = await identity.user(token);
+function assertOwnNamespace(request: FastifyRequest, user: UserIdentity): void {
   const { namespace } = request.params as { namespace?: string };
   if (namespace !== user.namespace) {
     throw new TemperError('TEMPER_POLICY_DENIED', 'the token belongs to another namespace than the path');
   }
-  return user;
+}
+
+function userToken(request: FastifyRequest): string {
+  const token = request.headers[USER_TOKEN_HEADER];
+  if (typeof token !== 'string') throw missingToken(USER_TOKEN_HEADER);
+  return token;
 }
 
 function bearerToken(request: FastifyRequest): string {

@@ -87,6 +87,21 @@ describe('hostile requests', () => {
     assert.equal(({} as Record<string, unknown>)['polluted'], undefined);
   });
 
+  it('the server names the field of a number beyond the largest one', async () => {
+    await start();
+    for (const [body, field] of [
+      ['{"a":[1,{"b":-1e400}]}', 'body.a.1.b'],
+      ['1e999', 'body'],
+      [`{"a\\u001b[2J":${'9'.repeat(400)}}`, 'body.a\\\\u{1b}[2J'],
+    ] as const) {
+      const received = await test.exchange(
+        `POST /echo HTTP/1.1\r\n${ANNA}${JSON_TYPE}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      assert.equal(statusOf(received), 400, body);
+      assert.ok(received.includes(`"message":"${field} must be a number up to`), received);
+    }
+  });
+
   it('the server reads no body for an unknown route, a caller without a valid token, or one above its share', async () => {
     const limits = { perSecond: 0.001, burst: 1, inFlight: 1, longPolls: 1 };
     await start({ rateLimits: { pod: limits, users: limits } });

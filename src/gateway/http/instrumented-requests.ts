@@ -1,10 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestContexts } from './request-context.ts';
+import { callerOf } from './limits/caller.ts';
+import type { ConnectionRefusal } from './limits/connection-limits.ts';
+import { isMilestone, MinuteCounts } from './limits/minute-counts.ts';
+import type { RequestContext, RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from './routes.ts';
 
+/** Refused requests of one caller within a minute that the log has one by one. Further ones would push other records out of the log. */
+const MAX_LOGGED_REFUSALS = 100;
+/** What an agent asks for in its work: something that does not exist, or that has changed. */
+const ORDINARY_REFUSALS: ReadonlySet<number> = new Set([404, 409, 410]);
+
 /** Counts and logs requests: route pattern, caller and message id; never the content. */
 export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts): void {
+  const refusals = new MinuteCounts(deps.clock);
   let longPolls = 0;
   deps.metrics.watch('temper_long_polls', {}, () => longPolls);
   server.addHook('onRequest', async (request, reply) => {
@@ -16,8 +25,18 @@ export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, con
   });
   server.addHook('onResponse', async (request, reply) => {
     countRequest(request, reply, deps);
-    logRequest(request, reply, deps, contexts);
+    logRequest(request, reply, deps, { context: contexts.of(request), refusals });
   });
+}
+
+/** Counts connections that are not served, and names their address: in the log at the first, tenth, hundredth … time of a minute. */
+export function connectionObserver({ clock, log, metrics }: GatewayDeps) {
+  const counts = new MinuteCounts(clock);
+  return (reason: ConnectionRefusal, address: string): void => {
+    metrics.count('temper_connections_refused_total', { reason });
+    const refused = counts.add(`${reason} ${address}`);
+    if (isMilestone(refused)) log.warn({ address, reason, refused }, 'connections of an address are not served');
+  };
 }
 
 function countRequest(request: FastifyRequest, reply: FastifyReply, { metrics }: GatewayDeps): void {
@@ -27,23 +46,51 @@ function countRequest(request: FastifyRequest, reply: FastifyReply, { metrics }:
   metrics.observe('temper_request_duration_seconds', { route }, reply.elapsedTime / 1_000);
 }
 
-function logRequest(request: FastifyRequest, reply: FastifyReply, deps: GatewayDeps, contexts: RequestContexts): void {
-  const { pod, podToken, user, logFields } = contexts.of(request);
-  const caller = pod ?? podToken ?? user;
-  deps.log.info(
+interface RequestLog {
+  context: RequestContext;
+  refusals: MinuteCounts;
+}
+
+function logRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log }: GatewayDeps,
+  { context, refusals }: RequestLog,
+): void {
+  const { errorCode, logFields } = context;
+  const caller = callerFields(request, context);
+  if (isRefusal(reply.statusCode, context)) {
+    const refused = refusals.add(callerOf(context)?.id ?? request.ip);
+    if (refused >= MAX_LOGGED_REFUSALS && isMilestone(refused)) {
+      log.warn({ ...caller, refused, code: errorCode }, 'the gateway refuses many requests of one caller');
+    }
+    if (refused > MAX_LOGGED_REFUSALS) return;
+  }
+  log.info(
     {
       correlation: request.id,
       method: request.method,
       route: routeOf(request),
       status: reply.statusCode,
+      ...(errorCode === undefined ? {} : { code: errorCode }),
       milliseconds: Math.round(reply.elapsedTime),
-      ...(caller === undefined ? {} : { namespace: caller.namespace }),
-      ...(pod === undefined ? {} : { agent: pod.agent }),
-      ...(user === undefined ? {} : { token: user.tokenId }),
+      ...caller,
       ...logFields,
     },
     'request',
   );
+}
+
+/** Names the agent, the warm pod or the token; for a caller without a valid token its address. */
+function callerFields(request: FastifyRequest, { pod, podToken, user }: RequestContext): Record<string, string> {
+  if (pod !== undefined) return { namespace: pod.namespace, agent: pod.agent };
+  if (podToken !== undefined) return { namespace: podToken.namespace, pod: podToken.podName };
+  return user === undefined ? { address: request.ip } : { namespace: user.namespace, token: user.tokenId };
+}
+
+function isRefusal(status: number, context: RequestContext): boolean {
+  if (status < 400 || status >= 500) return false;
+  return callerOf(context) === undefined || !ORDINARY_REFUSALS.has(status);
 }
 
 function routeOf(request: FastifyRequest): string {

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { UserIdentity, PodIdentity, PodToken } from '../../identity/types.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
 import type { GatewayServer } from './routes.ts';
@@ -10,6 +11,10 @@ export interface RequestContext {
   podToken?: PodToken | PodIdentity;
   user?: UserIdentity;
   idempotencyKey?: string;
+  /** The code of the error response. */
+  errorCode?: ErrorCode;
+  /** Only in routes with large responses: counts the response when it is large. */
+  holdResponse?: (bytes: number) => void;
   /** Aborts when the client disconnects. */
   disconnected: AbortSignal;
   /** Log fields of the message of the request; handlers add them. */
@@ -49,7 +54,7 @@ export class RequestContexts {
         },
       });
     };
-    for (const name of ['pod', 'podToken', 'user', 'idempotencyKey', 'disconnected', 'logFields'] as const)
-      member(name);
+    const names = ['pod', 'podToken', 'user', 'idempotencyKey', 'holdResponse', 'disconnected', 'logFields'] as const;
+    for (const name of names) member(name);
   }
 }

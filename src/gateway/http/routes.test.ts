@@ -48,6 +48,7 @@ const identity: Authenticator = {
   pod: async (token) => podOf(token),
   podOrWarm: async (token) => podOf(token),
   boundIdentity: () => undefined,
+  isVerified: () => false,
   isStillBound: () => true,
   user: async (token) => {
     if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');

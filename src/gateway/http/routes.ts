@@ -44,6 +44,11 @@ declare module 'fastify' {
     readonly user: UserIdentity;
     /** Only in routes with `idempotent`; elsewhere reading it throws. */
     readonly idempotencyKey: string;
+    /**
+     * Only in routes with `largeResponse`; elsewhere reading it throws. The handler calls it with the size before it makes the response.
+     * Throws TEMPER_RATE_LIMITED or TEMPER_OVERLOADED while too many large responses are held.
+     */
+    readonly holdResponse: (bytes: number) => void;
     /** Aborts when the client disconnects. Long polls combine it with `deps.draining`. */
     readonly disconnected: AbortSignal;
     /** Log fields of the message that the request concerns. */

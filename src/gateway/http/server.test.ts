@@ -38,6 +38,7 @@ const identity: Authenticator = {
   },
   podOrWarm: async () => POD,
   boundIdentity: () => POD,
+  isVerified: () => false,
   isStillBound: () => true,
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };

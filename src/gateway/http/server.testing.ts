@@ -22,6 +22,7 @@ const testIdentity: Authenticator = {
   pod: async (token) => podOf(token),
   podOrWarm: async (token) => podOf(token),
   boundIdentity: () => undefined,
+  isVerified: (token) => token === 'good-verified',
   isStillBound: () => true,
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };
@@ -46,23 +47,32 @@ export class TestServer implements AsyncDisposable {
   readonly port: number;
   /** Calls of `/held` that have started, and those whose client is gone. */
   readonly held = { started: 0, disconnected: 0 };
+  /** The lines of the log. */
+  readonly lines: string[];
+  /** The page of metrics. */
+  readonly page: () => Promise<string>;
   readonly release = Promise.withResolvers<void>();
   readonly #sockets: TLSSocket[] = [];
 
-  private constructor(server: GatewayServer, port: number) {
+  private constructor(server: GatewayServer, { lines, page }: Pick<TestServer, 'lines' | 'page'>) {
     this.server = server;
-    this.port = port;
+    this.port = (server.server.address() as AddressInfo).port;
+    this.lines = lines;
+    this.page = page;
   }
 
   static async start(options: Partial<GatewayServerOptions> = {}): Promise<TestServer> {
     const [cert = '', key = ''] = await Promise.all(
       ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
     );
+    const lines: string[] = [];
+    const registry = createRegistry();
+    const destination = { write: (line: string) => lines.push(line) };
     const deps = {
       clock: systemClock,
       ids: ulids,
-      log: createLogger({ level: 'error', destination: { write: () => true }, secrets: createSecretRedactor() }),
-      metrics: registerMetrics(createRegistry(), GATEWAY_METRICS),
+      log: createLogger({ level: 'info', destination, secrets: createSecretRedactor() }),
+      metrics: registerMetrics(registry, GATEWAY_METRICS),
       identity: testIdentity,
       draining: new AbortController().signal,
     } as unknown as GatewayDeps;
@@ -70,7 +80,7 @@ export class TestServer implements AsyncDisposable {
     const routes: RouteModule = (adding) => addRoutes(adding, () => late.test);
     const server = await createGatewayServer(deps, { tls: { cert, key }, ...options, routes: [routes] });
     await server.listen({ host: '127.0.0.1', port: 0 });
-    late.test = new TestServer(server, (server.server.address() as AddressInfo).port);
+    late.test = new TestServer(server, { lines, page: () => registry.metrics() });
     return late.test;
   }
 

@@ -1,7 +1,8 @@
 import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import fastify, { type FastifyContextConfig, type FastifyReply } from 'fastify';
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
+import type { UserIdentity } from '../../identity/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
@@ -9,12 +10,15 @@ import { SessionStreamLine } from '../../gateway-api/user-schemas.ts';
 import { authenticate, readIdempotencyKey, assertRouteAccess } from './authentication.ts';
 import { addJsonBodies } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
+import { callerOf } from './limits/caller.ts';
 import { BodyByteLimits, type ByteLimitOptions } from './limits/byte-limits.ts';
 import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } from './limits/connection-limits.ts';
-import { type CallerLimitOptions, CallerRateLimits, type RequestKind } from './limits/rate-limits.ts';
+import { InvalidTokenLimits, type InvalidTokenLimitOptions } from './limits/invalid-tokens.ts';
+import { LargeResponses, type LargeResponseOptions } from './limits/large-responses.ts';
+import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';
 import { RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { instrumentRequests } from './instrumented-requests.ts';
+import { connectionObserver, instrumentRequests } from './instrumented-requests.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
 import { type ErrorResponse, errorResponseOf } from './error-responses.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
@@ -33,6 +37,8 @@ export interface GatewayServerOptions {
   rateLimits?: CallerLimitOptions;
   byteLimits?: ByteLimitOptions;
   connectionLimits?: ConnectionLimitOptions;
+  invalidTokenLimits?: InvalidTokenLimitOptions;
+  largeResponses?: LargeResponseOptions;
   /** Replaces some of the timeouts of connections. */
   timeouts?: Partial<Record<keyof typeof CONNECTION_TIMEOUTS, number>>;
 }
@@ -42,6 +48,8 @@ interface ServerLimits {
   calls: CallerRateLimits;
   bytes: BodyByteLimits;
   connections: ConnectionLimits;
+  invalidTokens: InvalidTokenLimits;
+  largeResponses: LargeResponses;
 }
 
 /** The server with its routes, not listening yet. Throws for a route without `config.access`. */
@@ -50,7 +58,12 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   const limits: ServerLimits = {
     calls: new CallerRateLimits(deps.clock, options.rateLimits),
     bytes: new BodyByteLimits(deps.clock, options.byteLimits),
-    connections: new ConnectionLimits(options.connectionLimits),
+    connections: new ConnectionLimits(
+      { clock: deps.clock, onRefused: connectionObserver(deps) },
+      options.connectionLimits,
+    ),
+    invalidTokens: new InvalidTokenLimits(deps.clock, options.invalidTokenLimits),
+    largeResponses: new LargeResponses(deps.clock, options.largeResponses),
   };
   limits.connections.watch(server.server);
   addJsonBodies(server, (request, bytes) => limits.bytes.count(request, bytes));
@@ -74,6 +87,7 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
       deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
     closeUnread(request, reply);
+    contexts.of(request).errorCode = response.body.error.code;
     return sendError(reply, response, deps);
   });
   await addDocument(server);
@@ -150,18 +164,30 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
   server.addHook('onRoute', ({ method, url, config }) => assertRouteAccess(method, url, config?.access));
   server.addHook('onRequest', async (request, reply) => {
     const context = contexts.of(request);
-    await authenticate(request, context, deps.identity);
-    if (context.user !== undefined) limits.connections.exempt(request.socket);
-    limits.calls.acquire(context, kindOf(request.routeOptions.config), reply);
+    await authenticate(request, context, { identity: deps.identity, invalidTokens: limits.invalidTokens });
+    if (context.user !== undefined) assertConnection(request, reply, context.user, limits);
+    const { longPoll, largeResponse } = request.routeOptions.config;
+    limits.calls.acquire(context, longPoll === true ? 'longPolls' : 'inFlight', reply);
+    if (callerOf(context) !== undefined) limits.connections.authenticated(request.socket);
+    if (largeResponse === true) limits.largeResponses.acquire(context, reply);
     limits.bytes.acquire(context, request, reply);
     readIdempotencyKey(request, context);
   });
   instrumentRequests(server, deps, contexts);
 }
 
-function kindOf({ longPoll, largeResponse }: FastifyContextConfig): RequestKind {
-  if (longPoll === true) return 'longPolls';
-  return largeResponse === true ? 'largeResponses' : 'inFlight';
+/** Closes the connection of a user whose namespace has as many as it may. Throws TEMPER_RATE_LIMITED. */
+function assertConnection(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { namespace }: UserIdentity,
+  { connections }: ServerLimits,
+): void {
+  if (connections.countForUsers(request.socket, namespace)) return;
+  void reply.header('connection', 'close');
+  throw new TemperError('TEMPER_RATE_LIMITED', `the users of namespace ${namespace} have too many connections`, {
+    retry: 1_000,
+  });
 }
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {

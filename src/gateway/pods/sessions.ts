@@ -10,7 +10,6 @@ import { type Demotions, inService } from '../cluster/demotions.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import { storedMessage } from '../models/request.ts';
 import type { RouteModule } from '../http/routes.ts';
-import { HistoryResponses } from '../storage/history-responses.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 export interface SessionRouteDeps {
@@ -56,13 +55,12 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
   return (server, deps) => {
     const config = { access: 'pod' } as const;
     const path = `${POD_API_PATHS.sessions}/:session`;
-    const responses = new HistoryResponses(deps.clock);
     server.get(
       path,
       { config: { ...config, largeResponse: true }, schema: loadSchema },
-      async ({ pod, params }, reply) => {
+      async ({ pod, params, holdResponse }) => {
         const { history, bytes } = await sessionsOf(pod.agentUid).loadSized(params.session);
-        responses.hold(pod.agentUid, bytes, reply);
+        holdResponse(bytes);
         return history;
       },
     );

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
-import { HistoryResponses } from './history-responses.ts';
-import { ReportLimits } from './report-limits.ts';
+import { ReportLimits, REVIEWS } from './report-limits.ts';
 
 describe('ReportLimits', () => {
   const setup = () => {
@@ -26,45 +25,19 @@ describe('ReportLimits', () => {
     await clock.advance(5_000);
     limits.take('a', 500);
   });
+  it('the refusal names a rate below one per second by its interval', () => {
+    const limits = new ReportLimits(new FakeClock(), REVIEWS);
+    limits.take('a', 100);
+    assert.throws(
+      () => limits.take('a', 1),
+      (error) =>
+        isTemperError(error, 'TEMPER_RATE_LIMITED') && / tools for review .* one per 10 s;/.test(error.message),
+    );
+    const bytes = setup().limits;
+    bytes.take('a', 1_000);
+    assert.throws(() => bytes.take('a', 1), /more bytes than its rate of 100 per second/);
+  });
   it('a report larger than the burst is accepted by a full bucket', () => {
     setup().limits.take('a', 1_000_000);
-  });
-});
-
-describe('HistoryResponses', () => {
-  /** A response whose client disconnects when the test says so. */
-  const response = () => {
-    let close = (): void => undefined;
-    const state = { destroyed: false };
-    const raw = {
-      once: (_event: string, listener: () => void) => (close = listener),
-      destroy: () => {
-        state.destroyed = true;
-        close();
-      },
-    };
-    const reply = { raw } as unknown as Parameters<HistoryResponses['hold']>[2];
-    return { reply, state, close: () => close() };
-  };
-  const isOverloaded = (error: unknown) => isTemperError(error, 'TEMPER_OVERLOADED');
-  it('an agent reads one large history at a time, and small ones without a limit', () => {
-    const responses = new HistoryResponses(new FakeClock(), { largeBytes: 100 });
-    const first = response();
-    responses.hold('a', 100, first.reply);
-    assert.throws(() => responses.hold('a', 100, response().reply), isOverloaded);
-    responses.hold('a', 99, response().reply);
-    first.close();
-    responses.hold('a', 100, response().reply);
-  });
-  it('the process holds a few large histories, and disconnects a client that does not read', async () => {
-    const clock = new FakeClock();
-    const responses = new HistoryResponses(clock, { largeBytes: 1, perProcess: 2, timeoutMs: 1_000 });
-    const slow = response();
-    responses.hold('a', 1, slow.reply);
-    responses.hold('b', 1, response().reply);
-    assert.throws(() => responses.hold('c', 1, response().reply), isOverloaded);
-    await clock.advance(1_000);
-    assert.equal(slow.state.destroyed, true);
-    responses.hold('c', 1, response().reply);
   });
 });

@@ -36,7 +36,8 @@ export class ReportLimits {
     const wanted = Math.min(count, burst);
     if (bucket.tryTake(wanted)) return;
     const waitMs = Math.ceil(((wanted - bucket.available()) / perSecond) * 1_000);
-    const message = `the agent sends more than ${perSecond} ${unit} per second; send less, or wait`;
+    const rate = perSecond < 1 ? `one per ${Math.round(1 / perSecond)} s` : `${perSecond} per second`;
+    const message = `the agent sends more ${unit} than its rate of ${rate}; send less, or wait`;
     throw new TemperError('TEMPER_RATE_LIMITED', message, { retry: Math.max(1, waitMs) });
   }
 }

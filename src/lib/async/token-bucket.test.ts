@@ -31,6 +31,15 @@ describe('TokenBucket', () => {
     assert.equal(bucket.reserve(), 0);
   });
 
+  it('tokens that are given back can be taken again, and never exceed the burst', () => {
+    const { bucket } = bucketAt({ burst: 2, perSecond: 1 });
+    assert.deepEqual([bucket.tryTake(2), bucket.tryTake()], [true, false]);
+    bucket.giveBack();
+    assert.deepEqual([bucket.tryTake(), bucket.tryTake()], [true, false]);
+    bucket.giveBack(5);
+    assert.equal(bucket.available(), 2);
+  });
+
   it('no sequence of calls takes more than the burst and what was refilled', () => {
     const pauses = fc.array(fc.nat(500), { maxLength: 200 });
     fc.assert(

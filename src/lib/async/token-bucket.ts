@@ -37,6 +37,11 @@ export class TokenBucket {
     return true;
   }
 
+  /** Returns tokens that were taken for nothing. */
+  giveBack(count = 1): void {
+    this.#tokens = Math.min(this.#options.burst, this.available() + count);
+  }
+
   /** Takes tokens, also ones that are refilled later, and returns the milliseconds until then. Later calls wait longer. */
   reserve(count = 1): number {
     this.#tokens = this.available() - count;

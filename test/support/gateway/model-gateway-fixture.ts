@@ -207,6 +207,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         pod: async (token) => podOf(token),
         podOrWarm: async (token) => podOf(token),
         boundIdentity: () => undefined,
+        isVerified: () => true,
         isStillBound: () => true,
         user: rejectUserToken,
       },

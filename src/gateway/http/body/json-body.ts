@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { TemperError } from '../../../lib/errors.ts';
-import { assertFiniteNumbers, type JsonExcess, JsonScanner } from '../../../lib/json.ts';
+import { infiniteNumberPath, type JsonExcess, JsonScanner } from '../../../lib/json.ts';
+import { printable } from '../../../lib/printable.ts';
 import type { GatewayServer } from '../routes.ts';
 
 /** Values of a body whose route states no other limit. */
 const MAX_BODY_VALUES = 50_000;
 /** Nesting depth of a body. Deeper nesting is an attempt to overflow the stack. */
 const MAX_BODY_DEPTH = 100;
+/** Characters of the name of a field in an error. */
+const MAX_FIELD_CHARACTERS = 200;
 
 /** Called with the size of each part of a body, as it arrives. */
 export type CountBytes = (request: FastifyRequest, bytes: number) => void;
@@ -30,11 +33,10 @@ export function addJsonBodies(server: GatewayServer, count: CountBytes): void {
 }
 
 function assertFinite(text: string, body: unknown): void {
-  try {
-    assertFiniteNumbers(text, body);
-  } catch (error) {
-    throw new TemperError('TEMPER_REQUEST_INVALID', 'the body holds a number beyond the largest one', { cause: error });
-  }
+  const path = infiniteNumberPath(text, body);
+  if (path === undefined) return;
+  const field = printable(`body${path.replaceAll('/', '.')}`, MAX_FIELD_CHARACTERS);
+  throw new TemperError('TEMPER_REQUEST_INVALID', `${field} must be a number up to 1.7976931348623157e308`);
 }
 
 /** Throws as soon as the body exceeds a limit of its route; the rest is not read then. */

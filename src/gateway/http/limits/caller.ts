@@ -4,17 +4,22 @@ import type { RequestContext } from '../request-context.ts';
 export interface Caller {
   /** One agent, one warm pod, or all users of a namespace. */
   id: string;
+  namespace: string;
   /** All pods of the namespace; absent for users, so that pods cannot exhaust the share of the users who stop them. */
   podsOf?: string;
 }
 
 /** Undefined for a request without authentication. */
 export function callerOf({ pod, podToken, user }: RequestContext): Caller | undefined {
-  if (pod !== undefined) return { id: `agent/${pod.agentUid}`, podsOf: `pods/${pod.namespace}` };
+  if (pod !== undefined) return podCaller(`agent/${pod.agentUid}`, pod.namespace);
   // A pod that requests its assignment may be bound already; it then uses the limits of its agent.
   if (podToken !== undefined) {
     const id = 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
-    return { id, podsOf: `pods/${podToken.namespace}` };
+    return podCaller(id, podToken.namespace);
   }
-  return user === undefined ? undefined : { id: `users/${user.namespace}` };
+  return user === undefined ? undefined : { id: `users/${user.namespace}`, namespace: user.namespace };
+}
+
+function podCaller(id: string, namespace: string): Caller {
+  return { id, namespace, podsOf: `pods/${namespace}` };
 }

@@ -1,15 +1,38 @@
 import type { Socket } from 'node:net';
 import type { Server } from 'node:https';
+import { LRUCache } from 'lru-cache';
+import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
+import type { Clock } from '../../../lib/clock.ts';
 
 export interface ConnectionLimitOptions {
   /** Open connections of the server; further ones are closed at once. */
   max?: number;
   /** Open connections per remote address, without those of users: many users share the addresses of the API server. */
   perAddress?: number;
+  /** Open connections of the users of one namespace. */
+  perUsersNamespace?: number;
+  /** New connections per address that carry no request with a valid token: a TLS handshake costs more than a request. */
+  unauthenticated?: TokenBucketOptions;
+  /** The same for an address that users have. */
+  unauthenticatedUsers?: TokenBucketOptions;
 }
 
 export const DEFAULT_MAX_CONNECTIONS = 4_000;
-const DEFAULT_PER_ADDRESS = 64;
+const DEFAULTS: Required<ConnectionLimitOptions> = {
+  max: DEFAULT_MAX_CONNECTIONS,
+  perAddress: 64,
+  // More than the long polls and the requests that they may have open.
+  perUsersNamespace: 400,
+  unauthenticated: { perSecond: 10, burst: 128 },
+  unauthenticatedUsers: { perSecond: 200, burst: 2_000 },
+};
+/** An address is one of users this long after the last request of a user. */
+const USERS_ADDRESS_TTL_MS = 600_000;
+const MAX_USERS_ADDRESSES = 1_000;
+const CACHE_SIZE = 20_000;
+
+/** Why the server closed or refused a connection. */
+export type ConnectionRefusal = 'address' | 'unauthenticated' | 'namespace' | 'total' | 'tls' | 'request';
 
 /** What the servers of Node need for a connection that sends nothing, too slowly or too much. Milliseconds and bytes. */
 export const CONNECTION_TIMEOUTS = {
@@ -31,51 +54,131 @@ export const CONNECTION_TIMEOUTS = {
   maxHeaderSize: 16_384,
 } as const;
 
-/** Limits open connections per address, from the first packet on: a TLS connection costs memory before any token arrives. */
-export class ConnectionLimits {
-  readonly #options: Required<ConnectionLimitOptions>;
-  /** Counted connections by address. */
-  readonly #counts = new Map<string, number>();
-  /** Counted connections by address and port, with their address. */
-  readonly #counted = new Map<string, string>();
+/** A connection that counts against its address, or against the users of a namespace. */
+interface Connection {
+  address: string;
+  countedBy: string;
+  /** Whether a request with a valid token arrived on it. */
+  authenticated: boolean;
+}
 
-  constructor({ max = DEFAULT_MAX_CONNECTIONS, perAddress = DEFAULT_PER_ADDRESS }: ConnectionLimitOptions = {}) {
-    this.#options = { max, perAddress };
+export interface ConnectionLimitDeps {
+  clock: Clock;
+  /** Called for each connection that the server does not serve. */
+  onRefused: (reason: ConnectionRefusal, address: string) => void;
+}
+
+/** Limits open and new connections per address, from the first packet on: a TLS connection costs memory before any token arrives. */
+export class ConnectionLimits {
+  readonly #deps: ConnectionLimitDeps;
+  readonly #options: Required<ConnectionLimitOptions>;
+  /** Open connections by what they count against. */
+  readonly #counts = new Map<string, number>();
+  /** Open connections by address and port. */
+  readonly #connections = new Map<string, Connection>();
+  readonly #handshakes = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
+  readonly #usersAddresses = new LRUCache<string, true>({ max: MAX_USERS_ADDRESSES, ttl: USERS_ADDRESS_TTL_MS });
+
+  constructor(deps: ConnectionLimitDeps, options: ConnectionLimitOptions = {}) {
+    this.#deps = deps;
+    this.#options = { ...DEFAULTS, ...options };
   }
 
   watch(server: Server): void {
+    const { onRefused } = this.#deps;
     server.maxConnections = this.#options.max;
     server.on('connection', (socket: Socket) => this.#admit(socket));
+    server.on('drop', (dropped) => onRefused('total', dropped?.remoteAddress ?? ''));
+    // Node emits several errors for one connection.
+    const failed = new WeakSet<object>();
+    server.on('clientError', (error, socket) => {
+      const reason = reasonOf(error);
+      if (reason === undefined || failed.has(socket)) return;
+      failed.add(socket);
+      onRefused(reason, (socket as Socket).remoteAddress ?? '');
+    });
   }
 
-  /** Stops counting the connection against its address: the caller is a user, who has the limits of its namespace. */
-  exempt(socket: Socket): void {
-    this.#forget(keyOf(socket));
+  /** A request with a valid token arrived on the connection, whose start is then no longer counted. */
+  authenticated(socket: Socket): void {
+    const connection = this.#connections.get(keyOf(socket));
+    if (connection === undefined || connection.authenticated) return;
+    connection.authenticated = true;
+    this.#handshakesOf(connection.address).giveBack();
+  }
+
+  /**
+   * Counts the connection against the users of the namespace instead of its address. False when they have as many as they may; the caller
+   * then closes it.
+   */
+  countForUsers(socket: Socket, namespace: string): boolean {
+    const connection = this.#connections.get(keyOf(socket));
+    // The peer is gone already.
+    if (connection === undefined) return true;
+    this.#usersAddresses.set(connection.address, true);
+    if (connection.countedBy !== connection.address) return true;
+    const users = `users/${namespace}`;
+    if ((this.#counts.get(users) ?? 0) >= this.#options.perUsersNamespace) {
+      this.#deps.onRefused('namespace', connection.address);
+      return false;
+    }
+    this.#change(connection.countedBy, -1);
+    connection.countedBy = users;
+    this.#change(users, 1);
+    return true;
   }
 
   #admit(socket: Socket): void {
-    const { remoteAddress } = socket;
+    const { remoteAddress: address } = socket;
     // The peer is gone already.
-    if (remoteAddress === undefined) return;
-    const count = this.#counts.get(remoteAddress) ?? 0;
-    if (count >= this.#options.perAddress) {
+    if (address === undefined) return;
+    const reason = this.#refusalOf(address);
+    if (reason !== undefined) {
       socket.destroy();
+      this.#deps.onRefused(reason, address);
       return;
     }
     const key = keyOf(socket);
-    this.#counts.set(remoteAddress, count + 1);
-    this.#counted.set(key, remoteAddress);
+    this.#connections.set(key, { address, countedBy: address, authenticated: false });
+    this.#change(address, 1);
     socket.once('close', () => this.#forget(key));
   }
 
-  #forget(key: string): void {
-    const address = this.#counted.get(key);
-    if (address === undefined) return;
-    this.#counted.delete(key);
-    const left = (this.#counts.get(address) ?? 1) - 1;
-    if (left > 0) this.#counts.set(address, left);
-    else this.#counts.delete(address);
+  #refusalOf(address: string): ConnectionRefusal | undefined {
+    if ((this.#counts.get(address) ?? 0) >= this.#options.perAddress) return 'address';
+    return this.#handshakesOf(address).tryTake() ? undefined : 'unauthenticated';
   }
+
+  #handshakesOf(address: string): TokenBucket {
+    const isOfUsers = this.#usersAddresses.has(address);
+    const key = isOfUsers ? `users/${address}` : address;
+    const known = this.#handshakes.get(key);
+    if (known !== undefined) return known;
+    const { unauthenticated, unauthenticatedUsers } = this.#options;
+    const bucket = new TokenBucket(this.#deps.clock, isOfUsers ? unauthenticatedUsers : unauthenticated);
+    this.#handshakes.set(key, bucket);
+    return bucket;
+  }
+
+  #forget(key: string): void {
+    const connection = this.#connections.get(key);
+    if (connection === undefined) return;
+    this.#connections.delete(key);
+    this.#change(connection.countedBy, -1);
+  }
+
+  #change(counter: string, by: number): void {
+    const left = (this.#counts.get(counter) ?? 0) + by;
+    if (left > 0) this.#counts.set(counter, left);
+    else this.#counts.delete(counter);
+  }
+}
+
+/** Errors of the HTTP parser and of its timeouts begin so; those of a handshake do not. Undefined when the peer closed the connection. */
+function reasonOf(error: Error): 'tls' | 'request' | undefined {
+  const code = 'code' in error ? String(error.code) : '';
+  if (code === 'ECONNRESET' || code === 'EPIPE') return undefined;
+  return code.startsWith('HPE_') || code.startsWith('ERR_HTTP_') ? 'request' : 'tls';
 }
 
 /** The TLS socket of a request has the address and port of its TCP socket. */

@@ -15,19 +15,15 @@ export interface CallerLimits {
   inFlight: number;
   /** Concurrent long polls. */
   longPolls: number;
-  /** Concurrent requests with large responses, which the gateway holds until the client has read them. Default 2. */
-  largeResponses?: number;
 }
 
 /** The limit of concurrency that a route counts against. */
-export type RequestKind = 'inFlight' | 'longPolls' | 'largeResponses';
+export type RequestKind = 'inFlight' | 'longPolls';
 
 const KIND_NAMES: Readonly<Record<RequestKind, string>> = {
   inFlight: 'concurrent requests',
   longPolls: 'concurrent long polls',
-  largeResponses: 'concurrent requests with large responses',
 };
-const DEFAULT_LARGE_RESPONSES = 2;
 
 export interface CallerLimitOptions {
   /** Limits per agent, and per warm pod. */
@@ -67,7 +63,7 @@ export class CallerRateLimits {
     const quota = this.#quotaOf(caller.id, limits);
     if (quota.requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
     const { active } = quota;
-    if (active[kind] >= (limits[kind] ?? DEFAULT_LARGE_RESPONSES)) throw rateLimited(KIND_NAMES[kind], 1_000);
+    if (active[kind] >= limits[kind]) throw rateLimited(KIND_NAMES[kind], 1_000);
     quota.requests.tryTake();
     active[kind] += 1;
     reply.raw.once('close', () => {
@@ -80,7 +76,7 @@ export class CallerRateLimits {
     if (known !== undefined) return known;
     const quota: CallerQuota = {
       requests: new TokenBucket(this.#clock, limits),
-      active: { inFlight: 0, longPolls: 0, largeResponses: 0 },
+      active: { inFlight: 0, longPolls: 0 },
     };
     this.#quotas.set(caller, quota);
     return quota;
