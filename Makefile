@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 NODE := bin/node
 TEMPER := bin/temper
-UNIT_TESTS := 'src/**/*.test.ts' 'test/support/**/*.test.ts' 'test/cluster/**/*.test.ts'
+UNIT_TESTS := 'src/**/*.test.ts' 'bench/**/*.test.ts' 'test/support/**/*.test.ts' 'test/cluster/**/*.test.ts'
 SYSTEM_TESTS := 'test/system/**/*.test.ts'
 INTEGRATION_TESTS := 'test/integration/**/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
@@ -12,11 +12,15 @@ CLUSTER := .temper-cluster
 BASE ?=
 CC ?= cc
 TAG ?= dev
-# Options of bench-cluster: the duration of the idle measurement and the number of agents. SECONDS is set here because bash sets it too.
+# Options of bench-cluster: the duration of the idle measurement and of the faults, agents, and for many agents their namespaces, the
+# gateways and the messages per second. SECONDS is set here because bash sets it too.
 SECONDS := 600
 AGENTS ?= 1000
+NAMESPACES ?= 100
+GATEWAYS ?= 4
+RATE ?= 50
 
-.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-cluster clean
+.PHONY: help setup demo test test-unit test-system test-integration test-e2e chaos soak cluster-up cluster-image cluster-down stage images sbom generate format lint typecheck structure unused verify bench bench-cluster soak-faults clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,7 +99,12 @@ bench: setup ## Measure the speed of the engine relative to baselines
 	@$(NODE) bench/main.ts
 
 bench-cluster: setup ## Measure the cost of the operator on a real control plane with fake nodes (Linux; AGENTS=1000 SECONDS=600 FIGURES=…)
-	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) $(FIGURES)
+	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \
+	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) $(FIGURES)
+
+soak-faults: setup ## Send messages for SECONDS while every component fails in turn, every 30 s (Linux; SECONDS=3600 AGENTS=200 NAMESPACES=20)
+	@$(NODE) --disable-warning=ExperimentalWarning bench/cluster/main.ts --agents $(AGENTS) --seconds $(SECONDS) \
+	  --namespaces $(NAMESPACES) --gateways $(GATEWAYS) --rate $(RATE) soak-faults
 
 stage: setup ## Stage the files of the images (on Linux; needs a C compiler with a static C library)
 	@mkdir -p dist/images

@@ -1,6 +1,10 @@
 import { createNatsInbox, type InboxDelivery } from '../../src/nats/inbox/inbox.ts';
-import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../test/support/nats/nats-fixture.ts';
+import type { JetStreamConnection } from '../../src/nats/connection/connection.ts';
+import { reconcileTopology } from '../../src/nats/jetstream/topology.ts';
+import { pollAssertion } from '../../test/support/poll.ts';
+import { newMessage, newUid, startNatsFixture } from '../../test/support/nats/nats-fixture.ts';
 import { quantile } from '../baseline/baseline.ts';
+import { type NatsUsage, NatsCluster, usageOf } from './scale/nats-cluster.ts';
 import { atMost, mebibytes, milliseconds, plain, type Row } from './row.ts';
 
 const SIZES = [100, 10_000, 100_000];
@@ -11,12 +15,40 @@ const ROUNDS = 500;
 const MAX_ASSETS = 20;
 const TIMEOUT_MS = 60_000;
 
+/** The p99 of a delivery with the most inboxes, relative to the fewest. */
+const MAX_RATIO = 1.3;
+
+interface InboxServers {
+  readonly label: string;
+  readonly connection: JetStreamConnection;
+  readonly usage: () => Promise<NatsUsage>;
+}
+
 /** Deliveries while more and more inboxes have a message: publish, fetch and acknowledge, each confirmed by a synced store. */
 export async function benchInboxes(): Promise<Row[]> {
   await using nats = await startNatsFixture({ storeBytes: STORE_BYTES });
-  const inbox = createNatsInbox(await nats.connect('gateway'));
+  const usage = () => usageOf(nats.monitoring);
+  return await measureInboxes({ label: 'inboxes', connection: await nats.connect('gateway'), usage });
+}
+
+/** The same on three servers that replicate every stream. */
+export async function benchReplicatedInboxes(): Promise<Row[]> {
+  await using nats = await NatsCluster.start(STORE_BYTES);
+  const operator = await nats.connect('operator');
+  const reconcile = async () => void (await reconcileTopology(operator, { storeBytes: STORE_BYTES, replicas: 3 }));
+  await pollAssertion('the streams', reconcile, { timeoutMs: TIMEOUT_MS });
+  return await measureInboxes({
+    label: 'inboxes on three servers',
+    connection: await nats.connect('gateway'),
+    usage: () => nats.usage(),
+  });
+}
+
+async function measureInboxes({ label, connection, usage }: InboxServers): Promise<Row[]> {
+  const inbox = createNatsInbox(connection);
   const uids: string[] = [];
   const rows: Row[] = [];
+  const slowest: number[] = [];
   for (const size of SIZES) {
     while (uids.length < size) {
       const batch = Array.from({ length: Math.min(BATCH, size - uids.length) }, newUid);
@@ -31,29 +63,26 @@ export async function benchInboxes(): Promise<Row[]> {
       await inbox.ack((await next(inbox.fetchNext(uid, TIMEOUT_MS, AbortSignal.timeout(TIMEOUT_MS)))).coordinates);
       times.push(performance.now() - start);
     }
-    const { assets, bytes } = await serverLoad(nats);
+    const { streams, consumers, bytes } = await usage();
+    slowest.push(quantile(times, 0.99));
     const note = `p99 ${milliseconds(quantile(times, 0.99))}, server memory ${mebibytes(bytes)}`;
     rows.push(
       {
-        what: `publish, fetch and acknowledge, ${size} inboxes, p50`,
+        what: `publish, fetch and acknowledge, ${size} ${label}, p50`,
         kind: 'reference',
         value: milliseconds(quantile(times, 0.5)),
         note,
       },
-      atMost('requirement', `streams and consumers of ${size} inboxes`, assets, MAX_ASSETS, plain),
+      atMost('requirement', `streams and consumers of ${size} ${label}`, streams + consumers, MAX_ASSETS, plain),
     );
   }
-  return rows;
+  const ratio = (slowest.at(-1) ?? 0) / (slowest[0] ?? 1);
+  const what = `publish, fetch and acknowledge: p99 of ${SIZES.at(-1)} ${label} relative to ${SIZES[0]}`;
+  return [...rows, atMost('goal', what, ratio, MAX_RATIO, plain)];
 }
 
 async function next(fetching: Promise<InboxDelivery | undefined>): Promise<InboxDelivery> {
   const delivery = await fetching;
   if (delivery === undefined) throw new Error('no message arrived');
   return delivery;
-}
-
-async function serverLoad({ monitoring }: NatsFixture): Promise<{ assets: number; bytes: number }> {
-  const read = async (path: string) => (await (await fetch(`${monitoring}/${path}`)).json()) as Record<string, number>;
-  const [{ streams = 0, consumers = 0 }, { mem = 0 }] = await Promise.all([read('jsz'), read('varz')]);
-  return { assets: streams + consumers, bytes: mem };
 }

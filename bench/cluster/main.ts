@@ -10,14 +10,28 @@ import { format, type Row } from './row.ts';
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    /** The duration of the idle measurement. */
+    /** The duration of the idle measurement and of `soak-faults`. */
     seconds: { type: 'string', default: '600' },
     agents: { type: 'string', default: '1000' },
+    /** Over which `agents-at-scale` and `burst` distribute the agents. */
+    namespaces: { type: 'string', default: '100' },
+    gateways: { type: 'string', default: '4' },
+    /** Messages per second. */
+    rate: { type: 'string', default: '50' },
+    /** The pause between two faults of `soak-faults`, in seconds. */
+    'fault-seconds': { type: 'string', default: '30' },
     /** The folder for CPU profiles of the operator. */
     profile: { type: 'string' },
   },
 });
 const agents = Number(values.agents);
+const scale = {
+  agents,
+  namespaces: Number(values.namespaces),
+  gateways: Number(values.gateways),
+  rate: Number(values.rate),
+  quietSeconds: Number(values.seconds),
+};
 
 const FIGURES: Record<string, () => Promise<Row[]>> = {
   lifecycle: async () => (await import('./lifecycle.ts')).benchLifecycle(agents, profiling('lifecycle')),
@@ -27,8 +41,18 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
   },
   pods: async () => (await import('./pods.ts')).benchPods(),
   message: async () => (await import('./message.ts')).benchMessage(),
+  'agents-at-scale': async () => (await import('./agents-at-scale.ts')).benchAgentsAtScale(scale),
+  'soak-faults': async () => {
+    const { benchSoakFaults } = await import('./soak-faults.ts');
+    return benchSoakFaults({ ...scale, seconds: scale.quietSeconds, faultSeconds: Number(values['fault-seconds']) });
+  },
+  burst: async () => (await import('./burst.ts')).benchBurst(scale),
   inboxes: async () => (await import('./inboxes.ts')).benchInboxes(),
+  'replicated-inboxes': async () => (await import('./inboxes.ts')).benchReplicatedInboxes(),
 };
+
+/** Only when named: they need tens of minutes at their sizes, or an hour. */
+const LONG = new Set(['agents-at-scale', 'burst', 'replicated-inboxes', 'soak-faults']);
 
 function profiling(name: string): (operator: OperatorProcess) => Promise<AsyncDisposable> {
   const folder = values.profile;
@@ -47,7 +71,7 @@ function profiling(name: string): (operator: OperatorProcess) => Promise<AsyncDi
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-const names = positionals.length > 0 ? positionals : Object.keys(FIGURES);
+const names = positionals.length > 0 ? positionals : Object.keys(FIGURES).filter((name) => !LONG.has(name));
 const rows: Row[] = [];
 for (const name of names) {
   const figure = FIGURES[name];

@@ -11,6 +11,8 @@ export interface NatsServer extends AsyncDisposable {
   /** `nats://127.0.0.1:<port>`, or `tls://…` with the option `tls`. */
   readonly url: string;
   readonly port: number;
+  /** Of the process that runs now. */
+  readonly pid: number;
   /** The JetStream store. It survives `kill` and `restart`; removing it in between loses all streams. */
   readonly storeDir: string;
   /** Kills the server with SIGKILL, like a crash. */
@@ -85,7 +87,21 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
     const resume = () => void server?.child.kill('SIGCONT');
     const url = `${options.tls === undefined ? 'nats' : 'tls'}://127.0.0.1:${port}`;
     const log = () => readFile(join(folder, 'nats-server.log'), 'utf8');
-    return { url, port, storeDir, kill: end, restart, pause, resume, reload, log, [Symbol.asyncDispose]: dispose };
+    return {
+      url,
+      port,
+      get pid() {
+        return server?.child.pid ?? 0;
+      },
+      storeDir,
+      kill: end,
+      restart,
+      pause,
+      resume,
+      reload,
+      log,
+      [Symbol.asyncDispose]: dispose,
+    };
   } catch (error) {
     await dispose();
     throw error;

@@ -11,7 +11,7 @@ import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/ty
 import { pollValue } from '../../../test/support/poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../../../test/support/stubs.ts';
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 600_000;
 
 /** An API server, with the rights of an administrator. */
 export interface Api {
@@ -25,7 +25,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
   readonly #waiting = new Map<string, () => void>();
   readonly #isReady: (object: T) => boolean;
 
-  private constructor(api: Api, type: ResourceType, namespace: string, isReady: (object: T) => boolean) {
+  private constructor(api: Api, type: ResourceType, namespace: string | undefined, isReady: (object: T) => boolean) {
     this.#isReady = isReady;
     this.#reflector = new Reflector<T>({
       transport: api.transport,
@@ -34,7 +34,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
       metrics: NO_METRICS,
       random: Math.random,
       type,
-      namespace,
+      ...(namespace === undefined ? {} : { namespace }),
       store: new Store<T>(),
     });
     this.#reflector.subscribe(({ type: change, key, object }) => {
@@ -47,7 +47,7 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
   static async of<T extends KubeObject>(
     api: Api,
     type: ResourceType,
-    namespace: string,
+    namespace: string | undefined,
     isReady: (object: T) => boolean,
   ): Promise<ReadyWatch<T>> {
     const arrivals = new ReadyWatch(api, type, namespace, isReady);
@@ -87,11 +87,13 @@ export class ReadyWatch<T extends KubeObject> implements AsyncDisposable {
   }
 }
 
-export function runningAgents(api: Api, namespace: string): Promise<ReadyWatch<StoredAgent>> {
+/** Without `namespace` the agents of all namespaces. */
+export function runningAgents(api: Api, namespace?: string): Promise<ReadyWatch<StoredAgent>> {
   return ReadyWatch.of<StoredAgent>(api, TYPES.agents, namespace, (agent) => readyReason(agent) === 'Running');
 }
 
-export function readyPods(api: Api, namespace: string): Promise<ReadyWatch<Pod>> {
+/** Without `namespace` the pods of all namespaces. */
+export function readyPods(api: Api, namespace?: string): Promise<ReadyWatch<Pod>> {
   const isReady = ({ status }: Pod) =>
     status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True');
   return ReadyWatch.of<Pod>(api, TYPES.pods, namespace, (pod) => isReady(pod) === true);

@@ -16,7 +16,7 @@ import { writeTokenKubeconfig } from '../../../test/cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../../../test/cluster/objects.ts';
 import { killServer, type Server, startServer } from '../../../test/cluster/process.ts';
 import { type ToolName, tool } from '../../../test/cluster/tools.ts';
-import { startNatsFixture, type NatsFixture } from '../../../test/support/nats/nats-fixture.ts';
+import { startNatsFixture } from '../../../test/support/nats/nats-fixture.ts';
 import { stages } from './kwok-stages.ts';
 import { measureLoad, type LoadReport } from './load.ts';
 import { OperatorProcess } from './operator-process.ts';
@@ -25,6 +25,8 @@ import { buildTrustPolicy } from '../../../test/support/builders.ts';
 
 export const RELEASE = 'temper-system';
 const NODES = 2;
+/** Addresses of this machine, from which clients that simulate pods connect. */
+const POD_ADDRESSES = '127.64.0.1/10';
 /** Kinds of the chart that are not created: workloads need nodes, and the CRDs are installed separately. */
 const WORKLOADS = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinition']);
 
@@ -32,6 +34,16 @@ const WORKLOADS = new Set(['Deployment', 'StatefulSet', 'CustomResourceDefinitio
 export interface Pool {
   readonly namespace: string;
   readonly size: number;
+}
+
+/** Replaces parts of the operator's configuration. */
+type OperatorChanges = Omit<Partial<OperatorConfig>, 'nats'> & { nats?: Partial<NonNullable<OperatorConfig['nats']>> };
+
+/** The NATS servers of the cluster. */
+export interface BenchNats extends AsyncDisposable {
+  readonly url: string;
+  readonly caFile: string;
+  seedFile(user: string): string;
 }
 
 /**
@@ -45,18 +57,18 @@ export class BenchCluster implements AsyncDisposable {
   readonly transport: Transport;
   readonly operatorUser = `system:serviceaccount:${RELEASE}:temper-operator`;
   config: OperatorConfig | undefined;
-  readonly #nats: NatsFixture;
-  readonly #folder: string;
+  readonly folder: string;
+  readonly #nats: BenchNats;
   readonly #servers: Server[] = [];
   readonly #operators: OperatorProcess[] = [];
   readonly #atExit: () => void;
 
-  private constructor(plane: ControlPlane, bus: NatsFixture, transport: Transport, folder: string) {
+  private constructor(plane: ControlPlane, nats: BenchNats, transport: Transport, folder: string) {
     this.plane = plane;
     this.transport = transport;
     this.client = createKubeClient(transport);
-    this.#nats = bus;
-    this.#folder = folder;
+    this.#nats = nats;
+    this.folder = folder;
     // Stops processes and removes files when the run ends by a signal.
     this.#atExit = () => {
       for (const { child } of this.#servers) child.kill('SIGKILL');
@@ -66,15 +78,12 @@ export class BenchCluster implements AsyncDisposable {
     process.once('exit', this.#atExit);
   }
 
-  static async open(pool?: Pool): Promise<BenchCluster> {
+  static async open(pool?: Pool, startNats: () => Promise<BenchNats> = startNatsFixture): Promise<BenchCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'temper-bench-cluster-'));
-    const [plane, bus] = await Promise.all([
-      startControlPlane({ controllerManager: true, audit: true }),
-      startNatsFixture(),
-    ]);
+    const [plane, nats] = await Promise.all([startControlPlane({ controllerManager: true, audit: true }), startNats()]);
     const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
     const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
-    const cluster = new BenchCluster(plane, bus, transport, folder);
+    const cluster = new BenchCluster(plane, nats, transport, folder);
     try {
       await cluster.#install(pool);
       await cluster.#startNodes();
@@ -90,19 +99,20 @@ export class BenchCluster implements AsyncDisposable {
     await Promise.all(this.#servers.map(killServer));
     await this.transport[Symbol.asyncDispose]();
     await Promise.all([this.plane[Symbol.asyncDispose](), this.#nats[Symbol.asyncDispose]()]);
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true });
     process.removeListener('exit', this.#atExit);
   }
 
   /** Starts an operator replica. Does not wait until its caches are synced. */
-  async startOperator(changes: Partial<OperatorConfig> = {}): Promise<OperatorProcess> {
-    const nats = { url: this.#nats.url, seedFile: this.#nats.seedFile('operator'), caFile: this.#nats.caFile };
+  async startOperator(changes: OperatorChanges = {}): Promise<OperatorProcess> {
+    const { url, caFile } = this.#nats;
+    const nats = { url, seedFile: this.#nats.seedFile('operator'), caFile, ...changes.nats };
     const place = {
-      folder: this.#folder,
-      kubeconfig: await this.#kubeconfigOf(RELEASE, 'temper-operator'),
-      config: { ...this.config, nats, ...changes },
+      folder: this.folder,
+      kubeconfig: await this.kubeconfigOf(RELEASE, 'temper-operator'),
+      config: { ...this.config, ...changes, nats },
     };
-    const operator = await OperatorProcess.start(place, `operator-${this.#operators.length}`);
+    const operator = await OperatorProcess.launch(place, `operator-${this.#operators.length}`);
     this.#operators.push(operator);
     return operator;
   }
@@ -115,10 +125,15 @@ export class BenchCluster implements AsyncDisposable {
 
   /** Starts to measure the processor time of the control plane and the operators; call the result to get the report. */
   measure(...operators: readonly OperatorProcess[]): () => LoadReport {
-    const parts: [string, number][] = [
+    return this.measureProcesses(operators.map((operator): [string, number] => ['operator', operator.pid]));
+  }
+
+  /** The same with any other processes, by name. */
+  measureProcesses(others: readonly (readonly [string, number])[]): () => LoadReport {
+    const parts: (readonly [string, number])[] = [
       ['API server', this.plane.pidOf('kube-apiserver')],
       ['etcd', this.plane.pidOf('etcd')],
-      ...operators.map((operator): [string, number] => ['operator', operator.pid]),
+      ...others,
       ...this.#servers.map(({ name, child }): [string, number] => [name, child.pid ?? 0]),
       ['load generator', process.pid],
     ];
@@ -144,7 +159,7 @@ export class BenchCluster implements AsyncDisposable {
   async #startNodes(): Promise<void> {
     const administrators = ['bench-scheduler', 'bench-nodes'];
     await createAll(this.plane, administrators.flatMap(administrator));
-    const file = join(this.#folder, 'stages.yaml');
+    const file = join(this.folder, 'stages.yaml');
     await writeFile(
       file,
       stages()
@@ -152,7 +167,7 @@ export class BenchCluster implements AsyncDisposable {
         .join('\n---\n'),
     );
     const limits = ['--kube-api-qps=1000', '--kube-api-burst=1000'];
-    const scheduler = await this.#kubeconfigOf('kube-system', 'bench-scheduler');
+    const scheduler = await this.kubeconfigOf('kube-system', 'bench-scheduler');
     await this.#start(
       'kube-scheduler',
       `--kubeconfig=${scheduler}`,
@@ -160,12 +175,13 @@ export class BenchCluster implements AsyncDisposable {
       '--secure-port=0',
       ...limits,
     );
-    const nodes = await this.#kubeconfigOf('kube-system', 'bench-nodes');
+    const nodes = await this.kubeconfigOf('kube-system', 'bench-nodes');
     await this.#start(
       'kwok',
       `--kubeconfig=${nodes}`,
       '--manage-all-nodes',
       `--config=${file}`,
+      `--cidr=${POD_ADDRESSES}`,
       '--node-lease-duration-seconds=40',
       '--v=WARN',
     );
@@ -174,15 +190,15 @@ export class BenchCluster implements AsyncDisposable {
   }
 
   async #start(name: ToolName, ...flags: string[]): Promise<void> {
-    this.#servers.push(await startServer(this.#folder, { name, path: await tool(name), flags }));
+    this.#servers.push(await startServer(this.folder, { name, path: await tool(name), flags }));
   }
 
-  /** Writes a kubeconfig for a ServiceAccount. */
-  async #kubeconfigOf(namespace: string, account: string): Promise<string> {
+  /** Writes a kubeconfig for a ServiceAccount and returns its path. */
+  async kubeconfigOf(namespace: string, account: string): Promise<string> {
     const request = { audiences: [], expirationSeconds: 86_400 };
     const ref = { namespace, name: account };
     const { token } = await this.client.createToken(ref, request, AbortSignal.timeout(30_000));
-    return writeTokenKubeconfig(this.#folder, this.plane, { name: account, token });
+    return writeTokenKubeconfig(this.folder, this.plane, { name: account, token });
   }
 }
 

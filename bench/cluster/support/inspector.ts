@@ -1,3 +1,8 @@
+interface Evaluation {
+  readonly result: { readonly value?: unknown };
+  readonly exceptionDetails?: { readonly text: string };
+}
+
 /** A client for the inspector of a Node process: heap size after a garbage collection, and CPU profiles. */
 export class Inspector implements AsyncDisposable {
   readonly #socket: WebSocket;
@@ -39,6 +44,14 @@ export class Inspector implements AsyncDisposable {
     return usedSize;
   }
 
+  /** Evaluates the expression in the process and returns its value, which must be plain JSON. */
+  async evaluate<T>(expression: string): Promise<T> {
+    const parameters = { expression, returnByValue: true };
+    const { result, exceptionDetails } = (await this.#call('Runtime.evaluate', parameters)) as Evaluation;
+    if (exceptionDetails !== undefined) throw new Error(`${expression}: ${exceptionDetails.text}`);
+    return result.value as T;
+  }
+
   async startProfile(): Promise<void> {
     await this.#call('Profiler.enable');
     await this.#call('Profiler.start');
@@ -50,12 +63,12 @@ export class Inspector implements AsyncDisposable {
     return profile;
   }
 
-  #call(method: string): Promise<unknown> {
+  #call(method: string, params: object = {}): Promise<unknown> {
     this.#serial += 1;
     const id = this.#serial;
     return new Promise((resolve) => {
       this.#waiting.set(id, resolve);
-      this.#socket.send(JSON.stringify({ id, method }));
+      this.#socket.send(JSON.stringify({ id, method, params }));
     });
   }
 }

@@ -39,8 +39,9 @@ function nodeStage(): object {
 const READY = [
   'phase: Running',
   'startTime: {{ Now | Quote }}',
-  'podIP: 10.0.0.1',
-  'podIPs: [{ip: 10.0.0.1}]',
+  '{{ $address := PodIPWith .spec.nodeName false .metadata.uid .metadata.name .metadata.namespace }}',
+  'podIP: {{ $address }}',
+  'podIPs: [{ip: {{ $address }}}]',
   'conditions:',
   ...['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map(
     (type) => `- {type: ${type}, status: "True", lastTransitionTime: {{ Now | Quote }}}`,

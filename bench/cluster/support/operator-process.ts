@@ -1,14 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync, closeSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { freePorts } from '../../../test/cluster/process.ts';
-import { poll, StopPolling } from '../../../test/support/poll.ts';
-import { Inspector } from './inspector.ts';
-import { residentBytes } from './processes.ts';
-
-const ROOT = resolve(import.meta.dirname, '../../..');
-const TIMEOUT_MS = 120_000;
+import { ServerProcess, sumOf } from './server-process.ts';
 
 interface OperatorLaunch {
   readonly folder: string;
@@ -18,60 +8,11 @@ interface OperatorLaunch {
 }
 
 /** One operator replica as a separate process. */
-export class OperatorProcess {
-  readonly pid: number;
-  readonly #child: ChildProcess;
-  readonly #port: number;
-  readonly #errors: string;
-  readonly #exited: Promise<unknown>;
-
-  private constructor(child: ChildProcess, port: number, errors: string) {
-    this.#child = child;
-    this.pid = child.pid ?? 0;
-    this.#port = port;
-    this.#errors = errors;
-    this.#exited = new Promise((done) => child.once('exit', done));
-  }
-
+export class OperatorProcess extends ServerProcess {
   /** Starts `temper serve operator`. Does not wait until its caches are synced. */
-  static async start({ folder, kubeconfig, config }: OperatorLaunch, name: string): Promise<OperatorProcess> {
-    const { health: port } = await freePorts('health');
-    const file = join(folder, `${name}.yaml`);
-    await writeFile(file, JSON.stringify({ ...config, health: { host: '127.0.0.1', port } }));
-    const errors = join(folder, `${name}.err`);
-    const [out, err] = [openSync(join(folder, `${name}.log`), 'a'), openSync(errors, 'a')];
-    const env = {
-      PATH: process.env['PATH'],
-      KUBECONFIG: kubeconfig,
-      NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/node'),
-    };
-    const flags = ['--inspect=127.0.0.1:0', '--disable-warning=ExperimentalWarning'];
-    const program = [join(ROOT, 'src/cli/main.ts'), 'serve', 'operator', '--config', file];
-    const child = spawn(process.execPath, [...flags, ...program], { env, cwd: folder, stdio: ['ignore', out, err] });
-    await new Promise((done, failed) => child.once('spawn', done).once('error', failed));
-    closeSync(out);
-    closeSync(err);
-    return new OperatorProcess(child, port, errors);
-  }
-
-  get hasEnded(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null;
-  }
-
-  /** Sends the signal and resolves when the process has exited. */
-  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    if (!this.hasEnded) this.#child.kill(signal);
-    await this.#exited;
-  }
-
-  /** The sum of a metric's samples that have these labels. */
-  async metric(name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> {
-    return sumOf(await this.metrics(), name, labels);
-  }
-
-  async metrics(): Promise<string> {
-    const answer = await fetch(`http://127.0.0.1:${this.#port}/metrics`);
-    return answer.text();
+  static async launch({ folder, kubeconfig, config }: OperatorLaunch, name: string): Promise<OperatorProcess> {
+    const started = await this.start({ folder, role: 'operator', config, env: { KUBECONFIG: kubeconfig } }, name);
+    return started as OperatorProcess;
   }
 
   async isLeading(): Promise<boolean> {
@@ -80,8 +21,7 @@ export class OperatorProcess {
 
   /** Waits until the caches are synced and, with `leading`, until the replica leads. */
   async waitUntilReady({ leading = true } = {}): Promise<void> {
-    const isReady = async () => (await fetch(`http://127.0.0.1:${this.#port}/readyz`)).status === 200;
-    await this.waitUntil('ready', async () => (await isReady()) && (!leading || (await this.isLeading())));
+    await this.waitUntil('ready', async () => (await this.isReady()) && (!leading || (await this.isLeading())));
   }
 
   /** Whether every agent was reconciled and the queues are empty. */
@@ -91,41 +31,4 @@ export class OperatorProcess {
     const queued = sumOf(text, 'workqueue_depth') + sumOf(text, 'controller_runtime_active_workers');
     return reconciles >= agents && queued === 0;
   }
-
-  /** Polls until `check` returns true. Fails at once when the process has ended. */
-  async waitUntil(what: string, check: () => Promise<boolean>): Promise<void> {
-    const checkProcess = async () => {
-      if (this.hasEnded) throw new StopPolling(`the operator ended before it was ${what}: ${await this.logTail()}`);
-      return check();
-    };
-    await poll(`the operator to be ${what}`, checkProcess, { timeoutMs: TIMEOUT_MS, intervalMs: 20 });
-  }
-
-  /** Bytes in use after a full collection: of the heap, and of the whole process. */
-  async memory(): Promise<{ heap: number; resident: number }> {
-    await using inspector = await this.inspector();
-    const heap = await inspector.heapAfterCollection();
-    return { heap, resident: residentBytes(this.pid) };
-  }
-
-  async inspector(): Promise<Inspector> {
-    const match = /ws:\/\/\S+/.exec(await readFile(this.#errors, 'utf8'));
-    if (match === null) throw new Error('the operator has not printed the address of its inspector');
-    return Inspector.open(match[0]);
-  }
-
-  async logTail(): Promise<string> {
-    const log = this.#errors.replace(/\.err$/, '.log');
-    return (await readFile(log, 'utf8')).slice(-2_000) + (await readFile(this.#errors, 'utf8')).slice(-1_000);
-  }
-}
-
-function sumOf(text: string, name: string, labels: Readonly<Record<string, string>> = {}): number {
-  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-  let sum = 0;
-  for (const line of text.split('\n')) {
-    if (!line.startsWith(`${name}{`) && !line.startsWith(`${name} `)) continue;
-    if (wanted.every((label) => line.includes(label))) sum += Number(line.slice(line.lastIndexOf(' ') + 1));
-  }
-  return sum;
 }

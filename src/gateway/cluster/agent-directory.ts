@@ -8,6 +8,7 @@ import type { Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
 import { DeciderCache } from './decider-cache.ts';
+import { hasSameSpec } from './prune.ts';
 
 const BY_UID = 'gateway.uid';
 const BY_NAMESPACE = 'gateway.namespace';
@@ -28,6 +29,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
   }
 
   agentChanged(change: Change<Agent>): void {
+    if (change.type === 'updated' && isSameAgent(change.before, change.object)) return;
     const versions = change.type === 'updated' ? [change.before, change.object] : [change.object];
     this.#topics.notify([
       agentTopic(change.object),
@@ -35,7 +37,10 @@ export class WatchedAgentDirectory implements AgentDirectory {
     ]);
   }
 
-  policyChanged({ object: { metadata } }: Change<TrustPolicy>): void {
+  /** A written status changes nothing for the agents, and would wake the long polls of all of them. */
+  policyChanged(change: Change<TrustPolicy>): void {
+    const { metadata } = change.object;
+    if (change.type === 'updated' && hasSameSpec(change.before, change.object)) return;
     this.#topics.notify([policyTopic(metadata.namespace, metadata.name)]);
   }
 
@@ -100,6 +105,12 @@ export class WatchedAgentDirectory implements AgentDirectory {
       podUid: agent.status?.pod?.uid,
     };
   }
+}
+
+/** Only the queue length, the usage or the conditions differ. */
+function isSameAgent(before: Agent, after: Agent): boolean {
+  const [{ pod: oldPod, level: oldLevel } = {}, { pod, level } = {}] = [before.status, after.status];
+  return hasSameSpec(before, after) && oldPod?.uid === pod?.uid && oldPod?.name === pod?.name && oldLevel === level;
 }
 
 function agentTopic({ metadata: { namespace = '', name } }: Agent): string {

@@ -27,4 +27,36 @@ describe('the change notifier', () => {
     assert.equal(await settled(topics.wait(['a'], aborting.signal)), true);
     topics.notify(['a']);
   });
+
+  it('the waits for one topic end over several turns of the event loop, so that other work runs in between', async () => {
+    const topics = new ChangeNotifier();
+    const { signal } = new AbortController();
+    let ended = 0;
+    const waiting = Array.from({ length: 100 }, () => topics.wait(['policy'], signal).then(() => (ended += 1)));
+    topics.notify(['policy']);
+    const endedPerTurn: number[] = [];
+    while (ended < waiting.length) {
+      const before = ended;
+      await new Promise((resolve) => setImmediate(resolve));
+      endedPerTurn.push(ended - before);
+    }
+    assert.ok(Math.max(...endedPerTurn) < waiting.length / 2, endedPerTurn.join(', '));
+  });
+
+  it('a wait that was aborted, or notified again, before its turn ends once', async () => {
+    const topics = new ChangeNotifier();
+    const aborting = new AbortController();
+    const { signal } = new AbortController();
+    const others = Array.from({ length: 50 }, () => topics.wait(['policy'], signal));
+    const last = topics.wait(['policy'], aborting.signal);
+    topics.notify(['policy']);
+    topics.notify(['policy']);
+    aborting.abort();
+    assert.equal(await settled(last), true);
+    await Promise.all(others);
+    const next = topics.wait(['policy'], signal);
+    assert.equal(await settled(next), false);
+    topics.notify(['policy']);
+    assert.equal(await settled(next), true);
+  });
 });

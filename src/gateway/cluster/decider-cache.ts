@@ -2,6 +2,7 @@ import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { Decider, PolicySnapshot } from '../../policy/types.ts';
+import { hasSameSpec } from './prune.ts';
 
 type Model = AgentSpec['model'];
 
@@ -15,7 +16,8 @@ const MAX_DECIDERS_PER_AGENT = 8;
 
 /**
  * Compiles a policy once per version of the agent and its policy, instead of once per request. The informer replaces an object when it
- * changes, so the identity of both objects is the version; an agent that leaves the informer takes its deciders with it.
+ * changes, so the identity of the agent is its version, and an agent that leaves the informer takes its deciders with it. A policy, whose
+ * status the operator writes every minute, is the same while its spec is.
  */
 export class DeciderCache {
   readonly #compiled = new WeakMap<Agent, CompiledPolicy>();
@@ -35,9 +37,14 @@ export class DeciderCache {
 
   #entryOf(agent: Agent, policy: TrustPolicy | undefined): CompiledPolicy {
     const existing = this.#compiled.get(agent);
-    if (existing !== undefined && existing.policy === policy) return existing;
+    if (existing !== undefined && isSamePolicy(existing.policy, policy)) return existing;
     const entry = { policy, deciders: new Map<string, Decider>() };
     this.#compiled.set(agent, entry);
     return entry;
   }
+}
+
+function isSamePolicy(one: TrustPolicy | undefined, other: TrustPolicy | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return one === other || hasSameSpec(one, other);
 }

@@ -13,6 +13,7 @@ import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { Reflector, type ReflectorOptions } from '../../kube/informer/reflector.ts';
 import { type Change, type KubeObject, Store } from '../../kube/informer/store.ts';
 import { type ApprovalSummary, pruneApproval, pruneToolStatus, type ToolServiceStatus } from './demotions.ts';
+import { pruneAgent, prunePolicy } from './prune.ts';
 
 /** The cached members of an EmergentTool: its discovery entry, and whether it is in service. */
 type WatchedTool = PromotedTool & ToolServiceStatus;
@@ -107,8 +108,8 @@ export function createGatewayInformers(
   namespaces: readonly string[] | undefined,
   common: InformerOptions,
 ): GatewayInformers {
-  const agents = new NamespacedInformer<Agent>(AGENTS, namespaces, common);
-  const policies = new NamespacedInformer<TrustPolicy>(POLICIES, namespaces, common);
+  const agents = new NamespacedInformer<Agent>(AGENTS, namespaces, common, { transform: pruneAgent });
+  const policies = new NamespacedInformer<TrustPolicy>(POLICIES, namespaces, common, { transform: prunePolicy });
   const pods = new NamespacedInformer<AgentPod>(PODS, namespaces, common, {
     labelSelector: LABELS.agentPod,
     transform: prunePod,

@@ -115,8 +115,8 @@ export async function startNatsFixture({
   };
 }
 
-/** Writes a self-signed certificate. */
-async function writeCertificate(folder: string): Promise<void> {
+/** Writes a self-signed certificate of 127.0.0.1, `tls.crt` and `tls.key`. */
+export async function writeCertificate(folder: string): Promise<void> {
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', 'tls.key'];
   const certificate = [
     '-subj',

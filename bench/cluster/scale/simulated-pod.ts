@@ -1,0 +1,128 @@
+import { Agent } from 'node:https';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
+import { callGateway, type HttpAnswer } from './http-client.ts';
+import type { RenewedToken } from './renewed-token.ts';
+
+/** As in a pod: seconds of a long poll, and the pause after a failed request. */
+const POLL_SECONDS = 25;
+const RETRY_MS = 1_000;
+const TIMEOUT_MS = 20_000;
+/** The delivery has ended: answered by an earlier attempt, or delivered again. */
+const DELIVERY_ENDED: ReadonlySet<number> = new Set([404, 409, 410]);
+
+/** What the pods of a run share, and what they report. */
+export interface PodHost {
+  /** The certificates of the CA of the gateways. */
+  readonly secureContext: SecureContext;
+  readonly serverName: string;
+  /** The ports of the gateways. */
+  readonly ports: readonly number[];
+  readonly signal: AbortSignal;
+  readonly onAssignment: (agent: string) => void;
+  readonly onDelivery: (message: string) => void;
+  /** The gateway confirmed the acknowledgement. */
+  readonly onAcked: (message: string) => void;
+  readonly onError: (error: string) => void;
+}
+
+export interface SimulatedPodSpec {
+  /** `namespace/name` of the agent. */
+  readonly agent: string;
+  readonly token: RenewedToken;
+  /** The address of the pod, to which its connections are bound. */
+  readonly address: string;
+  /** The first gateway that the pod uses. */
+  readonly gateway: number;
+}
+
+export function trustedAuthority(ca: string): SecureContext {
+  return createSecureContext({ ca, minVersion: 'TLSv1.3' });
+}
+
+/** A client that speaks the protocol of an agent pod: it polls for its assignment and its messages, and answers each message at once. */
+export class SimulatedPod {
+  readonly #host: PodHost;
+  readonly #spec: SimulatedPodSpec;
+  readonly #agent: Agent;
+  #gateway: number;
+
+  constructor(host: PodHost, spec: SimulatedPodSpec) {
+    this.#host = host;
+    this.#spec = spec;
+    this.#gateway = spec.gateway;
+    const { secureContext, serverName: servername } = host;
+    const options = { keepAlive: true, secureContext, servername, localAddress: spec.address };
+    this.#agent = new Agent(options);
+  }
+
+  /** Works until the signal of the host aborts. */
+  async run(): Promise<void> {
+    await Promise.all([this.#pollAssignment(), this.#pollMessages()]);
+    this.#agent.destroy();
+  }
+
+  async #pollAssignment(): Promise<void> {
+    let known: string | undefined;
+    while (!this.#host.signal.aborted) {
+      const wait = known === undefined ? 0 : POLL_SECONDS;
+      const query = `wait=${wait}${known === undefined ? '' : `&version=${encodeURIComponent(known)}`}`;
+      const answer = await this.#attempt('GET', `${POD_API_PATHS.assignment}?${query}`);
+      if (answer?.status !== 200) {
+        if (answer?.status !== 204 || known === undefined) await this.#pause();
+        continue;
+      }
+      known = String(answer.body['version']);
+      this.#host.onAssignment(this.#spec.agent);
+    }
+  }
+
+  async #pollMessages(): Promise<void> {
+    let restarted = true;
+    while (!this.#host.signal.aborted) {
+      const body = { waitSeconds: POLL_SECONDS, ...(restarted ? { restarted } : {}) };
+      const answer = await this.#attempt('POST', POD_API_PATHS.nextMessage, body);
+      if (answer === undefined || answer.status >= 300) {
+        await this.#pause();
+        continue;
+      }
+      restarted = false;
+      if (answer.status === 200) await this.#answer(answer.body);
+    }
+  }
+
+  async #answer({ message, deliveryToken }: HttpAnswer['body']): Promise<void> {
+    const { id } = message as { id: string };
+    this.#host.onDelivery(id);
+    const body = { deliveryToken, action: 'ack', reply: 'Done.', finishReason: 'complete' };
+    while (!this.#host.signal.aborted) {
+      const answer = await this.#attempt('POST', POD_API_PATHS.deliveries, body);
+      if (answer?.status === 204) this.#host.onAcked(id);
+      if (answer !== undefined && (answer.status === 204 || DELIVERY_ENDED.has(answer.status))) return;
+      await this.#pause();
+    }
+  }
+
+  /** Undefined when the gateway did not answer; the next request then goes to another gateway, as behind a Service. */
+  async #attempt(method: 'GET' | 'POST', path: string, body?: object): Promise<HttpAnswer | undefined> {
+    const { ports, signal, onError } = this.#host;
+    const port = ports[this.#gateway % ports.length] ?? 0;
+    const headers = { authorization: `Bearer ${await this.#spec.token.current()}` };
+    const timeoutMs = POLL_SECONDS * 1_000 + TIMEOUT_MS;
+    const call = { agent: this.#agent, port, method, path, headers, timeoutMs, signal };
+    try {
+      const answer = await callGateway({ ...call, ...(body === undefined ? {} : { body }) });
+      if (answer.status >= 300) onError(`${answer.status} ${JSON.stringify(answer.body).slice(0, 200)}`);
+      return answer;
+    } catch (error) {
+      if (!signal.aborted) onError((error as NodeJS.ErrnoException).code ?? String(error));
+      this.#gateway += 1;
+      return undefined;
+    }
+  }
+
+  async #pause(): Promise<void> {
+    await sleep(RETRY_MS, undefined, { signal: this.#host.signal }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,140 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { poll } from '../../test/support/poll.ts';
+import { quantile } from '../baseline/baseline.ts';
+import { residentBytes } from './support/processes.ts';
+import { FAULTS } from './scale/faults.ts';
+import { PodFleet } from './scale/pod-fleet.ts';
+import { ScaleCluster } from './scale/scale-cluster.ts';
+import { trustedAuthority } from './scale/simulated-pod.ts';
+import { Trend } from './scale/trend.ts';
+import { UserMessages } from './scale/user-messages.ts';
+import { atMost, mebibytes, milliseconds, plain, type Row } from './row.ts';
+
+const CREATE_CONCURRENCY = 20;
+const SAMPLE_MS = 5_000;
+const DRAIN_MS = 600_000;
+const MEBIBYTE = 1_048_576;
+/** Changes per hour of all processes together. */
+const MAX_MEMORY_SLOPE = 60 * MEBIBYTE;
+const MAX_HANDLE_SLOPE = 60;
+
+export interface SoakOptions {
+  readonly agents: number;
+  readonly namespaces: number;
+  readonly gateways: number;
+  readonly rate: number;
+  /** How long messages are sent. */
+  readonly seconds: number;
+  /** The pause between two faults. */
+  readonly faultSeconds: number;
+}
+
+interface Trends {
+  readonly memory: Trend;
+  readonly handles: Trend;
+  readonly assets: Trend;
+  readonly waiting: Trend;
+}
+
+/** Messages during one fault after the other: none is lost or answered twice, and nothing grows. */
+export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
+  await using cluster = await ScaleCluster.open(options.namespaces);
+  await cluster.startGateways(options.gateways);
+  await cluster.createAgents(options.agents, CREATE_CONCURRENCY);
+  const secureContext = trustedAuthority(cluster.authority);
+  const messages = await UserMessages.open(cluster, secureContext);
+  await using fleet = await PodFleet.start(cluster, messages, secureContext);
+  const end = AbortSignal.timeout(options.seconds * 1_000);
+  const trends = { memory: new Trend(), handles: new Trend(), assets: new Trend(), waiting: new Trend() };
+  const [faults, sending] = await Promise.all([
+    causeFaults(cluster, options.faultSeconds, end),
+    sendMessages(cluster, messages, options.rate, end),
+    sample(cluster, messages, trends, end),
+  ]);
+  await Promise.race([sending.all, sleep(DRAIN_MS)]);
+  const drained = await drain(messages);
+  await record(cluster, messages, trends, options.seconds * 1_000);
+  const { lost, doubled, redelivered } = await messages.audit();
+  messages.close();
+  const times = messages.times();
+  const what = `${options.agents} agents, ${options.seconds} s, ${faults.length} faults`;
+  const kinds = [...new Set(faults)].map((name) => `${faults.filter((other) => other === name).length} × ${name}`);
+  const note = `${messages.sent} messages, ${redelivered} delivered again, p50 ${milliseconds(quantile(times, 0.5))}, p99 ${milliseconds(quantile(times, 0.99))}; ${kinds.join(', ')}; errors of pods: ${fleet.listErrors()}`;
+  return [
+    atMost(
+      'requirement',
+      `${what}: messages lost`,
+      lost + (drained ? 0 : messages.sent - messages.answered),
+      0,
+      plain,
+      { note },
+    ),
+    atMost('requirement', `${what}: messages answered twice`, doubled, 0, plain),
+    atMost('goal', `${what}: memory per hour`, trends.memory.slope(), MAX_MEMORY_SLOPE, mebibytes, {
+      note: `operator, gateways and NATS together, ${mebibytes(trends.memory.last)} at the end`,
+    }),
+    atMost('goal', `${what}: open files and sockets per hour`, trends.handles.slope(), MAX_HANDLE_SLOPE, plain, {
+      note: `${plain(trends.handles.last)} at the end`,
+    }),
+    atMost('requirement', `${what}: streams and consumers per hour`, trends.assets.slope(), 1, plain, {
+      note: `${plain(trends.assets.last)} at the end`,
+    }),
+    atMost('requirement', `${what}: messages that wait at the end`, trends.waiting.last, 0, plain),
+  ];
+}
+
+/** Returns the names of the faults that were caused. */
+async function causeFaults(cluster: ScaleCluster, everySeconds: number, end: AbortSignal): Promise<string[]> {
+  const names: string[] = [];
+  for (let round = 0; !end.aborted; round += 1) {
+    await sleep(everySeconds * 1_000, undefined, { signal: end }).catch(() => undefined);
+    const fault = FAULTS[round % FAULTS.length];
+    if (end.aborted || fault === undefined) break;
+    names.push(fault.name);
+    await fault.cause(cluster, round);
+  }
+  return names;
+}
+
+/** Sends at the rate until the signal aborts. Resolves to the end of the messages that are being sent then. */
+async function sendMessages(cluster: ScaleCluster, messages: UserMessages, rate: number, end: AbortSignal) {
+  const agents = cluster.boundAgents();
+  const sending: Promise<void>[] = [];
+  const stop = AbortSignal.any([]);
+  for (let index = 0; !end.aborted; index += 1) {
+    const { namespace = '', name = '' } = agents[(index * 7_919) % agents.length] ?? {};
+    sending.push(messages.send(namespace, name, stop));
+    await sleep(1_000 / rate, undefined, { signal: end }).catch(() => undefined);
+  }
+  return { all: Promise.all(sending) };
+}
+
+async function drain(messages: UserMessages): Promise<boolean> {
+  try {
+    await poll('an answer to each message', () => messages.answered === messages.sent, { timeoutMs: DRAIN_MS });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function sample(cluster: ScaleCluster, messages: UserMessages, trends: Trends, end: AbortSignal): Promise<void> {
+  const start = performance.now();
+  while (!end.aborted) {
+    await sleep(SAMPLE_MS, undefined, { signal: end }).catch(() => undefined);
+    // A killed process is counted again when it runs.
+    await record(cluster, messages, trends, performance.now() - start).catch(() => undefined);
+  }
+}
+
+async function record(cluster: ScaleCluster, messages: UserMessages, trends: Trends, at: number): Promise<void> {
+  const pids = [cluster.operator.pid, ...cluster.gateways.map(({ pid }) => pid), ...cluster.nats.pids];
+  const { streams, consumers } = await cluster.nats.usage();
+  const sum = (of: (pid: number) => number) => pids.reduce((total, pid) => total + of(pid), 0);
+  const [bytes, handles] = [sum(residentBytes), sum((pid) => readdirSync(`/proc/${pid}/fd`).length)];
+  trends.memory.add(at, bytes);
+  trends.handles.add(at, handles);
+  trends.assets.add(at, streams + consumers);
+  trends.waiting.add(at, messages.sent - messages.answered);
+}

@@ -1,0 +1,36 @@
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { KubeObject } from '../../kube/informer/store.ts';
+
+/** Keeps of an Agent what a gateway reads. Any user of a namespace may store 256 KiB of annotations on each, and every gateway holds every Agent. */
+export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent): Agent {
+  const { pod, level } = status ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata: pruneMetadata(metadata),
+    spec,
+    status: { ...(pod === undefined ? {} : { pod }), ...(level === undefined ? {} : { level }) },
+  };
+}
+
+/** Without the status, which the operator writes every minute while the agents of the policy spend. */
+export function prunePolicy({ apiVersion, kind, metadata, spec }: TrustPolicy): TrustPolicy {
+  return { apiVersion, kind, metadata: pruneMetadata(metadata), spec };
+}
+
+function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
+  const { name, namespace, uid, resourceVersion, generation } = metadata;
+  return {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(generation === undefined ? {} : { generation }),
+  };
+}
+
+/** Do both versions of one object have the same spec? The API server increments the generation with each change of the spec. */
+export function hasSameSpec({ metadata: one }: KubeObject, { metadata: other }: KubeObject): boolean {
+  return one.generation !== undefined && one.generation === other.generation && one.uid === other.uid;
+}
