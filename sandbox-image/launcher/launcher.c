@@ -3,7 +3,8 @@
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
  *   launcher runner PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first when memory runs
- *                                        out, and with Landlock no writes, no signals and no access to processes outside
+ *                                        out, no sockets, no signals to others, and with Landlock no writes and no access to
+ *                                        processes outside
  *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
@@ -60,17 +61,18 @@ enum { MAX_PROCESSOR_SECONDS = 900 };
 #define NAMESPACES \
   (CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-static struct sock_filter rules[] = {
-    /* System calls of another architecture have other numbers: kill a process that uses them. */
-    LOAD(arch),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0),
-    RETURN(SECCOMP_RET_KILL_PROCESS),
-    LOAD(nr),
+/* Loads the number of a system call. Another architecture has other numbers: kills a process that uses them. */
+#define LOAD_NATIVE_CALL \
+  LOAD(arch), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0), RETURN(SECCOMP_RET_KILL_PROCESS), LOAD(nr)
 #if defined(__x86_64__)
-    /* The 32-bit-pointer variants of all calls. */
-    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),
-    RETURN(REFUSE(EPERM)),
+/* Also denies the 32-bit-pointer variants of all calls. */
+#define LOAD_CALL LOAD_NATIVE_CALL, BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1), RETURN(REFUSE(EPERM))
+#else
+#define LOAD_CALL LOAD_NATIVE_CALL
 #endif
+
+static struct sock_filter rules[] = {
+    LOAD_CALL,
 
     /* Access to other processes. */
     DENY(ptrace),
@@ -189,6 +191,37 @@ static int enter_landlock(void) {
   return result == 0 ? 0 : -1;
 }
 
+/*
+ * A runner talks to its supervisor through pipes that it already has. It needs no socket, not even the Unix socket of the agent
+ * container, on which it could take the place of the sandbox, and it signals only itself. Unlike Landlock, every kernel
+ * enforces this.
+ */
+static int forbid_sockets_and_signals(void) {
+  const uint32_t own = (uint32_t)getpid();
+  struct sock_filter runner_rules[] = {
+      LOAD_CALL,
+      DENY(socket),
+      DENY(socketpair),
+      DENY(connect),
+      DENY(bind),
+      DENY(listen),
+      DENY(tkill),
+      DENY(rt_sigqueueinfo),
+      DENY(rt_tgsigqueueinfo),
+      DENY(pidfd_send_signal),
+      /* Both have the process as their first argument; a group of processes is 0 or negative. */
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_kill, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_tgkill, 1, 0),
+      RETURN(SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own, 0, 1),
+      RETURN(SECCOMP_RET_ALLOW),
+      RETURN(REFUSE(EPERM)),
+  };
+  const struct sock_fprog filter = {sizeof(runner_rules) / sizeof(runner_rules[0]), runner_rules};
+  return (int)syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+}
+
 /* Best effort: some systems do not allow it, and the supervisor's own limit does not depend on it. */
 static void die_first_without_memory(void) {
   const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -207,6 +240,7 @@ static int runner(char **program) {
   if (setrlimit(RLIMIT_FSIZE, &none) != 0) return fail(CANNOT_BIND, "file size");
   if (setrlimit(RLIMIT_CPU, &processor) != 0) return fail(CANNOT_BIND, "processor time");
   if (enter_landlock() != 0) return fail(CANNOT_BIND, "landlock");
+  if (forbid_sockets_and_signals() != 0) return fail(CANNOT_BIND, "seccomp filter");
   execv(program[0], program);
   return fail(CANNOT_RUN, program[0]);
 }

@@ -6,6 +6,7 @@ import { gatewayAccess } from './suites/gateway-access.ts';
 import { podFaults } from './suites/pod-faults.ts';
 import { namespaceProtection } from './suites/namespace-protection.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
+import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
 import { allObjects, removal } from './suites/removal.ts';
@@ -20,6 +21,7 @@ const NAMESPACES = [
   'idle',
   'conversation',
   'gateway-access',
+  'confined',
   'faults',
   'protected',
   'monitoring',
@@ -49,6 +51,7 @@ describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
   conversations(current);
   namespaceProtection(current);
   gatewayAccess(current);
+  runnerConfinement(current);
   podFaults(current);
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...VALUES, ...more));

@@ -3,6 +3,9 @@ export const PRIORITY = { normal: 0, resync: -100 } as const;
 
 export type Priority = (typeof PRIORITY)[keyof typeof PRIORITY];
 
+/** Of so many keys that are taken while resyncs wait, one is a resync, so that a flood of changes does not stop the initial list. */
+export const RESYNC_EVERY = 8;
+
 /** A FIFO queue with removal from the middle. */
 class Fifo {
   readonly keys = new Set<string>();
@@ -22,34 +25,90 @@ class Fifo {
   }
 }
 
-/** The keys that are ready for a worker: by priority, then in the order in which they were added. */
-export class PriorityFifo {
-  readonly #normal = new Fifo();
-  readonly #resyncs = new Fifo();
+/** One FIFO per namespace. The namespaces take turns, so thousands of keys of one delay a key of another by one key. */
+class FairFifo {
+  readonly #namespaces = new Map<string, Fifo>();
+  /** Namespaces with keys, in the order of their turns. */
+  readonly #turns = new Fifo();
+  #size = 0;
 
   get size(): number {
-    return this.#normal.keys.size + this.#resyncs.keys.size;
+    return this.#size;
+  }
+
+  /** The key is in no queue yet. */
+  push(key: string): void {
+    const namespace = namespaceOf(key);
+    const own = this.#namespaces.get(namespace) ?? new Fifo();
+    own.keys.add(key);
+    this.#namespaces.set(namespace, own);
+    this.#turns.keys.add(namespace);
+    this.#size += 1;
+  }
+
+  delete(key: string): boolean {
+    const namespace = namespaceOf(key);
+    const own = this.#namespaces.get(namespace);
+    if (own?.keys.delete(key) !== true) return false;
+    this.#size -= 1;
+    if (own.keys.size === 0) {
+      this.#namespaces.delete(namespace);
+      this.#turns.keys.delete(namespace);
+    }
+    return true;
+  }
+
+  take(): string | undefined {
+    const namespace = this.#turns.take();
+    const own = namespace === undefined ? undefined : this.#namespaces.get(namespace);
+    const key = own?.take();
+    if (namespace === undefined || own === undefined || key === undefined) return undefined;
+    this.#size -= 1;
+    if (own.keys.size === 0) this.#namespaces.delete(namespace);
+    else this.#turns.keys.add(namespace);
+    return key;
+  }
+}
+
+/** Keys are `namespace/name`. Those of objects without a namespace share one queue. */
+function namespaceOf(key: string): string {
+  const slash = key.indexOf('/');
+  return slash === -1 ? '' : key.slice(0, slash);
+}
+
+/** The keys that are ready for a worker: by priority, then by turns of their namespaces, then in the order in which they were added. */
+export class PriorityFifo {
+  readonly #normal = new FairFifo();
+  readonly #resyncs = new FairFifo();
+  /** Keys of normal priority that were taken since the last resync. */
+  #sinceResync = 0;
+
+  get size(): number {
+    return this.#normal.size + this.#resyncs.size;
   }
 
   /** The number of queued keys of one priority. */
   depth(priority: Priority): number {
-    return this.#of(priority).keys.size;
+    return this.#of(priority).size;
   }
 
   push(key: string, priority: Priority): void {
-    this.#of(priority).keys.add(key);
+    this.#of(priority).push(key);
   }
 
   /** Moves a key of low priority to the end of the keys of normal priority. */
   raise(key: string): void {
-    if (this.#resyncs.keys.delete(key)) this.#normal.keys.add(key);
+    if (this.#resyncs.delete(key)) this.#normal.push(key);
   }
 
   take(): string | undefined {
-    return this.#normal.take() ?? this.#resyncs.take();
+    const isResyncDue = this.#resyncs.size > 0 && this.#sinceResync >= RESYNC_EVERY - 1;
+    const normal = isResyncDue ? undefined : this.#normal.take();
+    this.#sinceResync = normal === undefined || this.#resyncs.size === 0 ? 0 : this.#sinceResync + 1;
+    return normal ?? this.#resyncs.take();
   }
 
-  #of(priority: Priority): Fifo {
+  #of(priority: Priority): FairFifo {
     return priority === PRIORITY.normal ? this.#normal : this.#resyncs;
   }
 }

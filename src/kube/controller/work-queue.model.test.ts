@@ -4,13 +4,22 @@ import * as fc from 'fast-check';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
-import { PRIORITY, type Priority } from './priority-fifo.ts';
+import { PRIORITY, type Priority, RESYNC_EVERY } from './priority-fifo.ts';
 import { WorkQueue } from './work-queue.ts';
+
+interface QueuedKey {
+  key: string;
+  priority: Priority;
+}
 
 /** A simple model of the queue: lists with linear search. */
 interface QueueModel {
   now: number;
-  queued: { key: string; priority: Priority }[];
+  queued: QueuedKey[];
+  /** The namespaces with queued keys of a priority, in the order of their turns. */
+  turns: Record<Priority, string[]>;
+  /** Keys of normal priority that were taken while resyncs waited. */
+  sinceResync: number;
   /** Keys in process, with the priority of their next run if they were added again in the meantime. */
   processing: Map<string, Priority | undefined>;
   waiting: Map<string, number>;
@@ -31,12 +40,35 @@ function modelAdd(model: QueueModel, key: string, priority: Priority): void {
   }
   const known = model.queued.find((entry) => entry.key === key);
   if (known !== undefined && known.priority >= priority) return;
-  model.queued = [...model.queued.filter((entry) => entry.key !== key), { key, priority }];
+  if (known !== undefined) removeQueued(model, known);
+  model.queued.push({ key, priority });
+  const turns = model.turns[priority];
+  if (!turns.includes(namespaceOf(key))) turns.push(namespaceOf(key));
 }
 
-function modelTake(model: QueueModel): { key: string; priority: Priority } | undefined {
-  const next = model.queued.find((entry) => entry.priority === PRIORITY.normal) ?? model.queued[0];
-  model.queued = model.queued.filter((entry) => entry !== next);
+const namespaceOf = (key: string): string => key.split('/').slice(0, -1).join('/');
+
+/** Removes the key; the namespace keeps its turn while it has others of the priority. */
+function removeQueued(model: QueueModel, removed: QueuedKey): void {
+  const { priority } = removed;
+  const namespace = namespaceOf(removed.key);
+  model.queued = model.queued.filter((entry) => entry !== removed);
+  const hasMore = model.queued.some((entry) => entry.priority === priority && namespaceOf(entry.key) === namespace);
+  if (!hasMore) model.turns[priority] = model.turns[priority].filter((other) => other !== namespace);
+}
+
+function modelTake(model: QueueModel): QueuedKey | undefined {
+  const waits = (priority: Priority) => model.queued.some((entry) => entry.priority === priority);
+  const isResyncDue = waits(PRIORITY.resync) && model.sinceResync >= RESYNC_EVERY - 1;
+  const priority = waits(PRIORITY.normal) && !isResyncDue ? PRIORITY.normal : PRIORITY.resync;
+  model.sinceResync = priority === PRIORITY.normal && waits(PRIORITY.resync) ? model.sinceResync + 1 : 0;
+  const [turn] = model.turns[priority];
+  const next = model.queued.find((entry) => entry.priority === priority && namespaceOf(entry.key) === turn);
+  if (next === undefined) return undefined;
+  removeQueued(model, next);
+  // Its turn is over: the namespace goes to the end.
+  const [first, ...others] = model.turns[priority];
+  if (first === turn) model.turns[priority] = [...others, first];
   return next;
 }
 
@@ -131,7 +163,7 @@ class Done implements Command {
   }
 }
 
-const KEYS = ['a', 'b', 'c', 'd'];
+const KEYS = ['a', 'b', 'one/c', 'one/d', 'one/e', 'two/f'];
 const aKey = fc.constantFrom(...KEYS);
 
 const COMMANDS = [
@@ -165,11 +197,19 @@ async function drain(model: QueueModel, real: Real): Promise<void> {
 describe('the work queue, compared with a model', () => {
   it('the queue never loses or repeats a key, never gives one to two workers, and ends when drained', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.commands(COMMANDS, { maxCommands: 60 }), async (commands) => {
+      fc.asyncProperty(fc.commands(COMMANDS, { maxCommands: 80 }), async (commands) => {
         const clock = new FakeClock();
         const options = { name: 'agents', clock, limiter: createRateLimiter(clock), metrics: new RecordingMetrics() };
         const real = { queue: new WorkQueue(options), clock };
-        const model: QueueModel = { now: 0, queued: [], processing: new Map(), waiting: new Map() };
+        const turns = { [PRIORITY.normal]: [], [PRIORITY.resync]: [] };
+        const model: QueueModel = {
+          now: 0,
+          queued: [],
+          turns,
+          sinceResync: 0,
+          processing: new Map(),
+          waiting: new Map(),
+        };
         await fc.asyncModelRun(() => ({ model, real }), commands);
         await drain(model, real);
       }),

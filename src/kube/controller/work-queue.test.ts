@@ -4,7 +4,7 @@ import { MAX_TIMER_MS } from '../../lib/clock.ts';
 import { FakeClock, flushPromises } from '../../lib/fake-clock.testing.ts';
 import { RecordingMetrics } from '../metrics.testing.ts';
 import { createRateLimiter } from './rate-limiter.ts';
-import { PRIORITY } from './priority-fifo.ts';
+import { PRIORITY, RESYNC_EVERY } from './priority-fifo.ts';
 import { WorkQueue } from './work-queue.ts';
 
 function aQueue(): { queue: WorkQueue; clock: FakeClock; metrics: RecordingMetrics } {
@@ -63,6 +63,30 @@ describe('the work queue', () => {
     assert.equal(metrics.gauges['workqueue_depth{0}'], 2);
     assert.equal(metrics.gauges['workqueue_depth{-100}'], 2);
     assert.deepEqual(await takeAll(queue), ['c1', 'r3', 'r1', 'r2']);
+  });
+
+  it('ten thousand keys of one namespace delay a key of another namespace by one key', async () => {
+    const { queue } = aQueue();
+    for (let index = 0; index < 10_000; index += 1) queue.add(`greedy/${index}`);
+    queue.add('modest/analyst');
+    queue.add('modest/second');
+    const first = (await takeAll(queue)).slice(0, 5);
+    assert.deepEqual(first, ['greedy/0', 'modest/analyst', 'greedy/1', 'modest/second', 'greedy/2']);
+  });
+
+  it('a namespace without a stop of changes does not stop the resyncs', async () => {
+    const { queue } = aQueue();
+    for (const name of ['a', 'b']) queue.add(`modest/${name}`, PRIORITY.resync);
+    const taken: string[] = [];
+    for (let index = 0; taken.filter((key) => key.startsWith('modest/')).length < 2; index += 1) {
+      assert.ok(index <= 2 * RESYNC_EVERY);
+      queue.add('greedy/changing');
+      const { key = '' } = (await queue.get()) ?? {};
+      taken.push(key);
+      queue.done(key);
+    }
+    assert.equal(taken.indexOf('modest/a'), RESYNC_EVERY - 1);
+    assert.equal(taken.indexOf('modest/b'), 2 * RESYNC_EVERY - 1);
   });
 
   it('a key added while it is processed keeps the higher priority', async () => {

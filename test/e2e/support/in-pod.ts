@@ -39,9 +39,18 @@ export async function runInPod(
   { confined = false } = {},
 ): Promise<unknown> {
   const program = [...(confined ? LAUNCHER : []), NODE, '--input-type=module', '-e', script];
-  const id = containerId(pod, container);
-  const exec = ['tasks', 'exec', '--exec-id', `test-${process.hrtime.bigint()}`, id, ...program];
-  return JSON.parse(await node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', ...exec)) as unknown;
+  return JSON.parse(await execInPod(node, pod, container, program)) as unknown;
+}
+
+/** Runs a program in a container, as `runInPod` runs a script, and returns its standard output. */
+export async function execInPod(
+  node: Pick<NodeCluster, 'onNode'>,
+  pod: PodObject,
+  container: Container,
+  program: readonly string[],
+): Promise<string> {
+  const exec = ['tasks', 'exec', '--exec-id', `test-${process.hrtime.bigint()}`, containerId(pod, container)];
+  return node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', ...exec, ...program);
 }
 
 export interface PodCall {
