@@ -60,11 +60,14 @@ function headersOf({ accept, contentType, as, token }: CallOptions): OutgoingHtt
   };
 }
 
+/** The API server of a busy machine may take long to respond, and no test depends on how long. */
+const TIMEOUT_MS = 120_000;
+
 function send(agent: Agent, url: URL, method: string, call: CallOptions): Promise<ApiResponse> {
   const { body } = call;
   return new Promise((resolve, reject) => {
     const headers = headersOf(call);
-    const request = httpsRequest(url, { agent, method, headers, timeout: 30_000 }, (response) => {
+    const request = httpsRequest(url, { agent, method, headers, timeout: TIMEOUT_MS }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);
@@ -73,7 +76,9 @@ function send(agent: Agent, url: URL, method: string, call: CallOptions): Promis
         resolve({ status: response.statusCode ?? 0, body: bodyOf(text), headers: response.headers });
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`${method} ${url.pathname}: no response within 30 s`)));
+    request.on('timeout', () =>
+      request.destroy(new Error(`${method} ${url.pathname}: no response within ${TIMEOUT_MS / 1_000} s`)),
+    );
     request.on('error', reject);
     request.end(typeof body === 'object' ? JSON.stringify(body) : body);
   });

@@ -88,11 +88,13 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
     listPods: (where) => client.list<Pod>(TYPES.pods, { namespace: where }, NEVER_ABORTED),
     defer: (stop) => deferred.defer(stop),
     async [Symbol.asyncDispose]() {
-      await deferred.disposeAsync();
-      stopping.abort();
-      await kubelet;
-      await transport[Symbol.asyncDispose]();
-      await plane[Symbol.asyncDispose]();
+      // In reverse order, and each also when another one failed: a server that stays would keep the test's process alive.
+      await using ending = new AsyncDisposableStack();
+      ending.use(plane);
+      ending.use(transport);
+      ending.defer(() => kubelet);
+      ending.defer(() => stopping.abort());
+      ending.use(deferred);
     },
   };
 }

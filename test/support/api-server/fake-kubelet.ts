@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LABELS } from '../../../src/api/cluster.ts';
+import { isTemperError } from '../../../src/lib/errors.ts';
 import { ApiError, type KubeClient } from '../../../src/kube/client/kube-client.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 
@@ -19,7 +20,8 @@ export async function runFakeKubelet(
         if (!untended.has(pod.metadata.namespace ?? '')) await syncPod(client, pod, signal);
       }
     } catch (error) {
-      if (!signal.aborted && !(error instanceof ApiError)) throw error;
+      // A kubelet outlives a server that refuses, is away or is slow.
+      if (!signal.aborted && !(error instanceof ApiError) && !isTemperError(error)) throw error;
     }
     await sleep(20, undefined, { signal }).catch(() => {});
   }
