@@ -23,6 +23,11 @@ export const GATEWAY_METRICS = {
     labels: ['outcome'],
     help: 'Messages by outcome: sent, duplicate, refused, delivered, answered, retried, rejected.',
   },
+  temper_redeliveries_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Messages delivered again, by reason: timeout (no acknowledgement in time), retry (the agent asked for it), podDeleted.',
+  },
   temper_message_wait_seconds: {
     type: 'histogram',
     labels: [],
