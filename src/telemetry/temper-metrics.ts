@@ -242,7 +242,7 @@ export const OPERATOR_METRICS = {
   temper_nats_server_up: {
     type: 'gauge',
     labels: ['server'],
-    help: '1 while the leader reaches the NATS server of this release, by pod, 0 otherwise; reported by the leader.',
+    help: '1 while the leader reaches the NATS server of this release and it stores messages, by pod, 0 otherwise; reported by the leader.',
   },
   temper_nats_server_current: {
     type: 'gauge',
