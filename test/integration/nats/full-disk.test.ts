@@ -18,7 +18,7 @@ const OPTIONS = { storeBytes: CLUSTER_STORE_BYTES, replicas: 3 };
 const needsRoot = process.getuid?.() === 0 ? false : 'only root can mount a small disk';
 
 describe('a NATS server whose disk is full', () => {
-  it('is named by the operator, loses nothing that was acknowledged, and returns with a larger disk', {
+  it('the operator names the server, no acknowledged message is lost, and the server returns with a larger disk', {
     timeout: 300_000,
     skip: needsRoot,
   }, async () => {
