@@ -23,6 +23,11 @@ export const GATEWAY_METRICS = {
     labels: ['outcome'],
     help: 'Messages by outcome: sent, duplicate, refused, delivered, answered, retried, rejected.',
   },
+  temper_redeliveries_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Messages delivered again, by reason: timeout (no acknowledgement in time), retry (the agent asked for it), podDeleted.',
+  },
   temper_message_wait_seconds: {
     type: 'histogram',
     labels: [],
@@ -247,7 +252,7 @@ export const OPERATOR_METRICS = {
   temper_nats_server_up: {
     type: 'gauge',
     labels: ['server'],
-    help: '1 while the leader reaches the NATS server of this release, by pod, 0 otherwise; reported by the leader.',
+    help: '1 while the leader reaches the NATS server of this release and it stores messages, by pod, 0 otherwise; reported by the leader.',
   },
   temper_nats_server_current: {
     type: 'gauge',

@@ -8,6 +8,9 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
   for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'rejected']) {
     metrics.count('temper_messages_total', { outcome }, 0);
   }
+  for (const reason of ['timeout', 'retry', 'podDeleted'] as const) {
+    metrics.count('temper_redeliveries_total', { reason }, 0);
+  }
   return {
     async publish(agentUid, sender, message) {
       try {
@@ -23,6 +26,9 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       const delivery = await inbox.fetchNext(agentUid, waitMilliseconds, signal);
       if (delivery === undefined) return undefined;
       count('delivered');
+      if (delivery.redelivery !== undefined) {
+        metrics.count('temper_redeliveries_total', { reason: delivery.redelivery });
+      }
       if (delivery.coordinates.deliveries === 1) {
         metrics.observe('temper_message_wait_seconds', {}, secondsSince(delivery.message.time, clock));
       }

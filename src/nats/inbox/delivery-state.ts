@@ -13,7 +13,12 @@ export interface OpenDelivery {
   deliveries: number;
   /** Epoch milliseconds. The message is redelivered from then on. */
   until: number;
+  /** Why it is redelivered; absent when its acknowledgement timeout passes. */
+  cause?: 'retry' | 'podDeleted';
 }
+
+/** Why a message is redelivered. */
+export type RedeliveryReason = 'timeout' | NonNullable<OpenDelivery['cause']>;
 
 export interface Rejection {
   code: ErrorCode;
@@ -83,9 +88,14 @@ export function extend(state: DeliveryState, at: DeliveryIdentity, until: number
 }
 
 /** Ends a delivery; the message is redelivered at `until`. A repeated call changes nothing. Throws like `extend`. */
-export function retryAt(state: DeliveryState, at: DeliveryIdentity, until: number): DeliveryState {
+export function retryAt(
+  state: DeliveryState,
+  at: DeliveryIdentity,
+  until: number,
+  cause: NonNullable<OpenDelivery['cause']>,
+): DeliveryState {
   if (state.waiting.some((one) => isSame(one, at))) return state;
-  return { waiting: [...state.waiting, { ...currentOf(state, at), until }] };
+  return { waiting: [...state.waiting, { ...currentOf(state, at), until, cause }] };
 }
 
 /** Decides that the message becomes a dead letter. A repeated call changes nothing. Throws like `extend`. */
@@ -116,6 +126,6 @@ function isSame(one: DeliveryIdentity, other: DeliveryIdentity): boolean {
   return one.sequence === other.sequence && one.deliveries === other.deliveries && one.message === other.message;
 }
 
-function withoutRejection({ session, sequence, message, deliveries, until }: OpenDelivery): OpenDelivery {
-  return { session, sequence, message, deliveries, until };
+function withoutRejection({ session, sequence, message, deliveries, until, cause }: OpenDelivery): OpenDelivery {
+  return { session, sequence, message, deliveries, until, ...(cause === undefined ? {} : { cause }) };
 }

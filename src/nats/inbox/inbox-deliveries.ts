@@ -9,6 +9,7 @@ import {
   inFlight,
   nextDueTime,
   type OpenDelivery,
+  type RedeliveryReason,
   reject,
   remove,
   retryAt,
@@ -38,6 +39,8 @@ export interface InboxDelivery {
   coordinates: DeliveryCoordinates;
   /** The message is redelivered after this time unless the receiver calls `working`. */
   ackWaitMs: number;
+  /** Why the message is delivered again; undefined for its first delivery. */
+  redelivery?: RedeliveryReason;
 }
 
 /** A delivery; or, when no message can be delivered, the time at which the next one is due, in epoch milliseconds. */
@@ -119,7 +122,7 @@ export class InboxDeliveries {
 
   async retry(at: DeliveryCoordinates, delayMs: number): Promise<void> {
     const until = this.#now() + Math.max(0, delayMs);
-    await this.#states.update(at.agentUid, (state) => retryAt(state, identityOf(at), until));
+    await this.#states.update(at.agentUid, (state) => retryAt(state, identityOf(at), until, 'retry'));
     this.#deps.changed(at.agentUid);
   }
 
@@ -151,7 +154,7 @@ export class InboxDeliveries {
     await this.#states.update(agentUid, (state) => {
       const current = inFlight(state, now);
       isReleased = current?.sequence === delivery.sequence && current.deliveries === delivery.deliveries;
-      return isReleased && current !== undefined ? retryAt(state, current, now) : state;
+      return isReleased && current !== undefined ? retryAt(state, current, now, 'podDeleted') : state;
     });
     if (isReleased) this.#deps.changed(agentUid);
     return isReleased;
@@ -214,7 +217,8 @@ export class InboxDeliveries {
       await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${envelope.deadline}, has passed`);
       return { kind: 'again' };
     }
-    return { delivery: { message: envelope, coordinates: at, ackWaitMs } };
+    const redelivery = previous === undefined ? {} : { redelivery: previous.cause ?? ('timeout' as const) };
+    return { delivery: { message: envelope, coordinates: at, ackWaitMs, ...redelivery } };
   }
 
   #isExhausted(previous: OpenDelivery | undefined): boolean {

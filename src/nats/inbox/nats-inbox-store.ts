@@ -94,10 +94,11 @@ function parseCurrent(value: Json | undefined): CurrentDelivery | undefined {
 
 function parseDelivery(value: Json | undefined): OpenDelivery | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { session, sequence, message, deliveries, until } = value;
+  const { session, sequence, message, deliveries, until, cause } = value;
   if (typeof session !== 'string' || typeof message !== 'string') return undefined;
   if (typeof sequence !== 'number' || typeof deliveries !== 'number' || typeof until !== 'number') return undefined;
-  return { session, sequence, message, deliveries, until };
+  const reason: Pick<OpenDelivery, 'cause'> = cause === 'retry' || cause === 'podDeleted' ? { cause } : {};
+  return { session, sequence, message, deliveries, until, ...reason };
 }
 
 /** Gateways of an older release wrote only the sequence. */

@@ -1,7 +1,7 @@
 import { checked, integer, PATH, quoted } from './config-values.ts';
 
 /** The cluster that a server is part of. All servers of a cluster have the same configuration. */
-export interface ClusterOptions {
+export interface NatsClusterConfig {
   /** Port of the routes on this server. */
   port: number;
   /** `host:port` of every server of the cluster, this one included. The certificate has each host. */
@@ -20,7 +20,7 @@ const HOST = /^[0-9a-fA-F.:]{2,45}$/;
  * that neither a client nor another pod of the release can become a route.
  */
 export function clusterBlock(
-  cluster: ClusterOptions,
+  cluster: NatsClusterConfig,
   { host, certificateFile, keyFile }: { host: string; certificateFile: string; keyFile: string },
 ): string {
   const routes = cluster.routes.map((route) => `"tls://${checked('a route', route, ROUTE)}"`);

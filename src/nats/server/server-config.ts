@@ -1,5 +1,5 @@
 import { TemperError } from '../../lib/errors.ts';
-import { type ClusterOptions, clusterBlock, SERVER_NAME_VARIABLE } from './cluster-config.ts';
+import { type NatsClusterConfig, clusterBlock, SERVER_NAME_VARIABLE } from './cluster-config.ts';
 import { checked, integer, PATH, quoted } from './config-values.ts';
 import { gatewayPermissions, operatorPermissions, systemPermissions } from './permissions.ts';
 import { MAX_CONSUMERS } from '../jetstream/names.ts';
@@ -39,7 +39,7 @@ export interface ServerConfigOptions {
   host?: string;
   /** Default 8222. Listens on loopback only; in a cluster on `host`, because the probes ask whether JetStream is ready. */
   monitoringPort?: number;
-  cluster?: ClusterOptions;
+  cluster?: NatsClusterConfig;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;

@@ -7,6 +7,8 @@ import { TemperError } from '../../lib/errors.ts';
 export interface NatsServerInfo {
   /** `server_id` of the INFO message. Changes at every start of the server. */
   readonly id: string;
+  /** The server stores messages. False after its disk was full or failed: it then goes on without JetStream. */
+  readonly jetstream: boolean;
   /** The server's TLS certificate, DER. */
   readonly certificate: Buffer;
 }
@@ -22,8 +24,8 @@ export async function readServerInfo(url: string, signal: AbortSignal): Promise<
   const { hostname, port } = new URL(url);
   const socket = connectTcp({ host: hostname, port: Number(port === '' ? 4_222 : port), signal });
   try {
-    const id = serverIdOf(await readInfoLine(socket));
-    return { id, certificate: await readCertificate(socket, hostname) };
+    const identity = parseInfo(await readInfoLine(socket));
+    return { ...identity, certificate: await readCertificate(socket, hostname) };
   } finally {
     socket.destroy();
   }
@@ -47,7 +49,7 @@ function readInfoLine(socket: Socket): Promise<string> {
   });
 }
 
-function serverIdOf(infoLine: string): string {
+function parseInfo(infoLine: string): Pick<NatsServerInfo, 'id' | 'jetstream'> {
   if (!infoLine.startsWith('INFO ')) throw notNatsServer('its first line is not INFO');
   let info: unknown;
   try {
@@ -55,9 +57,9 @@ function serverIdOf(infoLine: string): string {
   } catch {
     throw notNatsServer('its INFO is not JSON');
   }
-  const id = isJsonObject(info) ? info['server_id'] : undefined;
+  const { server_id: id, jetstream } = isJsonObject(info) ? info : {};
   if (typeof id !== 'string' || !ID.test(id)) throw notNatsServer('its INFO has no valid server_id');
-  return id;
+  return { id, jetstream: jetstream === true };
 }
 
 function readCertificate(socket: Socket, host: string): Promise<Buffer> {

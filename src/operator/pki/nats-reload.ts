@@ -30,6 +30,8 @@ const RETRY_MS = 10_000;
 /** Within this time the kubelet updates a changed Secret in the server's pod. */
 const KUBELET_SYNC_MS = 3 * MINUTE_MS;
 const INSPECT_TIMEOUT_MS = 10_000;
+const STORES_NOTHING =
+  'JetStream is off, because the disk of the server is full or failed; read the log of its pod, enlarge its volume, then delete the pod';
 
 /** Whether the server uses a desired state. Times are monotonic. */
 type ReloadState =
@@ -142,11 +144,12 @@ class NatsReload {
   #reportReachable(info: NatsServerInfo | string, state: ReloadState): void {
     const { log, metrics } = this.#deps;
     const server = this.#server.name;
-    const isUp = typeof info !== 'string';
+    const problem = typeof info === 'string' ? info : info.jetstream ? undefined : STORES_NOTHING;
+    const isUp = problem === undefined;
     metrics?.gauge('temper_nats_server_up', { server }, isUp ? 1 : 0);
     if (isUp !== this.#isUp && state.kind === 'confirmed') {
-      if (isUp) log.info({ server }, 'the NATS server is reachable again');
-      else log.warn({ server, problem: info }, 'a NATS server is unreachable');
+      if (isUp) log.info({ server }, 'the NATS server is reachable again and stores messages');
+      else log.warn({ server, problem }, 'a NATS server is unreachable or stores nothing');
     }
     this.#isUp = isUp;
   }

@@ -252,20 +252,11 @@ for (const mode of ['cluster', 'namespaced'] as const) {
     });
 
     it('neither helm nor the API server changes the number of NATS servers, which would lose their streams', async () => {
-      const upgrade = (replicas: number) =>
-        helm(
-          ...[
-            'template',
-            'temper',
-            CHART,
-            '--namespace',
-            RELEASE,
-            '--dry-run=server',
-            '--kubeconfig',
-            plane.kubeconfig,
-          ],
-          ...['--show-only', 'templates/nats/statefulset.yaml', '--set', `nats.replicas=${replicas}`],
-        );
+      const upgrade = async (replicas: number) => {
+        const access = ['--dry-run=server', '--kubeconfig', plane.kubeconfig];
+        const values = ['--set', `nats.replicas=${replicas}`, '--show-only', 'templates/nats/statefulset.yaml'];
+        return helm('template', 'temper', CHART, '--namespace', RELEASE, ...access, ...values);
+      };
       await upgrade(1);
       await assert.rejects(upgrade(3), /nats\.replicas is 3, but temper-nats has 1 servers/);
       // A GitOps tool renders without access to the cluster.

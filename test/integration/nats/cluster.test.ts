@@ -3,15 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
-import { createLogger } from '../../../src/telemetry/log.ts';
 import { desiredStreams, reconcileTopology, type StreamUsage } from '../../../src/nats/jetstream/topology.ts';
 import { readServerInfo } from '../../../src/nats/server/server-info.ts';
 import type { KeyPair } from '../../../src/operator/pki/certificates.ts';
 import { issueCertificate } from '../../../src/operator/pki/certificate-issuer.ts';
-import { NatsServerReloads } from '../../../src/operator/pki/nats-reload.ts';
 import { CLUSTER_STORE_BYTES, type NatsClusterFixture, startNatsCluster } from '../../support/nats/cluster-fixture.ts';
+import { gauges, newReloads } from '../../support/nats/reloads.ts';
 import { poll, pollAssertion } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 
@@ -127,30 +124,3 @@ describe('a cluster of three NATS servers with the generated configuration', () 
     }
   }
 });
-
-interface Reloads {
-  tasks: NatsServerReloads;
-  gauges: Record<string, number>;
-  lines: string[];
-}
-
-function newReloads(): Reloads {
-  const lines: string[] = [];
-  const values: Record<string, number> = {};
-  const log = createLogger({
-    level: 'debug',
-    destination: { write: (line: string) => void lines.push(line) },
-    secrets: createSecretRedactor(),
-  });
-  const gauge = (name: string, { server = '' }: { server?: string }, value: number) => {
-    values[`${name} ${server}`] = value;
-  };
-  const metrics = { gauge } as ConstructorParameters<typeof NatsServerReloads>[0]['metrics'];
-  return { tasks: new NatsServerReloads({ clock: systemClock, log, metrics }), gauges: values, lines };
-}
-
-function gauges({ up, current }: { up: number[]; current: number[] }): Record<string, number> {
-  const entries = (name: string, values: number[]) =>
-    values.map((value, index) => [`temper_nats_server_${name} temper-nats-${index}`, value] as const);
-  return Object.fromEntries([...entries('up', up), ...entries('current', current)]);
-}

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { headers } from '@nats-io/transport-node';
+import { withInboxMetrics } from '../../../src/gateway/delivery/instrumented-inbox.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
@@ -13,6 +15,8 @@ import {
   messageId,
   type InboxDepth,
 } from '../../../src/nats/inbox/inbox.ts';
+import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
+import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
 import { poll } from '../../support/poll.ts';
 
@@ -192,6 +196,28 @@ describe('the inbox of an agent', () => {
     assert.equal(again.message.text, 'held');
     await inbox.ack(again.coordinates);
     assert.equal((await next(inbox, uid)).message.text, 'behind');
+  });
+  it('each redelivery is counted with its reason, also when another gateway delivers the message', async () => {
+    const uid = newUid();
+    const registry = createRegistry();
+    const metrics = registerMetrics(registry, GATEWAY_METRICS);
+    const counted = withInboxMetrics(createNatsInbox(other, SHORT_DEADLINES), metrics, systemClock);
+    await counted.publish(uid, { uid: 'user', key: 'counted' }, newMessage('counted'));
+    assert.equal((await next(counted, uid)).redelivery, undefined);
+    // No acknowledgement.
+    const late = await next(counted, uid);
+    assert.equal(late.redelivery, 'timeout');
+    await createNatsInbox(gateway).retry(late.coordinates, 0);
+    assert.equal((await next(counted, uid)).redelivery, 'retry');
+    const quick = createNatsInbox(gateway, { ackWaitsMs: Array.from({ length: 9 }, () => TIMEOUT_MS) });
+    const held = newUid();
+    await quick.publish(held, { uid: 'user', key: 'held' }, newMessage('held'));
+    await next(quick, held);
+    assert.equal(await operator.redeliver(held), true);
+    await next(counted, held);
+    const text = await registry.metrics();
+    for (const reason of ['timeout', 'retry', 'podDeleted'])
+      assert.match(text, new RegExp(`^temper_redeliveries_total\\{reason="${reason}"\\} 1$`, 'm'));
   });
   it('a cancelled fetch loses no message', async () => {
     const uid = newUid();

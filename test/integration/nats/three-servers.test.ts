@@ -25,7 +25,7 @@ const TEST_TIMEOUT_MS = 300_000 + KILLS * 120_000 + HANG_MS;
 async function exchange(
   cluster: NatsClusterFixture,
   { messages, servers }: { messages: number; servers: readonly [number | undefined, number | undefined] },
-  disturb: (progress: { count(): number; total: number; isStopped(): boolean }) => Promise<void>,
+  disturb: (progress: { count: () => number; total: number; isStopped: () => boolean }) => Promise<void>,
 ): Promise<void> {
   const rules = { ackWaitsMs: Array.from({ length: 50 }, () => 2_000) };
   const [one, two] = servers;

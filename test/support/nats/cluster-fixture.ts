@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { createUser } from '@nats-io/nkeys';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type JetStreamConnection, connectNats } from '../../../src/nats/connection/connection.ts';
@@ -33,12 +35,21 @@ export interface NatsClusterFixture extends AsyncDisposable {
   isHealthy(server: number, query: string): Promise<boolean>;
 }
 
-export async function startNatsCluster({ ca }: { ca?: KeyPair } = {}): Promise<NatsClusterFixture> {
+export interface NatsClusterOptions {
+  /** Signs the certificates; by default a new one. */
+  ca?: KeyPair;
+  /** Size of the disk of server 2, which is a file system in memory; needs root. By default all share the disk of the machine. */
+  smallDiskBytes?: number;
+}
+
+export async function startNatsCluster(options: NatsClusterOptions = {}): Promise<NatsClusterFixture> {
   const stack = new AsyncDisposableStack();
   try {
     const folder = await mkdtemp(join(tmpdir(), 'temper-cluster-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
-    return await start(folder, stack, ca ?? (await createCa('test', new Date(), CERTIFICATE_LIFETIME_MS)));
+    if (options.smallDiskBytes !== undefined)
+      await mountDisk(join(folder, 'temper-nats-2'), options.smallDiskBytes, stack);
+    return await start(folder, stack, options.ca ?? (await createCa('test', new Date(), CERTIFICATE_LIFETIME_MS)));
   } catch (error) {
     await stack.disposeAsync();
     throw error;
@@ -101,6 +112,12 @@ async function start(folder: string, stack: AsyncDisposableStack, ca: KeyPair): 
   };
 }
 
+async function mountDisk(path: string, bytes: number, stack: AsyncDisposableStack): Promise<void> {
+  await mkdir(path);
+  await promisify(execFile)('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'temper-test', path]);
+  stack.defer(async () => void (await promisify(execFile)('umount', [path])));
+}
+
 async function writeSeeds(folder: string) {
   const user = async (name: string) => {
     const pair = createUser();
@@ -129,7 +146,7 @@ async function writeConfigurations(folder: string, seeds: Awaited<ReturnType<typ
     routePorts.map(async (port, index) => {
       const name = `temper-nats-${index}`;
       const storeFolder = join(folder, name);
-      await mkdir(storeFolder);
+      await mkdir(storeFolder, { recursive: true });
       const monitoringPort = monitoringPorts[index] ?? 0;
       const text = serverConfig({
         users: [
