@@ -3,6 +3,7 @@ import { type Digest, shortDigest } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { validateArtifact } from './artifact-validation.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkArtifactRules } from './gates/artifact-rules.ts';
@@ -43,15 +44,20 @@ export interface ArtifactVetting {
   schemas: readonly ForgeViolation[];
 }
 
-/** Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. */
-export function vetArtifact(artifact: Json): ArtifactVetting {
+/**
+ * Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. `schemas` keeps the
+ * compiled schemas for later checks of values.
+ */
+export function vetArtifact(artifact: Json, schemas?: SchemaCompiler): ArtifactVetting {
   const nothing: ArtifactVetting = { shape: [], code: { violations: [], warnings: [] }, schemas: [] };
   const open = openArtifact(artifact);
   if ('violations' in open) return nothing;
   const shape = checkText(open);
   if (hasViolations(shape)) return { ...nothing, shape };
   const code = checkCode(open);
-  return hasViolations(code.violations) ? { ...nothing, code } : { ...nothing, code, schemas: checkSchemas(open) };
+  return hasViolations(code.violations)
+    ? { ...nothing, code }
+    : { ...nothing, code, schemas: checkSchemas(open, schemas) };
 }
 
 /**
