@@ -18,7 +18,7 @@ import { normalizeRequest } from './normalization/normalize-request.ts';
 import { checkShape } from './gates/shape.ts';
 import { checkResults, checkTestInputs, countCases } from './gates/tests.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
-import { runStaticGates } from './static-gates.ts';
+import { runStaticGates, vetArtifact } from './static-gates.ts';
 import { testLeakWarnings } from './test-runs/test-leakage.ts';
 import { runTests } from './test-runs/run-tests.ts';
 import type { ToolCandidate, ForgeEvidence, RefusedTool } from './types.ts';
@@ -63,19 +63,20 @@ export interface Forge {
 
 export function createForge(deps: ForgeDeps): Forge {
   return {
-    inspect,
+    inspect: (source, context) => inspect(source, context, deps.schemas),
     async check(source, context) {
-      const inspected = inspect(source, context);
+      const inspected = inspect(source, context, deps.schemas);
       return 'accepted' in inspected ? inspected : testedCandidate(deps, inspected, context);
     },
   };
 }
 
-function inspect(source: ForgeSource, context: ForgeContext): Inspected | RefusedTool {
+function inspect(source: ForgeSource, context: ForgeContext, schemas: SchemaCompiler): Inspected | RefusedTool {
   const drafted = 'request' in source ? draft(source.request, context) : submitted(source.artifact, context);
   if ('accepted' in drafted) return drafted;
   const { artifact, log, warnings } = drafted;
-  const passed = runStaticGates({ artifact, digest: source.digest }, context, log);
+  const vetting = vetArtifact(artifact, { schemaCompiler: schemas });
+  const passed = runStaticGates({ artifact, digest: source.digest }, context, log, vetting);
   return 'accepted' in passed ? passed : { open: passed.open, warnings: [...warnings, ...passed.warnings], log };
 }
 

@@ -97,7 +97,9 @@ describe('forge review', () => {
   });
 
   it('the judge gets the material that the other thread built with the vetting', async () => {
-    const passing = vetArtifact(candidate.artifact as unknown as Json, () => ({ ok: true, text: 'prepared' }));
+    const passing = vetArtifact(candidate.artifact as unknown as Json, {
+      present: () => ({ ok: true, text: 'prepared' }),
+    });
     const seen: (JudgeMaterial | undefined)[] = [];
     const approving = new ApprovingJudge();
     const judge: Judge = {
@@ -114,9 +116,9 @@ describe('forge review', () => {
   it('no material is built of an artifact with a violation', () => {
     const present = (): never => assert.fail('it would be built for no reader');
     for (const source of ['function execute(input) { return eval(input.code); }', 'function execute( {']) {
-      vetArtifact(withSource(source).artifact as unknown as Json, present);
+      vetArtifact(withSource(source).artifact as unknown as Json, { present });
     }
-    vetArtifact({ name: 'broken' }, present);
+    vetArtifact({ name: 'broken' }, { present });
   });
 
   const TAMPERED: Record<string, [given: () => ToolCandidate, gate: string, code: string]> = {

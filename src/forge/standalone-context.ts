@@ -9,7 +9,7 @@ import { createToolView } from '../tools/view.ts';
 import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import type { ForgeContext, ForgeSource } from './forge.ts';
-import { normalizeRequest } from './normalization/normalize-request.ts';
+import { normalizeExceptSource } from './normalization/normalize-request.ts';
 import { splitReference, TOOL_REFERENCE } from './request.ts';
 
 /** Limits for a tool that is checked without an agent and a policy: everything is allowed, within what keeps the machine usable. */
@@ -70,7 +70,7 @@ function fixtureName(api: string): string {
 }
 
 function assumedTools(source: ForgeSource): Tool[] {
-  const whole = 'request' in source ? normalizeRequest(source.request).request : source.artifact;
+  const whole = 'request' in source ? normalizeExceptSource(source.request) : source.artifact;
   const steps = member(member(whole, 'implementation'), 'steps');
   const references = (Array.isArray(steps) ? steps : [])
     .map((step): Json | undefined => (isJsonObject(step) ? step['tool'] : undefined))

@@ -3,6 +3,7 @@ import { type Digest, shortDigest } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
 import type { Decider } from '../policy/types.ts';
 import type { ToolView } from '../tools/contract.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { validateArtifact } from './artifact-validation.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkArtifactRules } from './gates/artifact-rules.ts';
@@ -45,11 +46,16 @@ export interface ArtifactVetting {
   material?: JudgeMaterial;
 }
 
-/**
- * Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. `present` builds what
- * the judge reads; it is called only for an artifact without violations, whose size is therefore bounded.
- */
-export function vetArtifact(artifact: Json, present?: (artifact: ToolArtifact) => JudgeMaterial): ArtifactVetting {
+/** What else `vetArtifact` is to do. */
+export interface VettingOptions {
+  /** Builds what the judge reads; called only for an artifact without violations, whose size is therefore bounded. */
+  present?: (artifact: ToolArtifact) => JudgeMaterial;
+  /** Keeps the compiled schemas for later checks of values. */
+  schemaCompiler?: SchemaCompiler;
+}
+
+/** Pure: equal artifacts have equal results. A part after one with violations is empty, because no gate asks for it. */
+export function vetArtifact(artifact: Json, { present, schemaCompiler }: VettingOptions = {}): ArtifactVetting {
   const nothing: ArtifactVetting = { shape: [], code: { violations: [], warnings: [] }, schemas: [] };
   const open = openArtifact(artifact);
   if ('violations' in open) return nothing;
@@ -57,7 +63,7 @@ export function vetArtifact(artifact: Json, present?: (artifact: ToolArtifact) =
   if (hasViolations(shape)) return { ...nothing, shape };
   const code = checkCode(open);
   if (hasViolations(code.violations)) return { ...nothing, code };
-  const schemas = checkSchemas(open);
+  const schemas = checkSchemas(open, schemaCompiler);
   const material = hasViolations(schemas) ? undefined : present?.(open.artifact);
   return { ...nothing, code, schemas, ...(material === undefined ? {} : { material }) };
 }

@@ -24,25 +24,31 @@ const MAX_DEPTH = 64;
 /** Normalises a request as models write it to the documented form. Parts that it cannot read stay as they are; the shape gate reports them. */
 export function normalizeRequest(input: Json): NormalizedRequest {
   const notes = new RequestNotes();
-  const { request, sourceRepairs } = normalize(input, notes);
+  const request = normalize(input, notes);
+  const sourceRepairs = repairImplementation(request, notes);
   return { request, sourceRepairs, warnings: notes.warnings, violations: notes.violations };
 }
 
-function normalize(input: Json, notes: RequestNotes): Pick<NormalizedRequest, 'request' | 'sourceRepairs'> {
+/** The request in the documented form, except for its source, whose repair takes most of the time. */
+export function normalizeExceptSource(input: Json): JsonObject {
+  return normalize(input, new RequestNotes());
+}
+
+function normalize(input: Json, notes: RequestNotes): JsonObject {
   const text = jsonDepth(input, MAX_DEPTH) < MAX_DEPTH ? JSON.stringify(input) : undefined;
   if (text === undefined || text.length > MAX_CHARACTERS) {
     notes.report('the request is too large or nested too deeply');
-    return { request: {}, sourceRepairs: [] };
+    return {};
   }
   if (!hasFiniteNumbers(input)) {
     notes.report('the request contains a number that is not finite; write a number of JSON, or null');
-    return { request: {}, sourceRepairs: [] };
+    return {};
   }
   // From here on the request is a separate copy without members such as __proto__, which would change an object.
   const value = notes.parsed(parseUntrustedJson(text), 'the request');
   if (!isJsonObject(value)) {
     notes.report('the request must be a JSON object');
-    return { request: {}, sourceRepairs: [] };
+    return {};
   }
   const request = notes.renamed(withoutEnvelope(value, notes), REQUEST_ALIASES, '');
   for (const member of ['inputSchema', 'outputSchema', 'testCases'] as const) {
@@ -56,7 +62,7 @@ function normalize(input: Json, notes: RequestNotes): Pick<NormalizedRequest, 'r
   }
   if (request['limits'] !== undefined) request['limits'] = normalizeLimits(request['limits'], notes);
   normalizeSchemas(request, notes);
-  return { request, sourceRepairs: repairImplementation(request, notes) };
+  return request;
 }
 
 /** Files may contain numbers that JSON lacks (`.inf` of YAML, 1e999), and JSON text would make null of them. */

@@ -28,7 +28,7 @@ export function repairSource(code: string, toolName: string, properties: readonl
   const readable = readCode(start.source);
   if (readable === undefined) return start;
   const script = removeExports(readable.source, readable.program);
-  const ascii = inAscii(script.source);
+  const ascii = inAscii(script.source, script.source === readable.source ? readable.program : undefined);
   if (ascii === undefined) return start;
   const entry = withEntry(ascii.source, ascii.program, { toolName, properties, exported: script.exported });
   const repairs = [start, readable, script, ascii, entry].flatMap((step) => step.repairs);
@@ -47,8 +47,12 @@ function removePreamble(code: string): RepairedSource {
   return { source: text.slice(interpreter.length), repairs };
 }
 
-function inAscii(source: string): { source: string; program: Program; repairs: string[] } | undefined {
-  const { program } = parseSource(source);
+/** `parsed` is the tree of the source, if it is known. */
+function inAscii(
+  source: string,
+  parsed: Program | undefined,
+): { source: string; program: Program; repairs: string[] } | undefined {
+  const program = parsed ?? parseSource(source).program;
   if (program === undefined) return undefined;
   const renamed = asciiNames(source, program);
   const again = renamed === undefined ? undefined : parseSource(renamed).program;

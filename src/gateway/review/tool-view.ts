@@ -17,7 +17,7 @@ function failSync(): never {
 const FORGED: Omit<ForgedToolDeps, 'describe'> = {
   sandbox: { run: neverRun },
   clock: systemClock,
-  schemas: { check: () => failSync() },
+  schemas: { check: () => failSync(), validate: () => failSync() },
   hostCalls: () => failSync(),
 };
 

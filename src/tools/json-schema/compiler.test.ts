@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { assert as assertProperty, jsonValue, property } from 'fast-check';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { compileSchema, createSchemaCompiler, validateSchema } from './compiler.ts';
 
 function nested(levels: number, wrap: (inner: Json) => Json, core: Json): Json {
@@ -351,6 +352,18 @@ describe('ordinary schemas', () => {
     assert.equal(compiler.check({ const: -1 }), first);
     for (let n = 0; n < 500; n += 1) compiler.check({ const: n });
     assert.notEqual(compiler.check({ const: -1 }), first);
+  });
+
+  it('the compiler validates a schema as validateSchema does, and compiles an equal schema once for validation and checks', (t) => {
+    const compiler = createSchemaCompiler();
+    for (const schema of [...Object.values(ATTACKS), { type: 'string', unknown: 1 }, {}]) {
+      assert.deepEqual(compiler.validate(schema, 'inputSchema'), validateSchema(schema, 'inputSchema'));
+    }
+    const compile = t.mock.method(Ajv2020.prototype, 'compile');
+    const schema = (): JsonObject => ({ type: 'object', properties: { a: { type: 'integer' } } });
+    for (const what of ['inputSchema', 'outputSchema']) assert.deepEqual(compiler.validate(schema(), what), []);
+    assert.deepEqual(compiler.check(schema())({ a: 1 }), []);
+    assert.equal(compile.mock.callCount(), 1);
   });
 
   it('a check never throws for any value', () => {

@@ -1,4 +1,5 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js';
+import { LRUCache } from 'lru-cache';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { jsonDepth, type Json, type JsonObject } from '../../lib/json.ts';
@@ -15,6 +16,8 @@ export type ValueCheck = (value: Json) => string[];
 export interface SchemaCompiler {
   /** Returns the check for a schema. Throws TEMPER_FORGE_SCHEMA when the schema is malformed or unsafe; ignores unknown keywords. */
   check(schema: JsonObject): ValueCheck;
+  /** `validateSchema`, which keeps the compiled schema for `check`. */
+  validate(schema: Json, what: string): SchemaViolation[];
 }
 
 const MAX_CHARACTERS = 32_768;
@@ -30,9 +33,14 @@ const CACHE_SIZE = 500;
  * A schema without violations compiles, and validates any value in bounded time.
  */
 export function validateSchema(schema: Json, what: string): SchemaViolation[] {
+  return validateWith(schema, what, (clean) => compileWith(clean, new WorkMeter(), false));
+}
+
+/** `compile` throws TEMPER_FORGE_SCHEMA for a schema that the validator refuses. */
+function validateWith(schema: Json, what: string, compile: (clean: Json) => unknown): SchemaViolation[] {
   const { tree, violations } = readUntrusted(schema, what);
   if (tree === undefined || violations.some(isFatal)) return violations;
-  return [...violations, ...compileViolations(tree.clean, what)];
+  return [...violations, ...compileViolations(() => compile(tree.clean), what)];
 }
 
 /** The tree of a schema, and all violations that do not need the validator. */
@@ -47,9 +55,9 @@ function readUntrusted(schema: Json, what: string): { tree?: SchemaTree; violati
 }
 
 /** What the validator itself refuses, so that a schema without violations always compiles. */
-function compileViolations(clean: Json, what: string): SchemaViolation[] {
+function compileViolations(compile: () => unknown, what: string): SchemaViolation[] {
   try {
-    compileWith(clean, new WorkMeter(), false);
+    compile();
     return [];
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_FORGE_SCHEMA')) throw error;
@@ -80,19 +88,20 @@ export function compileSchema(schema: JsonObject): ValueCheck {
 }
 
 export function createSchemaCompiler(): SchemaCompiler {
-  const cache = new Map<string, ValueCheck>();
+  const cache = new LRUCache<string, ValueCheck>({ max: CACHE_SIZE });
+  const cached = (schema: Json, compile: () => ValueCheck): ValueCheck => {
+    const key = JSON.stringify(schema);
+    const found = cache.get(key) ?? compile();
+    cache.set(key, found);
+    return found;
+  };
   return {
     check(schema) {
       const oversized = tooLarge(schema);
       if (oversized !== undefined) throw new TemperError('TEMPER_FORGE_SCHEMA', oversized);
-      const key = JSON.stringify(schema);
-      const found = cache.get(key) ?? compileSchema(schema);
-      cache.delete(key);
-      cache.set(key, found);
-      const oldest = cache.keys().next().value;
-      if (cache.size > CACHE_SIZE && oldest !== undefined) cache.delete(oldest);
-      return found;
+      return cached(schema, () => compileSchema(schema));
     },
+    validate: (schema, what) => validateWith(schema, what, (clean) => cached(schema, () => boundedCheck(clean))),
   };
 }
 

@@ -4,5 +4,5 @@ import { presentArtifact } from '../../../tempering/judge/material.ts';
 
 /** Everything of a review that depends on the artifact alone and takes time: its vetting and what the judge reads. */
 export function prepareReview(artifact: Json): ArtifactVetting {
-  return vetArtifact(artifact, presentArtifact);
+  return vetArtifact(artifact, { present: presentArtifact });
 }
