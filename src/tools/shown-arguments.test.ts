@@ -11,7 +11,16 @@ const shown = (input: Parameters<typeof shownArguments>[0]): string => shownArgu
 
 describe('the arguments that an approver reads', () => {
   it('ordinary arguments are shown whole, as JSON', () => {
-    const input = { path: 'a/b.txt', count: 3, rows: [{ x: null }, true], text: 'two\nlines "quoted"' };
+    const input = {
+      path: 'a/b.txt',
+      count: 3,
+      maxTokens: 500,
+      tokens: null,
+      secret: '',
+      token: true,
+      rows: [{ x: null }, true],
+      text: 'two\nlines "quoted"',
+    };
     assert.deepEqual(JSON.parse(shown(input)), input);
   });
 
@@ -19,6 +28,7 @@ describe('the arguments that an approver reads', () => {
     'a secret of the process': { note: `it is ${SECRET}.` },
     'a secret of the process in base64': { note: Buffer.from(SECRET).toString('base64') },
     'a short password': { login: { password: 'tiny' } },
+    'a token by its name': { 'session-token': 'tiny', cookies: { a: 'tiny' }, AUTHORIZATION: ['tiny'] },
     'a password that is no text': { apiKey: [1, 2, 3, 'tiny'] },
     'a key in the name of a member': { [`ghp_${'a1B2'.repeat(9)}`]: 1 },
     'a provider key': { header: `sk-ant-${'a1B2'.repeat(9)}` },

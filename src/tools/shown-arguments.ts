@@ -1,9 +1,27 @@
 import type { Json } from '../lib/json.ts';
 import { printableDocument } from '../lib/printable.ts';
-import { findCredential, isSecretName } from '../policy/detect/credentials.ts';
+import { findCredential } from '../policy/detect/credentials.ts';
 
 /** The same limit as `ApprovalRequest.spec.arguments`. */
 const MAX_CHARACTERS = 16_384;
+/** Ends of names, without punctuation, whose texts and members are not shown. */
+const SECRET_NAMES = [
+  'password',
+  'passwd',
+  'passphrase',
+  'secret',
+  'token',
+  'tokens',
+  'credential',
+  'credentials',
+  'authorization',
+  'cookie',
+  'cookies',
+  'apikey',
+  'secretkey',
+  'accesskey',
+  'privatekey',
+];
 /** Longer texts are cut, so that one of them does not hide the other arguments. */
 const MAX_TEXT = 4_000;
 
@@ -19,11 +37,22 @@ export function shownArguments(input: Json, redact: (text: string) => string): s
 }
 
 function shownValue(name: string, value: Json, redact: (text: string) => string): Json {
-  if (isSecretName(name) && value !== null && value !== '') return '[redacted: a secret]';
+  const isEmpty = value === null || value === '';
+  if (hidesValue(name) && !isEmpty && !isFigure(name, value)) return '[redacted: a secret]';
   if (typeof value !== 'string') return value;
   const clean = redact(value);
   const kind = findCredential(name, clean);
   return kind === undefined ? cut(clean, MAX_TEXT) : `[redacted: ${kind}]`;
+}
+
+function hidesValue(name: string): boolean {
+  const plain = name.toLowerCase().replaceAll(/[^a-z]/g, '');
+  return SECRET_NAMES.some((end) => plain.endsWith(end));
+}
+
+/** `maxTokens: 500` is no secret; a password of digits is one. */
+function isFigure(name: string, value: Json): boolean {
+  return typeof value === 'boolean' || (typeof value === 'number' && /token/i.test(name));
 }
 
 /** At most `limit` characters, of which the note about the length is a part. Never splits a character. */

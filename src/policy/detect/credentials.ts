@@ -39,13 +39,9 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   'clientsecret',
 ]);
 
-export function isSecretName(name: string): boolean {
-  return SECRET_NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, ''));
-}
-
 /** A description of the first credential found in the text; never the credential itself. Undefined when there is none. */
 export function findCredential(name: string, text: string): string | undefined {
-  if (text.length >= 8 && isSecretName(name)) return 'a secret';
+  if (text.length >= 8 && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return 'a secret';
   return findToken(text) ?? findPrivateKey(text) ?? findUrlPassword(text) ?? findAuthorization(text);
 }
 
