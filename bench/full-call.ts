@@ -73,6 +73,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     policy: POLICY,
     models,
     events: () => undefined,
+    redact: (text) => text,
   };
   const row = await benchCalls(options);
   await rm(folder, { recursive: true });

@@ -9,6 +9,7 @@ import { ulids } from '../lib/ids.ts';
 import { member, textAt } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
+import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
 import type { ApprovalInput } from '../tools/approvals.ts';
 import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
 import type { UserDecision } from './decision-files.ts';
@@ -29,7 +30,7 @@ const ask: ApprovalInput = {
 
 function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }, clock: Clock = systemClock) {
   const records = memoryRecordStore();
-  const deps = { records, clock, ids: ulids };
+  const deps = { records, clock, ids: ulids, redact: createSecretRedactor(['s3cr3t-of-env']).redact };
   return { records, deps, approvals: createFileApprovals({ ...deps, rules }) };
 }
 
@@ -54,6 +55,14 @@ describe('file approvals', () => {
     await approvals.decide(aDecision(id, 'Deny'));
     await approvals.decide(aDecision(id, 'Approve'));
     assert.equal((await approvals.waitForDecision(id, anOp())).decision, 'Deny');
+  });
+
+  it('a request has the arguments of its call without the secrets of the process, and is a valid object', async () => {
+    const { approvals, records } = createFixture();
+    const id = await approvals.request({ ...ask, arguments: { host: 'a.example', key: 's3cr3t-of-env' } });
+    const request = await records.get('approvalrequests', id);
+    assert.equal(textAt(request, ['spec', 'arguments']), '{"host":"a.example","key":"[redacted]"}');
+    assert.deepEqual(validateObject(request ?? null), []);
   });
 
   it('equal asks share one request, and other arguments create a new one', async () => {

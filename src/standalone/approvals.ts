@@ -7,6 +7,7 @@ import { isJsonObject, type Json, type JsonObject, member, textAt } from '../lib
 import { remainingMs, type CallOptions } from '../lib/call-options.ts';
 import type { RecordStore } from '../lib/record-store.ts';
 import type { ApprovalDecision, Approvals, ApprovalInput } from '../tools/approvals.ts';
+import { shownArguments } from '../tools/shown-arguments.ts';
 import type { UserDecision } from './decision-files.ts';
 
 const REQUESTS = 'approvalrequests';
@@ -30,6 +31,8 @@ export function createFileApprovals(deps: {
   clock: Clock;
   ids: IdGenerator;
   rules: ApprovalRules;
+  /** Removes secrets from the arguments that an approver reads. */
+  redact: (text: string) => string;
 }): FileApprovals {
   const waiters = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
   const waiterOf = (id: string): PromiseWithResolvers<ApprovalDecision> => {
@@ -103,7 +106,13 @@ async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise
   );
 }
 
-function requestObject(id: string, ask: ApprovalInput, deps: { clock: Clock; ids: IdGenerator }): JsonObject {
+interface RequestDeps {
+  clock: Clock;
+  ids: IdGenerator;
+  redact: (text: string) => string;
+}
+
+function requestObject(id: string, ask: ApprovalInput, deps: RequestDeps): JsonObject {
   return {
     apiVersion: API_VERSION,
     kind: 'ApprovalRequest',
@@ -115,6 +124,7 @@ function requestObject(id: string, ask: ApprovalInput, deps: { clock: Clock; ids
       summary: ask.reason.slice(0, 1_024),
       risk: ask.risk,
       tool: ask.tool,
+      ...(ask.arguments === undefined ? {} : { arguments: shownArguments(ask.arguments, deps.redact) }),
       subject: subjectOf(ask),
     },
     status: {},

@@ -49,6 +49,8 @@ export interface StandaloneOptions {
   policy: TrustPolicy;
   models: NamedModelSet;
   events: EventSink;
+  /** Removes the secrets of this process from what is stored for approvers. */
+  redact: (text: string) => string;
 }
 
 /** One agent that runs in this process, with its state in plain files. */
@@ -134,7 +136,7 @@ async function openComponents(
     ledger: book.ledger(accountsOf(agent, agent.policy)),
     sessions: createRecordSessionStore(records, clock, { agent: agent.name, namespace: agent.namespace }),
     memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
-    approvals: createFileApprovals({ records, clock, ids: ulids, rules }),
+    approvals: createFileApprovals({ records, clock, ids: ulids, rules, redact: options.redact }),
     fetch: createSafeFetch({ clock }),
   };
 }

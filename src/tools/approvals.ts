@@ -1,4 +1,5 @@
 import type { Risk } from '../policy/types.ts';
+import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 
 /** The subject that a decision is bound to, in the form of ApprovalRequest and Approval. */
@@ -16,6 +17,8 @@ export interface ApprovalInput {
   binding: AskBinding;
   risk: Risk;
   reason: string;
+  /** The arguments of a call. A store keeps them only as `shownArguments`. */
+  arguments?: Json;
 }
 
 export interface ApprovalDecision {

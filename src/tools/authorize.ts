@@ -112,6 +112,7 @@ async function waitForApproval(
     binding: { call: { tool: tool.name, argumentsDigest: digestOf(input), callId: op.key.slice(0, 128) } },
     risk: decision.risk,
     reason: decision.reason,
+    arguments: input,
   };
   const request = await deps.approvals.request(question);
   deps.events({ type: 'approval-requested', request, tool: tool.name, risk: decision.risk, reason: decision.reason });

@@ -319,13 +319,14 @@ describe('limits per message', () => {
 
 describe('ledger use', () => {
   it('each model call reserves its input and maximum output and commits the actual usage', async () => {
-    const { send, ledger } = scriptedLoop([says('hello')]);
+    const usage = { inputTokens: 1_010, outputTokens: 5, cachedInputTokens: 0 };
+    const { send, ledger } = scriptedLoop([[{ type: 'end', stopReason: 'stop', usage, model: 'scripted' }]]);
     await send('a'.repeat(4_000));
     const [{ reserved, used } = { reserved: {} }] = ledger.log;
     assert.ok((reserved.inputTokens ?? 0) > 1_333 && (reserved.inputTokens ?? 0) < 2_000, `${reserved.inputTokens}`);
     assert.equal(reserved.outputTokens, 4_096);
     assert.equal(reserved.costMicros, (reserved.inputTokens ?? 0) + 3 * 4_096);
-    assert.deepEqual(used, { inputTokens: 10, outputTokens: 5, costMicros: 25 });
+    assert.deepEqual(used, { inputTokens: 1_010, outputTokens: 5, costMicros: 1_025 });
   });
 
   it('a failed and an interrupted message report their usage', async () => {

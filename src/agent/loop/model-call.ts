@@ -12,6 +12,9 @@ export interface ModelCallDeps {
   clock: Clock;
 }
 
+/** Of text, reasoning and tool calls together. Far above the output limit of any model, and below what a session can store. */
+const MAX_ANSWER_CHARACTERS = 1_000_000;
+
 export interface ModelAnswer {
   text: string;
   reasoning: string;
@@ -49,7 +52,7 @@ async function collectAnswer(
   events: EventSink,
   op: CallOptions,
 ): Promise<ModelAnswer> {
-  const progress: Progress = { text: '', reasoning: '', toolCalls: [] };
+  const progress: Progress = { text: '', reasoning: '', toolCalls: [], characters: 0 };
   try {
     const { stopReason, usage } = await withTimeout(op, clock, milliseconds, (inner) =>
       readStream(model, request, progress, events, inner),
@@ -66,6 +69,7 @@ interface Progress {
   text: string;
   reasoning: string;
   toolCalls: ToolCall[];
+  characters: number;
 }
 
 type EndEvent = Extract<ModelEvent, { type: 'end' }>;
@@ -87,12 +91,27 @@ async function readStream(
         throw new TemperError('TEMPER_MODEL_FORMAT', `the answer of ${request.model} has no end`);
       }
       if (step.value.type === 'end') return step.value;
+      progress.characters += charactersOf(step.value);
+      if (progress.characters > MAX_ANSWER_CHARACTERS) throw tooLong(request.model);
       accumulate(step.value, progress, events);
     }
   } finally {
     // Not awaited: a stream that ignores its signal would block this call; its own error is already thrown or irrelevant.
     if (!finished) iterator.return?.().catch(() => undefined);
   }
+}
+
+function charactersOf(event: Exclude<ModelEvent, EndEvent>): number {
+  if (event.type === 'tool-call') return event.call.name.length + event.call.arguments.length;
+  return event.type === 'provider' ? 0 : event.text.length;
+}
+
+function tooLong(model: string): TemperError {
+  const limit = MAX_ANSWER_CHARACTERS.toLocaleString('en-US');
+  return new TemperError(
+    'TEMPER_MODEL_FORMAT',
+    `the answer of ${model} has more than ${limit} characters, which no session can store; lower spec.model.maxOutputTokens, or use another provider`,
+  );
 }
 
 function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: EventSink): void {

@@ -27,7 +27,10 @@ export const ApprovalRequestSpec = Type.Object(
     from: Type.Optional(Text(63, 'The current tier or level. Shown in lists of requests.')),
     to: Type.Optional(Text(63, 'The requested tier or level. Shown in lists of requests.')),
     arguments: Type.Optional(
-      Text(16_384, 'The redacted arguments of the call, as JSON text. Only for type `ToolCall`.'),
+      Text(
+        16_384,
+        'The arguments of the call as JSON text, without secrets. What is cut states its whole length. Only for type `ToolCall`.',
+      ),
     ),
     subject: ApprovalSubject,
   },

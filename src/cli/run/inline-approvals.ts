@@ -80,7 +80,10 @@ export class InlineApprovals {
     const digest = textAt(stored, ['spec', 'subject', 'call', 'argumentsDigest']);
     const input = this.#printer.transcript?.runningCalls(tool).find((candidate) => digestOf(candidate) === digest);
     const name = printable(tool, 63);
-    if (input === undefined) return `${name}, called by another tool with arguments of digest ${printable(digest, 80)}`;
+    if (input === undefined) {
+      const shown = textAt(stored, ['spec', 'arguments']);
+      return `${name}, called by another tool with ${printable(shown || `arguments of digest ${digest}`, MAX_SHOWN_ARGUMENTS)}`;
+    }
     return `${name} ${printable(JSON.stringify(input), MAX_SHOWN_ARGUMENTS)}`;
   }
 

@@ -73,6 +73,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       protectedPaths: governingFiles(options, manifests, io.cwd),
       agent,
       policy,
+      redact,
       models,
       events: (event) => observers.forEach((observe) => observe(event)),
     });

@@ -7,7 +7,8 @@ export type FallbackListener = (requested: ResolvedModel, model: ResolvedModel) 
 
 /**
  * Tries the model of the request, then each fallback, until a model starts to answer. Never changes the model in the middle of an
- * answer. Throws TEMPER_MODEL_UNAVAILABLE when all models fail. Embeddings have no fallback: vectors of different models cannot be
+ * answer. Throws TEMPER_MODEL_UNAVAILABLE when all models fail, or
+ * TEMPER_MODEL_CONTEXT_OVERFLOW when the request was too long for one of them. Embeddings have no fallback: vectors of different models cannot be
  * compared.
  */
 export function fallbacks(models: readonly ResolvedModel[], answered?: FallbackListener): ModelLayer {
@@ -47,7 +48,10 @@ function isFallbackAllowed(error: TemperError): boolean {
 
 function allFailed(models: readonly ResolvedModel[], failures: readonly TemperError[]): TemperError {
   const listed = models.map(({ id }, index) => `${id}: ${printable(failures[index]?.message ?? 'failed', 300)}`);
-  return new TemperError('TEMPER_MODEL_UNAVAILABLE', `all ${models.length} models failed. ${listed.join('; ')}`, {
+  // The model that refused the length may answer a shorter request, which the agent loop then sends.
+  const isTooLong = failures.some((failure) => isTemperError(failure, 'TEMPER_MODEL_CONTEXT_OVERFLOW'));
+  const code = isTooLong ? 'TEMPER_MODEL_CONTEXT_OVERFLOW' : 'TEMPER_MODEL_UNAVAILABLE';
+  return new TemperError(code, `all ${models.length} models failed. ${listed.join('; ')}`, {
     retry: soonest(failures),
     details: { failures: models.map(({ id }, index) => ({ model: id, code: failures[index]?.code })) },
     cause: failures.at(-1),

@@ -180,6 +180,20 @@ describe('fallbacks', () => {
     });
   });
 
+  it('fallbacks reports a request that was too long for one of the models, so that a shorter one is sent', async () => {
+    const tooLong = failure('TEMPER_MODEL_CONTEXT_OVERFLOW');
+    for (const plays of [
+      [[tooLong], [tooLong]],
+      [[tooLong], [overloaded()]],
+      [[failure('TEMPER_MODEL_BILLING')], [tooLong]],
+    ]) {
+      const model = scripted(...plays);
+      const answer = eventsOf(fallbacks(['b/two'].map(aModel))(model).stream(aResolvedRequest(), opAt(clock)));
+      await assert.rejects(answer, code('TEMPER_MODEL_CONTEXT_OVERFLOW'));
+      assert.equal(model.asked.length, 2);
+    }
+  });
+
   it('fallbacks does not change the model in the middle of an answer', async () => {
     const model = scripted([HELLO, overloaded()]);
     const answer = eventsOf(fallbacks(['b/two'].map(aModel))(model).stream(aResolvedRequest(), opAt(clock)));

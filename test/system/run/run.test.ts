@@ -101,6 +101,10 @@ describe('temper run', () => {
     assert.ok(requested.type === 'approval-requested');
     const listed = await project.temper('get', 'requests');
     assert.match(listed.stdout, new RegExp(`${requested.request} +ToolCall +file_read`));
+    const wide = await project.temper('get', 'requests', '-o', 'wide');
+    assert.match(wide.stdout, /SUMMARY +ARGUMENTS[\s\S]*\{"path":"[^"]+"\}/);
+    const described = await project.temper('describe', 'request', requested.request);
+    assert.match(described.stdout, /arguments: '?\{"path":/);
     const approved = await project.temper('approve', requested.request, '--reason', 'only a note');
     assert.equal(approved.code, 0, approved.stderr);
     const { code, stdout } = await running.ended;
