@@ -68,7 +68,7 @@ function modelTake(model: QueueModel): QueuedKey | undefined {
   removeQueued(model, next);
   // Its turn is over: the namespace goes to the end.
   const [first, ...others] = model.turns[priority];
-  if (first === turn) model.turns[priority] = [...others, first];
+  if (first !== undefined && first === turn) model.turns[priority] = [...others, first];
   return next;
 }
 
