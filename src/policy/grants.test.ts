@@ -50,6 +50,16 @@ describe('grants within a policy', () => {
     );
   });
 
+  it('the comparisons of one agent share a budget, beyond which a grant exceeds the policy', () => {
+    const heavy = (form: (index: number) => string) => Array.from({ length: 60 }, (_, index) => form(index));
+    const network = [...heavy((index) => `*.${'a.'.repeat(100)}${index}.example.com`), 'a.example.org'];
+    const allow = ['**.example.org', ...heavy((index) => `**.${'a.'.repeat(60)}b${index}.example.com`)];
+    const patterns = grantsWithinPolicy(anAgentSpec({ grants: { network } }), { egress: { allow } });
+    assert.equal(patterns.at(-1)?.pattern, 'a.example.org');
+    const light = anAgentSpec({ grants: { network: ['a.example.org'] } });
+    assert.deepEqual(grantsWithinPolicy(light, { egress: { allow } }), []);
+  });
+
   it('invalid patterns of the agent and the policy are reported', () => {
     const agent = anAgentSpec({ grants: { tools: [' '] }, arguments: [{ tool: 'x', argument: 'a', allow: ['../x'] }] });
     const problems = grantsWithinPolicy(agent, { egress: { allow: ['a.*.com'] } });

@@ -3,7 +3,7 @@ import { dottedPath } from '../api/findings.ts';
 import type { PatternKind } from '../api/findings.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { PATTERN_RULES } from './patterns/pattern-rules.ts';
+import { BoundedPatternRules, PATTERN_RULES } from './patterns/pattern-rules.ts';
 
 /** A grant that exceeds the policy, or an invalid pattern. */
 export interface GrantProblem {
@@ -26,7 +26,8 @@ export function grantsWithinPolicy(agent: AgentSpec, policy: TrustPolicySpec): G
     ...invalidPatterns(policyFields(policy), ` of policy "${policyName}"`),
   ];
   if (invalid.length > 0) return invalid;
-  const findings = GRANT_CHECKS.flatMap((check) => check({ agent, policy, policyName, patterns: PATTERN_RULES }));
+  const patterns = new BoundedPatternRules();
+  const findings = GRANT_CHECKS.flatMap((check) => check({ agent, policy, policyName, patterns }));
   return findings.map(({ path, message, fix }) => ({
     field: dottedPath(path),
     pattern: textAt(agent, path),

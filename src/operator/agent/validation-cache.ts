@@ -1,12 +1,13 @@
 import { createManifestLoader } from '../../api/manifests.ts';
 import type { Json } from '../../lib/json.ts';
 import { grantsWithinPolicy } from '../../policy/grants.ts';
-import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
+import { BoundedPatternRules } from '../../policy/patterns/pattern-rules.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 
 /** Validates specs. Compiling and comparing patterns costs more than the rest of a reconcile, so results are cached by version. */
 export class ValidationCache {
-  readonly #loader = createManifestLoader({ patterns: PATTERN_RULES });
+  readonly #patterns = new BoundedPatternRules();
+  readonly #loader = createManifestLoader({ patterns: this.#patterns });
   readonly #specs = new Map<string, { generation: number; problem: string | undefined }>();
   readonly #pairs = new Map<string, { version: string; grant: string | undefined; model: string | undefined }>();
 
@@ -16,6 +17,7 @@ export class ValidationCache {
     const known = this.#specs.get(uid);
     if (known?.generation === generation) return known.problem;
     const { apiVersion, kind, spec } = object;
+    this.#patterns.startObject();
     const [first] = this.#loader.validate({ apiVersion, kind, metadata: { name, namespace }, spec } as unknown as Json);
     const problem = first === undefined ? undefined : describe(first);
     this.#specs.set(uid, { generation, problem });

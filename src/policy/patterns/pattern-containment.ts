@@ -11,12 +11,11 @@ import { ROOT } from './pattern-subjects.ts';
  * keep these states for every further character, and both accept after END. No reachable word is accepted by inner and rejected by all
  * outers, so the result is true. For inner `*` the word `x END` is such a counterexample, so the result is false.
  */
-export function includes(outer: readonly Pattern[], inner: Pattern): boolean {
+export function includes(outer: readonly Pattern[], inner: Pattern, budget = newSearchBudget()): boolean {
   const outers = outer.filter((pattern) => pattern.kind === inner.kind && pattern.address === inner.address);
   if (outers.some((pattern) => isEqual(pattern, inner))) return true;
   const innerMachine = compile(inner);
   const outerMachines = outers.map(compile);
-  const budget = { steps: MAX_STEPS };
   const rooted = inner.kind === 'path';
   // First each outer alone: this is cheaper, and further outers cannot exhaust the budget for it.
   if (outerMachines.some((machine) => search(innerMachine, [machine], rooted, budget))) return true;
@@ -26,6 +25,15 @@ export function includes(outer: readonly Pattern[], inner: Pattern): boolean {
 /** Limits of the search: stored configurations, and stepped states. The second bounds the time for any number of outers. */
 const MAX_CONFIGURATIONS = 20_000;
 const MAX_STEPS = 3_000_000;
+
+/** The steps that are left to one comparison, or together to all comparisons of one object. */
+export interface SearchBudget {
+  steps: number;
+}
+
+export function newSearchBudget(): SearchBudget {
+  return { steps: MAX_STEPS };
+}
 
 /** Symbols: the end of a segment, the root of absolute paths, and any character that no pattern names. */
 const END = -1;
@@ -85,6 +93,13 @@ function step(machine: Machine, states: readonly number[], symbol: number): numb
   return next.length === 0 ? next : epsilonClosure(machine, next);
 }
 
+/** The symbols that lead on from the states: outside of a wildcard only those that the pattern names there. */
+function symbolsAfter(machine: Machine, states: readonly number[], alphabet: readonly number[]): readonly number[] {
+  const tokens = states.map((state) => machine[state >> 1]);
+  if (tokens.some((token) => token === STAR || token === GLOB)) return alphabet;
+  return [...new Set(tokens)].filter((token) => token !== undefined);
+}
+
 function accepts(machine: Machine, states: readonly number[]): boolean {
   return states.includes(machine.length * 2);
 }
@@ -105,7 +120,7 @@ interface Configuration {
 }
 
 /** Searches for a counterexample: a word that inner accepts and all outers reject. Paths may contain the root and include the empty word, which is `.`. */
-function search(inner: Machine, outers: readonly Machine[], rooted: boolean, budget: { steps: number }): boolean {
+function search(inner: Machine, outers: readonly Machine[], rooted: boolean, budget: SearchBudget): boolean {
   const alphabet = alphabetOf([inner, ...outers], rooted);
   const start: Configuration = {
     inner: epsilonClosure(inner, [0]),
@@ -116,9 +131,10 @@ function search(inner: Machine, outers: readonly Machine[], rooted: boolean, bud
   const stack = [start];
   for (let current = stack.pop(); current !== undefined; current = stack.pop()) {
     if (isCounterexample(inner, outers, current, rooted)) return false;
-    budget.steps -= alphabet.length * sizeOf(current);
+    const symbols = symbolsAfter(inner, current.inner, alphabet);
+    budget.steps -= symbols.length * sizeOf(current);
     if (budget.steps < 0) return false;
-    for (const symbol of alphabet) {
+    for (const symbol of symbols) {
       const next = advance(inner, outers, current, symbol);
       if (next === undefined) continue;
       const key = keyOf(next);

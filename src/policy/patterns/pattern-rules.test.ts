@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import type { PatternKind } from '../../api/findings.ts';
 import { PLAIN_PATTERN_RULES } from '../../api/pattern-rules.ts';
-import { PATTERN_RULES } from './pattern-rules.ts';
+import { BoundedPatternRules, PATTERN_RULES } from './pattern-rules.ts';
 
 const SEPARATORS: Readonly<Record<PatternKind, string[]>> = {
   tool: [],
@@ -54,5 +54,25 @@ describe('the plain pattern rules of manifests', () => {
     assert.match(PATTERN_RULES.patternError('a.*.b', 'host') ?? '', /^character 3: /);
     assert.equal(PATTERN_RULES.covers(['**.example.com'], '*.example.com', 'host'), true);
     assert.equal(PATTERN_RULES.covers(['*.example.com'], '**.example.com', 'host'), false);
+  });
+});
+
+describe('the bounded pattern rules of untrusted objects', () => {
+  const hundred = (form: (index: number) => string) => Array.from({ length: 100 }, (_, index) => form(index));
+
+  it('a hundred ordinary patterns are compared with a hundred others within the budget of one object', () => {
+    const rules = new BoundedPatternRules();
+    const ceiling = hundred((index) => `**.team-${index}.example.com`);
+    assert.ok(hundred((index) => `*.team-${index}.example.com`).every((host) => rules.covers(ceiling, host, 'host')));
+  });
+
+  it('all comparisons of one object share a budget, and the next object has its own', () => {
+    const rules = new BoundedPatternRules();
+    const heavy = hundred((index) => `${'a*'.repeat(100)}${index}`);
+    assert.equal(rules.covers(['b*', ...heavy], 'ba*', 'tool'), true);
+    for (let index = 0; index < 3; index += 1) rules.covers(heavy, `${'a*'.repeat(100)}x`, 'tool');
+    assert.equal(rules.covers(['b*', ...heavy], 'ba*', 'tool'), false);
+    rules.startObject();
+    assert.equal(rules.covers(['b*', ...heavy], 'ba*', 'tool'), true);
   });
 });

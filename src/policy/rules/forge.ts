@@ -1,4 +1,4 @@
-import { includes } from '../patterns/pattern-containment.ts';
+import { includes, newSearchBudget } from '../patterns/pattern-containment.ts';
 import { compilePattern } from '../patterns/pattern.ts';
 import type { PatternSet } from '../patterns/pattern-set.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -106,9 +106,11 @@ function domainRule(prepared: PreparedPolicy): Rule<ForgeRuleInput> {
       if (domains.length > 0 && !apis.includes('fetch')) {
         return deny('The tool names domains without fetch; leave requires.domains empty or request fetch.');
       }
+      // One budget, because the author of the tool chooses the number of domains.
+      const budget = newSearchBudget();
       for (const domain of domains) {
         for (const [field, set] of lists) {
-          if (!includes(set.patterns, compilePattern(domain, 'host'))) {
+          if (!includes(set.patterns, compilePattern(domain, 'host'), budget)) {
             return deny(`Domain "${domain}" is not within ${field}, which allows ${set.describe()}.`);
           }
         }

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { anAgent } from './observed.testing.ts';
+import { ValidationCache } from './validation-cache.ts';
+
+/** Each pair of these takes the search for a difference to its limit. */
+const heavy = (end: string) => Array.from({ length: 60 }, (_, index) => `${'a*'.repeat(100)}${index}${end}`);
+
+describe('the validation of specs in the operator', () => {
+  it('patterns of one agent take a bounded number of steps, and the next agent is validated in full', () => {
+    const cache = new ValidationCache();
+    const small = anAgent({ denyTools: ['b*'], grants: { tools: ['ba*'] } });
+    assert.match(cache.specError(small) ?? '', /spec\.denyTools denies all of it/);
+    const large = anAgent({ denyTools: ['b*', ...heavy('x')], grants: { tools: [...heavy('y'), 'ba*'] } });
+    const [one, other] = [large, small].map((agent, index) => {
+      return { ...agent, metadata: { ...agent.metadata, uid: `u-${index}` } };
+    });
+    assert.ok(one !== undefined && other !== undefined);
+    assert.equal(cache.specError(one), undefined, 'beyond the budget no pattern counts as denied');
+    assert.match(cache.specError(other) ?? '', /spec\.denyTools denies all of it/);
+  });
+});
