@@ -66,7 +66,9 @@ export async function benchAgentsAtScale(options: ScaleOptions): Promise<Row[]> 
   rows.push(...(await measureMemory(bench, what, empty.heap)));
   rows.push(...(await measureEdit(bench, what)));
   const quiet = { cluster: cluster.kube, agents, quietSeconds: options.quietSeconds, maxCpuPercent: QUIET_PERCENT };
+  const endLoad = measure();
   rows.push(...(await measureQuiet({ ...quiet, profile: NO_PROFILE }, cluster.operator)));
+  rows.push(gatewayLoad(endLoad(), what, gateways));
   const restarted = await restart(
     { ...quiet, maxSeconds: RESTART_SECONDS, start: () => cluster.startOperator() },
     cluster.operator,
@@ -175,6 +177,13 @@ async function measureEdit({ cluster, fleet, options, measure }: Bench, what: st
       note: `event loop of the gateways ${ofGateways.map((loop) => seconds(loop.seconds)).join(', ')}`,
     },
   ];
+}
+
+/** The cost of pods that poll. */
+function gatewayLoad({ cpu, seconds: period, text }: LoadReport, what: string, gateways: number): Row {
+  const used = Array.from({ length: gateways }, (_, index) => ((cpu[`gateway ${index}`] ?? 0) * 100) / period);
+  const value = used.map((share) => `${share.toFixed(1)} %`).join(', ');
+  return { what: `${what}, nothing changing: a core's share of each gateway`, kind: 'reference', value, note: text };
 }
 
 function pieces(what: string, { longestMs, longestWallMs }: EventLoopReport): Row {
