@@ -18,6 +18,7 @@ const { values, positionals } = parseArgs({
     gateways: { type: 'string', default: '4' },
     /** Messages per second. */
     rate: { type: 'string', default: '50' },
+    inboxes: { type: 'string', default: '100000' },
     /** The pause between two faults of `soak-faults`, in seconds. */
     'fault-seconds': { type: 'string', default: '30' },
     /** The folder for CPU profiles of the operator. */
@@ -47,8 +48,8 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
     return benchSoakFaults({ ...scale, seconds: scale.quietSeconds, faultSeconds: Number(values['fault-seconds']) });
   },
   burst: async () => (await import('./burst.ts')).benchBurst(scale),
-  inboxes: async () => (await import('./inboxes.ts')).benchInboxes(),
-  'replicated-inboxes': async () => (await import('./inboxes.ts')).benchReplicatedInboxes(),
+  inboxes: async () => (await import('./inboxes.ts')).benchInboxes(Number(values.inboxes)),
+  'replicated-inboxes': async () => (await import('./inboxes.ts')).benchReplicatedInboxes(Number(values.inboxes)),
 };
 
 /** Only when named: they need tens of minutes at their sizes, or an hour. */

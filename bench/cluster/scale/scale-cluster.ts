@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { bundle } from '../../../sandbox-image/bundle.ts';
 import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import { issueTlsIdentity } from '../../../src/gateway-client/certificates.testing.ts';
 import { freePorts } from '../../../test/cluster/process.ts';
@@ -23,9 +24,12 @@ export const GATEWAY_NAME = 'temper-gateway.temper-system.svc';
 const TOKEN_AUDIENCE = 'temper-gateway';
 const TOKEN_SECONDS = 3_600;
 const NAMESPACE_CONCURRENCY = 10;
-/** As in the chart; the connections are raised, because each pod holds two and the chart's default is 4,000. */
+/** As in the chart. */
 const NODE_ENVIRONMENT = { NODE_OPTIONS: '--max-semi-space-size=2', MALLOC_ARENA_MAX: '2' };
+/** More than the chart's 4,000, because each pod holds two. */
 const MAX_CONNECTIONS = 8_000;
+/** Where the packages that a bundle does not contain are found. */
+const CACHE = resolve(import.meta.dirname, '../../../node_modules/.cache');
 
 /** An agent with its bound pod. */
 export interface BoundAgent {
@@ -47,10 +51,14 @@ export class ScaleCluster implements AsyncDisposable {
   readonly #agents: ReadyWatch<StoredAgent>;
   readonly #pods: ReadyWatch<Pod>;
   readonly #kubeconfig: string;
+  /** Each process has its own files. */
+  #launches = 0;
+  /** The folder with the bundles of operator and gateway. */
+  readonly #bundles: string;
 
   private constructor(
     parts: Pick<ScaleCluster, 'kube' | 'nats' | 'namespaces' | 'authority' | 'operator'>,
-    watches: { agents: ReadyWatch<StoredAgent>; pods: ReadyWatch<Pod>; kubeconfig: string },
+    watches: { agents: ReadyWatch<StoredAgent>; pods: ReadyWatch<Pod>; kubeconfig: string; bundles: string },
   ) {
     this.kube = parts.kube;
     this.nats = parts.nats;
@@ -60,6 +68,7 @@ export class ScaleCluster implements AsyncDisposable {
     this.#agents = watches.agents;
     this.#pods = watches.pods;
     this.#kubeconfig = watches.kubeconfig;
+    this.#bundles = watches.bundles;
   }
 
   static async open(namespaceCount: number): Promise<ScaleCluster> {
@@ -69,8 +78,10 @@ export class ScaleCluster implements AsyncDisposable {
       started.push(cluster);
       return cluster;
     };
+    const bundles = await mkdtemp(join(CACHE, 'bench-'));
     const kube = await BenchCluster.open(undefined, startNats);
     try {
+      await Promise.all([bundle('operator', bundles), bundle('gateway', bundles)]);
       const [nats] = started;
       if (nats === undefined) throw new Error('NATS has not started');
       const names = Array.from({ length: namespaceCount }, (_, index) => `team-${index}`);
@@ -81,12 +92,16 @@ export class ScaleCluster implements AsyncDisposable {
       const { authority } = await issueTlsIdentity(kube.folder, 'gateway', GATEWAY_NAME);
       await writeFile(join(kube.folder, 'delivery-token.key'), randomBytes(32));
       const kubeconfig = await kube.kubeconfigOf(RELEASE, 'temper-gateway');
-      const operator = await kube.startOperator(OPERATOR_CHANGES);
+      const operator = await kube.startOperator(OPERATOR_CHANGES, operatorIn(bundles));
       await operator.waitUntilReady();
       const [agents, pods] = await Promise.all([runningAgents(kube), readyPods(kube)]);
-      return new ScaleCluster({ kube, nats, namespaces: names, authority, operator }, { agents, pods, kubeconfig });
+      return new ScaleCluster(
+        { kube, nats, namespaces: names, authority, operator },
+        { agents, pods, kubeconfig, bundles },
+      );
     } catch (error) {
       await kube[Symbol.asyncDispose]();
+      await rm(bundles, { recursive: true, force: true });
       throw error;
     }
   }
@@ -95,6 +110,7 @@ export class ScaleCluster implements AsyncDisposable {
     await Promise.all(this.gateways.map((gateway) => gateway.end('SIGKILL')));
     await Promise.all([this.#agents[Symbol.asyncDispose](), this.#pods[Symbol.asyncDispose]()]);
     await this.kube[Symbol.asyncDispose]();
+    await rm(this.#bundles, { recursive: true, force: true });
   }
 
   /** Starts gateways up to this number, and waits until they are ready. */
@@ -119,15 +135,17 @@ export class ScaleCluster implements AsyncDisposable {
       maxConnections: MAX_CONNECTIONS,
       logLevel: 'warn',
     };
-    const launch = { folder: kube.folder, role: 'gateway', config, env: NODE_ENVIRONMENT } as const;
-    const gateway = await ServerProcess.start(launch, `gateway-${index}-${this.gateways.length}`);
+    const program = join(this.#bundles, 'gateway.mjs');
+    const launch = { folder: kube.folder, role: 'gateway', config, env: NODE_ENVIRONMENT, program } as const;
+    this.#launches += 1;
+    const gateway = await ServerProcess.start(launch, `gateway-${index}-${this.#launches}`);
     this.gateways[index] = gateway;
     await gateway.waitUntil('ready', () => gateway.isReady());
   }
 
   /** Replaces the operator by a new process. */
   async startOperator(): Promise<OperatorProcess> {
-    this.operator = await this.kube.startOperator(OPERATOR_CHANGES);
+    this.operator = await this.kube.startOperator(OPERATOR_CHANGES, operatorIn(this.#bundles));
     return this.operator;
   }
 
@@ -171,6 +189,8 @@ export class ScaleCluster implements AsyncDisposable {
   }
 }
 
+/** The bundle of the image. */
+const operatorIn = (bundles: string) => ({ program: join(bundles, 'operator.mjs'), env: NODE_ENVIRONMENT });
 const OPERATOR_CHANGES = { nats: { replicas: 3, server: { storeBytes: STORE_BYTES } } };
 
 function addressOf(status: Pod['status']): string | undefined {

@@ -20,6 +20,7 @@ import { startNatsFixture } from '../../../test/support/nats/nats-fixture.ts';
 import { stages } from './kwok-stages.ts';
 import { measureLoad, type LoadReport } from './load.ts';
 import { OperatorProcess } from './operator-process.ts';
+import type { ServerLaunch } from './server-process.ts';
 import { NO_METRICS } from '../../../test/support/stubs.ts';
 import { buildTrustPolicy } from '../../../test/support/builders.ts';
 
@@ -38,6 +39,9 @@ export interface Pool {
 
 /** Replaces parts of the operator's configuration. */
 type OperatorChanges = Omit<Partial<OperatorConfig>, 'nats'> & { nats?: Partial<NonNullable<OperatorConfig['nats']>> };
+
+/** What runs as the operator. By default it runs from sources. */
+type OperatorProgram = Pick<ServerLaunch, 'program' | 'env'>;
 
 /** The NATS servers of the cluster. */
 export interface BenchNats extends AsyncDisposable {
@@ -104,10 +108,11 @@ export class BenchCluster implements AsyncDisposable {
   }
 
   /** Starts an operator replica. Does not wait until its caches are synced. */
-  async startOperator(changes: OperatorChanges = {}): Promise<OperatorProcess> {
+  async startOperator(changes: OperatorChanges = {}, program: OperatorProgram = {}): Promise<OperatorProcess> {
     const { url, caFile } = this.#nats;
     const nats = { url, seedFile: this.#nats.seedFile('operator'), caFile, ...changes.nats };
     const place = {
+      ...program,
       folder: this.folder,
       kubeconfig: await this.kubeconfigOf(RELEASE, 'temper-operator'),
       config: { ...this.config, ...changes, nats },

@@ -1,3 +1,9 @@
+interface Answer {
+  readonly id?: number;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
 interface Evaluation {
   readonly result: { readonly value?: unknown };
   readonly exceptionDetails?: { readonly text: string };
@@ -6,15 +12,17 @@ interface Evaluation {
 /** A client for the inspector of a Node process: heap size after a garbage collection, and CPU profiles. */
 export class Inspector implements AsyncDisposable {
   readonly #socket: WebSocket;
-  readonly #waiting = new Map<number, (result: unknown) => void>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #serial = 0;
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.addEventListener('message', ({ data }) => {
-      const { id, result } = JSON.parse(String(data)) as { id?: number; result?: unknown };
+      const { id, result, error } = JSON.parse(String(data)) as Answer;
       if (id === undefined) return;
-      this.#waiting.get(id)?.(result);
+      const waiting = this.#waiting.get(id);
+      if (error === undefined) waiting?.resolve(result);
+      else waiting?.reject(new Error(`the inspector: ${error.message}`));
       this.#waiting.delete(id);
     });
   }
@@ -66,9 +74,9 @@ export class Inspector implements AsyncDisposable {
   #call(method: string, params: object = {}): Promise<unknown> {
     this.#serial += 1;
     const id = this.#serial;
-    return new Promise((resolve) => {
-      this.#waiting.set(id, resolve);
-      this.#socket.send(JSON.stringify({ id, method, params }));
-    });
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(id, waiting);
+    this.#socket.send(JSON.stringify({ id, method, params }));
+    return waiting.promise;
   }
 }

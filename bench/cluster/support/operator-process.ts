@@ -1,17 +1,15 @@
-import { ServerProcess, sumOf } from './server-process.ts';
+import { type ServerLaunch, ServerProcess, sumOf } from './server-process.ts';
 
-interface OperatorLaunch {
-  readonly folder: string;
+interface OperatorLaunch extends Omit<ServerLaunch, 'role'> {
   readonly kubeconfig: string;
-  /** The configuration without `health`. */
-  readonly config: object;
 }
 
 /** One operator replica as a separate process. */
 export class OperatorProcess extends ServerProcess {
   /** Starts `temper serve operator`. Does not wait until its caches are synced. */
-  static async launch({ folder, kubeconfig, config }: OperatorLaunch, name: string): Promise<OperatorProcess> {
-    const started = await this.start({ folder, role: 'operator', config, env: { KUBECONFIG: kubeconfig } }, name);
+  static async launch({ kubeconfig, env, ...launch }: OperatorLaunch, name: string): Promise<OperatorProcess> {
+    const environment = { KUBECONFIG: kubeconfig, ...env };
+    const started = await this.start({ ...launch, role: 'operator', env: environment }, name);
     return started as OperatorProcess;
   }
 

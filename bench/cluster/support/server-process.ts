@@ -8,6 +8,7 @@ import { Inspector } from './inspector.ts';
 import { residentBytes } from './processes.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
+const SOURCES = join(ROOT, 'src/cli/main.ts');
 const TIMEOUT_MS = 120_000;
 
 export interface ServerLaunch {
@@ -16,8 +17,8 @@ export interface ServerLaunch {
   /** The configuration without `health`. */
   readonly config: object;
   readonly env?: Readonly<Record<string, string>>;
-  /** Options of Node, before the program. */
-  readonly flags?: readonly string[];
+  /** The path of the program; by default it runs from sources. */
+  readonly program?: string | undefined;
 }
 
 /** One replica of a role as a separate process. */
@@ -40,7 +41,7 @@ export class ServerProcess {
 
   /** Starts `temper serve ROLE`. Does not wait until its caches are synced. */
   static async start(
-    { folder, role, config, env = {}, flags = [] }: ServerLaunch,
+    { folder, role, config, env = {}, program = SOURCES }: ServerLaunch,
     name: string,
   ): Promise<ServerProcess> {
     const { health: port } = await freePorts('health');
@@ -53,10 +54,10 @@ export class ServerProcess {
       NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/node'),
       ...env,
     };
-    const options = ['--inspect=127.0.0.1:0', '--disable-warning=ExperimentalWarning', ...flags];
-    const program = [join(ROOT, 'src/cli/main.ts'), 'serve', role, '--config', file];
+    const options = ['--inspect=127.0.0.1:0', '--disable-warning=ExperimentalWarning'];
+    const verb = [program, 'serve', role, '--config', file];
     const stdio = ['ignore', out, err] as const;
-    const child = spawn(process.execPath, [...options, ...program], {
+    const child = spawn(process.execPath, [...options, ...verb], {
       env: environment,
       cwd: folder,
       stdio: [...stdio],
