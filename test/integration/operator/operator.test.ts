@@ -92,7 +92,7 @@ describe('an operator on a real API server', () => {
     assert.equal(policies.length, 2, made.join('\n'));
   });
 
-  it('an agent needs at most five writes and six reconciles from creation to Ready', async () => {
+  it('a new agent costs one pod, one status and one Event, and at most six reconciles', async () => {
     await apiServer.createNamespace('many');
     await apiServer.apply(buildTrustPolicy('many'));
     await apiServer.apply(buildAgent('many', 'first'));
@@ -106,7 +106,10 @@ describe('an operator on a real API server', () => {
     const made = writes()
       .slice(writesBefore)
       .filter(({ path }) => path.includes('/namespaces/many/'));
-    assert.ok(made.length <= names.length * 5, made.map(({ method, path }) => `${method} ${path}`).join('\n'));
+    // On a slow machine a pod may take longer than the first status waits: one more status and one more Event.
+    const late = made.filter(({ body }) => JSON.stringify(body ?? null).includes('"reason":"Starting"')).length;
+    const expected = names.length * 3 + late;
+    assert.equal(made.length, expected, made.map(({ method, path }) => `${method} ${path}`).join('\n'));
     assert.ok(reconciles - reconcilesBefore <= names.length * 6, `${reconciles - reconcilesBefore} reconciles`);
     assert.equal((await apiServer.listPods('many')).length, names.length + 1);
   });
@@ -300,7 +303,8 @@ describe('an operator on a real API server', () => {
     await pollValue('21 agents', count, (agents) => agents === 21);
   });
 
-  it('each transition is one Event of the agent', async () => {
-    assert.deepEqual((await eventsOf('many', 'agent-3', 2)).sort(), ['Running', 'Starting']);
+  it('each reported transition is one Event of the agent', async () => {
+    const reasons = new Set(await eventsOf('team-a', 'analyst', 3));
+    for (const reason of ['Running', 'Suspended', 'Starting']) assert.ok(reasons.has(reason), [...reasons].join());
   });
 });
