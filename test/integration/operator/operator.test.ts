@@ -127,14 +127,14 @@ describe('an operator on a real API server', () => {
     );
   });
 
-  it('claiming a warm pod needs at most three writes, including the refill', async () => {
+  it('claiming a warm pod needs one request until the pod is bound, and three writes with status and refill', async () => {
     const warm = async () =>
       (await apiServer.listPods('pooled')).filter((pod) => pod.metadata.labels?.[LABELS.agentUid] === undefined);
     const isReady = (pod: Pod) => pod.status?.conditions?.some(({ type }) => type === 'Ready') === true;
     await pollValue('three warm pods', warm, (pods) => pods.filter(isReady).length === 3);
     await apiServer.apply(buildTrustPolicy('pooled'));
     await sleep(500);
-    const before = writes().length;
+    const [before, allBefore] = [writes().length, apiRequests.length];
     await apiServer.apply(buildAgent('pooled', 'quick'));
     const agent = await apiServer.waitForAgent('pooled', 'quick', 'runs', isRunning);
     await pollValue('the refill', warm, (pods) => pods.filter(isReady).length === 3);
@@ -143,6 +143,9 @@ describe('an operator on a real API server', () => {
       .slice(before)
       .map(({ method, path }) => `${method} ${path}`);
     assert.ok(made.length <= 3, made.join('\n'));
+    // The claim binds the pod; nothing is read or written before it.
+    const [first] = apiRequests.slice(allBefore).filter(({ path }) => !path.includes('/leases'));
+    assert.match(`${first?.method} ${first?.path}`, /^PATCH .*\/namespaces\/pooled\/pods\/warm-standard-/);
     assert.match(agent.status?.pod?.name ?? '', /^warm-standard-/);
     const pod = (await apiServer.listPods('pooled')).find(({ metadata }) => metadata.uid === agent.status?.pod?.uid);
     assert.equal(pod?.metadata.labels?.[LABELS.agentUid], agent.metadata.uid);
