@@ -25,7 +25,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
     const { benchIdle } = await import('./idle.ts');
     return benchIdle({ agents, quietSeconds: Number(values.seconds), profile: profiling('idle') });
   },
-  pods: async () => (await import('./pods.ts')).benchPods(),
+  pods: async () => (await import('./pods.ts')).benchPods(agents),
   message: async () => (await import('./message.ts')).benchMessage(),
   inboxes: async () => (await import('./inboxes.ts')).benchInboxes(),
 };
