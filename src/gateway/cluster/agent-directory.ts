@@ -43,18 +43,6 @@ export class WatchedAgentDirectory implements AgentDirectory {
     ]);
   }
 
-  /** A new, terminating or deleted pod can change the binding of another pod of the same agent. */
-  podChanged(change: Change<AgentPod>): void {
-    const versions = change.type === 'updated' ? [change.before, change.object] : [change.object];
-    const [first, second = first] = versions.map(bindingFingerprint);
-    if (change.type === 'updated' && first === second) return;
-    const agentUids = new Set(versions.flatMap((pod) => agentUidOf(pod) ?? []));
-    const others = [...agentUids].flatMap((uid) => this.bindings.podUidsOf(uid));
-    const named = [...agentUids].flatMap((uid) => this.#agents.byIndex(BY_UID, uid));
-    const podUids = new Set([...others, change.object.metadata.uid ?? '']);
-    this.#topics.notify([...named.map(agentTopic), ...[...podUids].map(podTopic)]);
-  }
-
   policyChanged({ object: { metadata } }: Change<TrustPolicy>): void {
     this.#topics.notify([policyTopic(metadata.namespace, metadata.name)]);
   }
@@ -105,6 +93,18 @@ export class WatchedAgentDirectory implements AgentDirectory {
       topics.push(agentTopic(agent), policyTopic(agent.metadata.namespace, agent.spec.trustPolicyRef.name));
     }
     return this.#topics.wait(topics, signal);
+  }
+
+  /** A new, terminating or deleted pod can change the binding of another pod of the same agent. */
+  podChanged(change: Change<AgentPod>): void {
+    const versions = change.type === 'updated' ? [change.before, change.object] : [change.object];
+    const [first, second = first] = versions.map(bindingFingerprint);
+    if (change.type === 'updated' && first === second) return;
+    const agentUids = new Set(versions.flatMap((pod) => agentUidOf(pod) ?? []));
+    const others = [...agentUids].flatMap((uid) => this.bindings.podUidsOf(uid));
+    const named = [...agentUids].flatMap((uid) => this.#agents.byIndex(BY_UID, uid));
+    const podUids = new Set([...others, change.object.metadata.uid ?? '']);
+    this.#topics.notify([...named.map(agentTopic), ...[...podUids].map(podTopic)]);
   }
 
   #state(agent: Agent | undefined): AgentState | undefined {
