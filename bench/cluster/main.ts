@@ -40,7 +40,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
     const { benchIdle } = await import('./idle.ts');
     return benchIdle({ agents, quietSeconds: Number(values.seconds), profile: profiling('idle') });
   },
-  pods: async () => (await import('./pods.ts')).benchPods(),
+  pods: async () => (await import('./pods.ts')).benchPods(agents),
   message: async () => (await import('./message.ts')).benchMessage(),
   'agents-at-scale': async () => (await import('./agents-at-scale.ts')).benchAgentsAtScale(scale),
   'soak-faults': async () => {

@@ -41,5 +41,6 @@ function lineOf({ what, kind, value, limit, met, spent, note }: Row): string {
 
 export const milliseconds = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 export const seconds = (value: number): string => `${value.toFixed(1)} s`;
+export const times = (value: number): string => `${value.toFixed(2)} ×`;
 export const mebibytes = (bytes: number): string => `${(bytes / 1_048_576).toFixed(0)} MiB`;
 export const plain = (value: number): string => String(Math.round(value * 100) / 100);

@@ -208,7 +208,9 @@ interface ServerContext {
 }
 
 function startDirectory(watches: GatewayInformers): WatchedAgentDirectory {
-  const directory = new WatchedAgentDirectory(watches.agents.store, watches.policies.store);
+  const bindings = new PodBindings(watches.agents.store, watches.pods.store);
+  const directory = new WatchedAgentDirectory(watches.agents.store, watches.policies.store, bindings);
+  watches.pods.subscribe((change) => directory.podChanged(change));
   watches.agents.subscribe((change) => directory.agentChanged(change));
   watches.policies.subscribe((change) => directory.policyChanged(change));
   return directory;
@@ -252,7 +254,7 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, watches, directory, bus, storage, sessionsOf, modules, keys, draining } = context;
+  const { log, counts, transport, directory, bus, storage, sessionsOf, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
@@ -266,12 +268,12 @@ function depsOf(context: ServerContext): GatewayDeps {
     spans: context.tracing.acceptSpans,
     identity: createAuthenticator({
       verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
-      bindings: new PodBindings(watches.agents.store, watches.pods.store),
+      bindings: directory.bindings,
       onBindingConflict: (podUid, agents) => {
         const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
         if (reported.has(podUid)) return;
         reported.set(podUid, true);
-        log.error({ podUid, agents: names }, 'several agents are bound to one pod; none of them is served');
+        log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
       },
     }),
     directory,

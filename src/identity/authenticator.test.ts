@@ -3,14 +3,27 @@ import { beforeEach, describe, it } from 'node:test';
 import { Store } from '../kube/informer/store.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
-import { type AgentPod, PodBindings, type BoundAgent, normalAddress, prunePod } from './pod-bindings.ts';
+import { type AgentPod, normalAddress, prunePod } from './agent-pod.ts';
+import { type BoundAgent, PodBindings } from './pod-bindings.ts';
 import { createAuthenticator } from './authenticator.ts';
 import type { Authenticator, PodToken } from './types.ts';
 
+const OWNER = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', name: 'any', controller: true };
+const labelled = (agentUid: string) => ({
+  labels: { 'temper.dev/agent-uid': agentUid },
+  ownerReferences: [{ ...OWNER, uid: agentUid }],
+});
 const TOKEN: PodToken = { kind: 'pod', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' };
 
 function pod(change: Partial<AgentPod['metadata']> = {}, podIP: string | undefined = '10.0.0.7'): AgentPod {
-  const metadata = { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1', ...change };
+  const metadata = {
+    name: 'scout-1',
+    namespace: 'team-a',
+    uid: 'pod-uid-1',
+    resourceVersion: String(Math.random()),
+    ...labelled('uid-of-scout'),
+    ...change,
+  };
   return { metadata, ...(podIP === undefined ? {} : { status: { podIP } }) };
 }
 
@@ -60,7 +73,7 @@ describe('the identity of a pod', () => {
   });
 
   it('a pod without an address, or with another name or namespace, is rejected', async () => {
-    pods.set(pod({ resourceVersion: '2' }, ''));
+    pods.set(pod({}, ''));
     await refused('', 'TEMPER_POD_STARTING');
     pods.delete('team-a/scout-1');
     await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
@@ -71,6 +84,7 @@ describe('the identity of a pod', () => {
   });
 
   it('a warm pod is accepted by podOrWarm only', async () => {
+    pods.set(pod({ labels: {}, ownerReferences: [] }));
     agents.set(agent('scout'));
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
     assert.deepEqual(await identity.podOrWarm('pod', '10.0.0.7'), TOKEN);
@@ -84,14 +98,17 @@ describe('the identity of a pod', () => {
   });
 
   it('an agent in another namespace, or with another pod name, does not bind the pod', async () => {
-    agents.replace([agent('double', SCOUT_POD, 'team-b')]);
+    agents.replace([agent('scout', SCOUT_POD, 'team-b')]);
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
+    pods.set(pod({ deletionTimestamp: '2026-05-04T12:00:00Z' }));
     agents.replace([agent('scout', { name: 'scout-2', uid: 'pod-uid-1' })]);
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
   });
 
-  it('the identity ends when the agent is bound to another pod, or the pod is deleted', async () => {
+  it('the identity ends when another living pod is confirmed, or the pod is deleted', async () => {
     const found = await identity.pod('pod', '10.0.0.7');
+    pods.set(pod({ name: 'scout-2', uid: 'pod-uid-2' }));
+    assert.equal(identity.isStillBound(found.podUid, found.agentUid), true);
     agents.set(agent('scout', { name: 'scout-2', uid: 'pod-uid-2' }));
     assert.equal(identity.isStillBound(found.podUid, found.agentUid), false);
     await refused('10.0.0.7', 'TEMPER_POD_NOT_BOUND');
@@ -102,6 +119,13 @@ describe('the identity of a pod', () => {
     await refused('10.0.0.7', 'TEMPER_POD_UNKNOWN');
   });
 
+  it('two living pods of an agent that confirms none are rejected, and the conflict is reported', async () => {
+    agents.set(agent('scout'));
+    pods.set(pod({ name: 'scout-2', uid: 'pod-uid-2' }));
+    await refused('10.0.0.7', 'TEMPER_POD_BINDING_CONFLICT');
+    assert.deepEqual(conflicts, [['scout']]);
+  });
+
   it('a pod token is not accepted as a user token, nor a user token as a pod token', async () => {
     await assert.rejects(identity.pod('user', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     await assert.rejects(identity.user('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
@@ -110,22 +134,36 @@ describe('the identity of a pod', () => {
 
   it('a pod may have several addresses, IPv4 and IPv6', async () => {
     const status = { podIP: '10.0.0.7', podIPs: [{ ip: '10.0.0.7' }, { ip: 'FD00::7' }] };
-    pods.set({ ...pod({ resourceVersion: '3' }), status });
+    pods.set({ ...pod(), status });
     await identity.pod('pod', 'fd00::7');
     await identity.pod('pod', '10.0.0.7');
   });
 });
 
 describe('a pruned pod', () => {
-  it('a pruned pod keeps only its identifying metadata and its addresses', () => {
+  it('a pruned pod keeps only what identifies it, its binding and its addresses', () => {
+    const other = { ...OWNER, kind: 'Node', uid: 'n', controller: false };
+    const { labels, ownerReferences } = labelled('uid-of-scout');
     const full = {
-      ...pod({ labels: { a: 'b' } }),
+      ...pod({
+        resourceVersion: '1',
+        labels: { ...labels, a: 'b' },
+        annotations: { note: 'x' },
+        ownerReferences: [other, ...ownerReferences],
+      }),
       spec: { containers: [] },
-      status: { podIP: '10.0.0.7', phase: 'Running' },
+      status: { podIP: '10.0.0.7', phase: 'Running', conditions: [] },
     };
     assert.deepEqual(prunePod(full), {
-      metadata: { name: 'scout-1', namespace: 'team-a', uid: 'pod-uid-1', resourceVersion: '1' },
-      status: { podIP: '10.0.0.7' },
+      metadata: {
+        name: 'scout-1',
+        namespace: 'team-a',
+        uid: 'pod-uid-1',
+        resourceVersion: '1',
+        labels,
+        ownerReferences,
+      },
+      status: { podIP: '10.0.0.7', phase: 'Running' },
     });
   });
 

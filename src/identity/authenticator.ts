@@ -1,5 +1,6 @@
 import { TemperError } from '../lib/errors.ts';
-import { addressesOf, type PodBindings, type BoundAgent, normalAddress } from './pod-bindings.ts';
+import { addressesOf, normalAddress } from './agent-pod.ts';
+import type { BoundAgent, PodBindings } from './pod-bindings.ts';
 import { invalidToken } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 import type { Authenticator, UserIdentity, PodIdentity, PodToken } from './types.ts';
@@ -10,7 +11,7 @@ const RETRY_MS = 200;
 export interface AuthenticatorOptions<A extends BoundAgent> {
   verifier: Pick<TokenVerifier, 'verify' | 'isVerified'>;
   bindings: PodBindings<A>;
-  /** Called when more than one Agent names the same pod in `status.pod`. */
+  /** Called when more than one Agent names the same pod, or several living pods name the same Agent. */
   onBindingConflict: (podUid: string, agents: readonly A[]) => void;
 }
 
@@ -46,21 +47,20 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
   }
 
   boundIdentity({ kind, namespace, podName, podUid }: PodToken): PodIdentity | undefined {
-    const agents = this.#options.bindings.agentsBoundTo(podUid);
-    if (agents.length > 1) {
-      this.#options.onBindingConflict(podUid, agents);
-      throw new TemperError('TEMPER_POD_BINDING_CONFLICT', 'more than one agent names this pod in status.pod');
+    const binding = this.#options.bindings.bindingOf(podUid);
+    if (binding.kind === 'conflict') {
+      this.#options.onBindingConflict(podUid, binding.agents);
+      throw new TemperError('TEMPER_POD_BINDING_CONFLICT', binding.message);
     }
-    const [agent] = agents;
-    // A binding by an Agent in another namespace is not valid.
-    if (agent?.metadata.namespace !== namespace || agent.status?.pod?.name !== podName) return undefined;
-    const { name, uid } = agent.metadata;
+    // A binding of an Agent in another namespace is not valid.
+    if (binding.kind === 'unbound' || binding.agent.metadata.namespace !== namespace) return undefined;
+    const { name, uid } = binding.agent.metadata;
     return uid === undefined ? undefined : { kind, namespace, podName, podUid, agent: name, agentUid: uid };
   }
 
   isStillBound(podUid: string, agentUid: string): boolean {
-    const [agent, ...others] = this.#options.bindings.agentsBoundTo(podUid);
-    return others.length === 0 && agent?.metadata.uid === agentUid && this.#options.bindings.pod(podUid) !== undefined;
+    const binding = this.#options.bindings.bindingOf(podUid);
+    return binding.kind === 'bound' && binding.agent.metadata.uid === agentUid;
   }
 
   async user(token: string): Promise<UserIdentity> {

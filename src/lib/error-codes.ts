@@ -326,7 +326,7 @@ export const ERROR_CODES = {
   },
   TEMPER_GATEWAY_FORBIDDEN: {
     meaning: 'The gateway rejected the request: this pod is not bound to the agent, or may not make this call.',
-    fix: 'A replaced pod exits by itself; otherwise compare Agent.status.pod with the pod.',
+    fix: 'A replaced pod exits by itself; otherwise compare the label temper.dev/agent-uid of the pod with the UID of the Agent, and status.pod with the pod.',
   },
   TEMPER_GATEWAY_BAD_RESPONSE: {
     meaning: 'A response of the gateway is malformed or larger than allowed.',
@@ -413,8 +413,9 @@ export const ERROR_CODES = {
     fix: 'Nothing: a warm pod requests its assignment, and a replaced pod exits.',
   },
   TEMPER_POD_BINDING_CONFLICT: {
-    meaning: 'More than one Agent names this pod in status.pod, so the gateway accepts none of them.',
-    fix: 'Check status.pod of the agents that the log names; only the operator may write it.',
+    meaning:
+      'More than one Agent names this pod, or the Agent has several living pods, so the gateway serves none of them.',
+    fix: 'Nothing: the operator deletes the pods that are too many. If the error persists, compare status.pod of the agents that the log names with the label temper.dev/agent-uid of their pods; only the operator may write them.',
   },
   TEMPER_DELIVERY_TOKEN_INVALID: {
     meaning: 'The delivery token was not issued to this pod by a gateway of this installation.',

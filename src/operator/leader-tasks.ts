@@ -5,7 +5,7 @@ import { OrphanedPods } from './pods/orphaned-pods.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import { isLate } from './pods/start-delay.ts';
 import { INDEX } from './agent/observe.ts';
-import { StatusThrottle } from './agent/status-throttle.ts';
+import { StatusThrottle } from './agent/deferral/status-throttle.ts';
 import { OUTAGE_GRACE_MS } from './agent/plan.ts';
 import type { NatsServerReloads } from './pki/nats-reload.ts';
 import type { DataLossDetector } from './nats/data-loss.ts';

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { pollValue } from '../../test/support/poll.ts';
 import { writeGatewayConfig } from '../gateway-client/certificates.testing.ts';
 import { aMessage } from '../gateway-client/inbox.testing.ts';
+import type { Json } from '../lib/json.ts';
 import { aSharedTool } from '../tempering/tempering.testing.ts';
 import { PodFixture, quickstartAssignment } from './pod.testing.ts';
+import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from './socket/channel.ts';
+import { PROTOCOL_VERSION } from './socket/protocol.ts';
+import { socketPaths } from './socket/socket-folder.ts';
 
 const APRIL =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
@@ -57,6 +62,23 @@ describe('a pod', { timeout: 240_000 }, () => {
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);
     assert.equal(await sandbox.end('SIGTERM'), 0, sandbox.log);
     assert.equal(await exists(bench.path('run/agent/ready')), false);
+  });
+
+  it('a turn without tools sends nothing to the sandbox, so that a dormant sandbox starts no runner', async () => {
+    await using bench = await PodFixture.open({ rules: [{ answer: { text: 'done' } }] });
+    const { gateway } = bench;
+    const agent = bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    await pollValue('the socket of the agent', () => exists(socketPaths(bench.path('run')).socket), Boolean);
+    const received: Json[] = [];
+    const socket = connect(socketPaths(bench.path('run')).socket);
+    const listener = { onFrame: (frame: Json) => received.push(frame) > 0, onClosed: () => undefined };
+    const sandbox = new Channel(socket, listener, { accepts: AGENT_FRAMES, sends: SANDBOX_FRAMES });
+    sandbox.send({ type: 'hello', version: PROTOCOL_VERSION });
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+    assert.equal(await agent.end('SIGTERM'), 0, agent.log);
+    assert.deepEqual(received, [{ type: 'welcome', version: PROTOCOL_VERSION }]);
   });
 
   it('a pod finds a shared tool through the gateway, runs it in its sandbox, and rejects a tool with a wrong digest', async () => {

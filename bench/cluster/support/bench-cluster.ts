@@ -122,6 +122,17 @@ export class BenchCluster implements AsyncDisposable {
     return operator;
   }
 
+  /** A client with the account of the operator. */
+  async connectAsOperator(): Promise<AsyncDisposable & { readonly client: KubeClient }> {
+    const path = await this.kubeconfigOf(RELEASE, 'temper-operator');
+    const access = await loadClusterAccess({ kind: 'file', path }, systemClock);
+    const transport = createTransport({ access, clock: systemClock, metrics: NO_METRICS });
+    return {
+      client: createKubeClient(transport),
+      [Symbol.asyncDispose]: () => transport[Symbol.asyncDispose](),
+    };
+  }
+
   /** Creates a protected namespace with a policy without restrictions. */
   async createAgentsNamespace(name: string): Promise<void> {
     await createNamespace(this.plane, name, { [LABELS.agents]: 'true' });

@@ -265,7 +265,8 @@ export const AgentStatus = Type.Object(
         { name: ObjectName, uid: Uid, node: Type.Optional(Text(253, 'The node that the pod runs on.')) },
         {
           ...closed,
-          description: 'The pod that is bound to this agent. The gateway rejects tokens of all other pods.',
+          description:
+            'The pod of this agent, first written when it is ready, after five seconds, or at once with a fault. The gateway rejects tokens of all other pods.',
         },
       ),
     ),

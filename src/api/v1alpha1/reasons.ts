@@ -31,7 +31,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       type: 'Ready',
       meaning: 'The agent is accepted, and is running or intentionally idle.',
       reasons: {
-        Pending: PENDING,
+        Pending: `${PENDING} Also the first five seconds of the start of its first pod.`,
         Running: 'The pod is running and receives messages.',
         Idle: 'The agent is scaled to zero; the next message starts a pod.',
         Starting: 'The pod is being created or is starting.',

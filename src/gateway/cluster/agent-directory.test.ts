@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { AgentPod } from '../../identity/agent-pod.ts';
+import { PodBindings } from '../../identity/pod-bindings.ts';
 import { Store } from '../../kube/informer/store.ts';
 import { WatchedAgentDirectory } from './agent-directory.ts';
 import { pruneAgent, prunePolicy } from './prune.ts';
@@ -27,7 +29,8 @@ function buildPolicy(generation: number, uid = 'up', agents = 0): TrustPolicy {
 
 function openDirectory() {
   const [agents, policies] = [new Store<Agent>(), new Store<TrustPolicy>()];
-  const directory = new WatchedAgentDirectory(agents, policies);
+  const bindings = new PodBindings<Agent>(agents, new Store<AgentPod>());
+  const directory = new WatchedAgentDirectory(agents, policies, bindings);
   for (const change of agents.set(buildAgent(1, { pod: POD }))) directory.agentChanged(change);
   for (const change of policies.set(buildPolicy(1))) directory.policyChanged(change);
   /** Does this change end the long poll of the agent? */

@@ -2,6 +2,8 @@ import { POD_PATHS } from '../../api/cluster.ts';
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { type AgentPod, agentUidOf, bindingFingerprint } from '../../identity/agent-pod.ts';
+import type { PodBindings } from '../../identity/pod-bindings.ts';
 import type { Change, Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Decider, PolicySnapshot } from '../../policy/types.ts';
@@ -13,15 +15,20 @@ import { hasSameSpec } from './prune.ts';
 const BY_UID = 'gateway.uid';
 const BY_NAMESPACE = 'gateway.namespace';
 
-/** Agents and policies from informer caches. The owner of the stores calls `agentChanged` and `policyChanged` after each change. */
+/**
+ * Agents, their pods and policies from informer caches. The owner of the stores calls `agentChanged`, `podChanged` and `policyChanged` after
+ * each change.
+ */
 export class WatchedAgentDirectory implements AgentDirectory {
+  readonly bindings: PodBindings<Agent>;
   readonly #agents: Store<Agent>;
   readonly #policies: Store<TrustPolicy>;
   readonly #topics = new ChangeNotifier();
   readonly #deciders = new DeciderCache();
 
   /** Adds indexes to the store of agents. */
-  constructor(agents: Store<Agent>, policies: Store<TrustPolicy>) {
+  constructor(agents: Store<Agent>, policies: Store<TrustPolicy>, bindings: PodBindings<Agent>) {
+    this.bindings = bindings;
     this.#agents = agents;
     this.#policies = policies;
     agents.addIndex(BY_UID, ({ metadata }) => (metadata.uid === undefined ? [] : [metadata.uid]));
@@ -34,6 +41,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
     this.#topics.notify([
       agentTopic(change.object),
       ...versions.flatMap(({ status }) => (status?.pod === undefined ? [] : podTopic(status.pod.uid))),
+      ...this.bindings.podUidsOf(change.object.metadata.uid ?? '').map(podTopic),
     ]);
   }
 
@@ -92,6 +100,18 @@ export class WatchedAgentDirectory implements AgentDirectory {
     return this.#topics.wait(topics, signal);
   }
 
+  /** A new, terminating or deleted pod can change the binding of another pod of the same agent. */
+  podChanged(change: Change<AgentPod>): void {
+    const versions = change.type === 'updated' ? [change.before, change.object] : [change.object];
+    const [first, second = first] = versions.map(bindingFingerprint);
+    if (change.type === 'updated' && first === second) return;
+    const agentUids = new Set(versions.flatMap((pod) => agentUidOf(pod) ?? []));
+    const others = [...agentUids].flatMap((uid) => this.bindings.podUidsOf(uid));
+    const named = [...agentUids].flatMap((uid) => this.#agents.byIndex(BY_UID, uid));
+    const podUids = new Set([...others, change.object.metadata.uid ?? '']);
+    this.#topics.notify([...named.map(agentTopic), ...[...podUids].map(podTopic)]);
+  }
+
   #state(agent: Agent | undefined): AgentState | undefined {
     const uid = agent?.metadata.uid;
     if (agent === undefined || uid === undefined) return undefined;
@@ -102,7 +122,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
       policy,
       level: agent.status?.level ?? policy?.spec.level?.initial ?? DEFAULT_LEVELS.initial,
       suspended: agent.spec.suspend === true || policy?.spec.suspend === true,
-      podUid: agent.status?.pod?.uid,
+      podUid: this.bindings.podOf(agent)?.metadata.uid,
     };
   }
 }

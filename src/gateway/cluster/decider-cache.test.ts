@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { PodBindings } from '../../identity/pod-bindings.ts';
 import { Store } from '../../kube/informer/store.ts';
 import type { Decider } from '../../policy/types.ts';
 import { WatchedAgentDirectory } from './agent-directory.ts';
@@ -23,7 +24,7 @@ function aPolicy(spec: TrustPolicy['spec']): TrustPolicy {
 
 function aDirectory() {
   const [agents, policies] = [new Store<Agent>(), new Store<TrustPolicy>()];
-  const directory = new WatchedAgentDirectory(agents, policies);
+  const directory = new WatchedAgentDirectory(agents, policies, new PodBindings(agents, new Store()));
   agents.set(anAgent(['writer']));
   policies.set(aPolicy({}));
   const decider = (tainted = false, model = MODEL): Decider => {

@@ -8,7 +8,7 @@ import {
   prunePromotedTool,
   type PromotedTool,
 } from '../discovery/catalog-entries.ts';
-import { type AgentPod, prunePod } from '../../identity/pod-bindings.ts';
+import { type AgentPod, prunePod } from '../../identity/agent-pod.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { Reflector, type ReflectorOptions } from '../../kube/informer/reflector.ts';
 import { type Change, type KubeObject, Store } from '../../kube/informer/store.ts';

@@ -128,6 +128,18 @@ describe('the creation of a pod whose name is taken', () => {
     assert.deepEqual(calls, ['delete analyst-1 u-analyst-1-1', 'create analyst-1']);
   });
 
+  it('an own pod that the status does not name is bound without a write, or deleted when it differs', async () => {
+    const { client, stored, calls } = await createdBefore(withToleration);
+    const pod = stored.get('analyst-1');
+    assert.ok(pod !== undefined);
+    const bind = (isReserved: boolean) =>
+      apply(client, { agent, isReserved }, planOf({ kind: 'bind', pod, template: TEMPLATE }), NEVER_ABORTED);
+    assert.deepEqual(await bind(true), { kind: 'bound', pod });
+    assert.deepEqual(calls, []);
+    assert.equal((await bind(false)).kind, 'waiting');
+    assert.deepEqual(calls, ['delete analyst-1 u-analyst-1-1']);
+  });
+
   it('a pod of another owner is neither bound nor deleted', async () => {
     const { client, calls } = await createdBefore(withoutLabel);
     const result = await createIn(client, true);

@@ -9,7 +9,8 @@ import { matchesTemplate } from '../pods/template-match.ts';
 
 /** The result of applying a plan. */
 export type ApplyResult =
-  | { readonly kind: 'bound'; readonly pod: Pod; readonly claimed?: boolean }
+  /** `origin` is absent for a pod that belonged to the agent before. */
+  | { readonly kind: 'bound'; readonly pod: Pod; readonly origin?: 'created' | 'claimed' }
   | { readonly kind: 'unbound' }
   /** The pod cannot be bound yet; `message` states why. */
   | { readonly kind: 'waiting'; readonly message: string; readonly retryAfterMs?: number }
@@ -41,8 +42,9 @@ export async function apply(
     case 'none':
       return { kind: 'unbound' };
     case 'keep':
-    case 'bind':
       return { kind: 'bound', pod: step.pod };
+    case 'bind':
+      return checkExisting(client, target, step.pod.metadata.name, step.template, signal);
     case 'claim':
       return claim(client, target.agent, step.pod, signal);
     case 'create':
@@ -61,7 +63,7 @@ async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: A
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS && current !== undefined; attempt += 1) {
     try {
       const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, claimPatch(agent, current), signal);
-      return { kind: 'bound', pod: claimed, claimed: true };
+      return { kind: 'bound', pod: claimed, origin: 'claimed' };
     } catch (error) {
       if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
     }
@@ -99,7 +101,7 @@ async function create(
     const created = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, {
       manager: FIELD_MANAGER,
     });
-    return { kind: 'bound', pod: created };
+    return { kind: 'bound', pod: created, origin: 'created' };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 409 && error.reason === 'AlreadyExists') {

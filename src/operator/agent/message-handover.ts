@@ -1,20 +1,21 @@
 import { messageOf } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { isReconciled } from '../conditions.ts';
-import type { StoredAgent } from '../kube/types.ts';
 import type { AgentActivity, InFlightMessage } from '../ports.ts';
 import type { ApplyResult } from './apply.ts';
+import type { ObservedAgent } from './observed.ts';
+import type { PodPlan } from './plan.ts';
 
 /** One reconcile of one agent. */
 interface ReconcileScope {
-  readonly agent: StoredAgent;
+  readonly observed: ObservedAgent;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
 
 /**
- * Moves the message in flight from an agent's previous pod to its new pod, in two steps around the status write that binds the new pod. An
- * unavailable NATS delays nothing: NATS redelivers the message after its ack wait.
+ * Moves the message in flight from an agent's previous pod to its new pod, in two steps around the creation or the claim of the new pod,
+ * which binds it. An unavailable NATS delays nothing: NATS redelivers the message after its ack wait.
  */
 export class MessageHandover {
   readonly #agentActivity: AgentActivity | undefined;
@@ -24,16 +25,16 @@ export class MessageHandover {
   }
 
   /**
-   * Step 1, before the status binds the new pod: afterwards the message could be the new pod's own. Undefined when no other pod is bound,
-   * and for an agent that is reconciled for the first time.
+   * Step 1, before the new pod exists or is claimed: afterwards the message could be the new pod's own. Undefined when the plan binds no
+   * new pod, and for a new agent, which had none before.
    */
   async readInFlight(
-    applied: ApplyResult,
-    { agent, log, signal }: ReconcileScope,
+    { step }: PodPlan,
+    { observed: { agent, pods }, log, signal }: ReconcileScope,
   ): Promise<InFlightMessage | undefined> {
     const { status, metadata } = agent;
-    if (this.#agentActivity === undefined || applied.kind !== 'bound') return undefined;
-    if (!isReconciled(status?.conditions) || status?.pod?.uid === applied.pod.metadata.uid) return undefined;
+    if (this.#agentActivity === undefined || (step.kind !== 'create' && step.kind !== 'claim')) return undefined;
+    if (!isReconciled(status?.conditions) && pods.length === 0) return undefined;
     if (this.#agentActivity.unavailableSince() !== undefined) return undefined;
     try {
       return await this.#agentActivity.inFlightMessage(metadata.uid, signal);
@@ -43,10 +44,18 @@ export class MessageHandover {
     }
   }
 
-  /** Step 2, after the status binds the new pod: the gateway then rejects the previous pod, and NATS redelivers at once. */
-  async redeliver(inFlight: InFlightMessage | undefined, { agent, log, signal }: ReconcileScope): Promise<void> {
+  /**
+   * Step 2, when the new pod exists: the gateway then rejects the previous pod, and NATS redelivers at once. Not for a pod that existed
+   * already: the message could be its own.
+   */
+  async redeliver(
+    inFlight: InFlightMessage | undefined,
+    applied: ApplyResult,
+    { observed, log, signal }: ReconcileScope,
+  ): Promise<void> {
     if (this.#agentActivity === undefined || inFlight === undefined) return;
-    const { uid } = agent.metadata;
+    if (applied.kind !== 'bound' || applied.origin === undefined) return;
+    const { uid } = observed.agent.metadata;
     try {
       const isRedelivered = await this.#agentActivity.redeliver(uid, inFlight, signal);
       if (isRedelivered) log.info({ agentUid: uid }, 'redelivered the in-flight message of the previous pod');

@@ -1,4 +1,5 @@
 import { LABELS } from '../../api/cluster.ts';
+import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -62,12 +63,19 @@ export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
   });
 }
 
+/** One reconcile of one agent. */
+export interface ObserveScope {
+  /** The pod of an agent whose first status is deferred. */
+  readonly deferredPod: AgentStatus['pod'];
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
 /** All reads of a reconcile. Reads from the API server or NATS only what the caches do not contain. */
 export async function observe(
   deps: ObserveDeps,
   agent: StoredAgent,
-  log: Logger,
-  signal: AbortSignal,
+  { deferredPod, log, signal }: ObserveScope,
 ): Promise<ObservedAgent> {
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
@@ -75,7 +83,8 @@ export async function observe(
   const specError = deps.validation.specError(agent) ?? classProblem(deps.config, agent);
   const template = specError === undefined ? templateOf(deps, agent) : undefined;
   const policyFacts = policyFactsOf(deps, agent);
-  const { bound, pods } = await podsOf(deps, agent, signal);
+  const wanted = agent.status?.pod ?? deferredPod;
+  const { bound, pods } = await podsOf(deps, agent, wanted, signal);
   const protection = await deps.policyMonitor.state(namespace, signal);
   const { pending, lastActivity } = await activityOf(deps, agent, log, signal);
   const end = bound === undefined ? undefined : podState(bound);
@@ -87,6 +96,7 @@ export async function observe(
     specError,
     protection,
     pods,
+    boundUid: wanted?.uid,
     bound,
     delay: await delayReason(deps, bound, now, log, signal),
     hasBindingConflict: isSharedPod(deps, agent),
@@ -138,11 +148,10 @@ function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): 
 }
 
 /** The cache may lag behind a newly bound pod, so the API server is read before the pod counts as deleted. */
-async function podsOf(deps: ObserveDeps, agent: StoredAgent, signal: AbortSignal) {
+async function podsOf(deps: ObserveDeps, agent: StoredAgent, wanted: AgentStatus['pod'], signal: AbortSignal) {
   const { namespace, uid } = agent.metadata;
   const labelled = deps.pods.byIndex(INDEX.agent, uid);
   const known = labelled.filter((pod) => pod.metadata.namespace === namespace && isOwnedBy(pod, agent));
-  const wanted = agent.status?.pod;
   if (wanted === undefined) return { bound: undefined, pods: known };
   const cached = deps.pods.get(namespace, wanted.name);
   if (cached?.metadata.uid === wanted.uid) return { bound: cached, pods: withPod(known, cached) };

@@ -56,6 +56,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
   return {
     agent: anAgent(),
     now: NOW,
+    boundUid: (change.agent ?? anAgent()).status?.pod?.uid,
     specError: undefined,
     policy: aPolicy(),
     policyError: undefined,

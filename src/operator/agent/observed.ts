@@ -30,7 +30,9 @@ export interface ObservedAgent {
   readonly protection: NamespaceProtection;
   /** All pods of this agent, in any phase. */
   readonly pods: readonly Pod[];
-  /** The pod that the status refers to, if it exists. */
+  /** UID of the pod that the status names, or that the deferred first status will name. It may not exist any more. */
+  readonly boundUid: string | undefined;
+  /** The pod with that UID, if it exists. */
   readonly bound: Pod | undefined;
   /** The latest warning Event of the bound pod, if the pod is late. */
   readonly delay: string | undefined;

@@ -274,10 +274,32 @@ describe('plan and summarize', () => {
     assert.equal(plan(anObservation({ protection })).step.kind, 'none');
   });
 
-  it('plan and summarize prefer an already claimed pod over a warm pod, and a warm pod over a new one', () => {
+  it('plan and summarize prefer an own pod over a warm pod, and a warm pod over a new one', () => {
     const warm = aPod('u-warm', { name: 'warm-standard-x' });
     assert.equal(plan(anObservation({ warmPod: warm })).step.kind, 'claim');
-    assert.deepEqual(plan(anObservation({ pods: [warm] })).step, { kind: 'bind', pod: warm });
+    for (const own of [aPod('u-claimed', { name: 'warm-standard-y' }), aPod('u-created')]) {
+      const { step, remove } = plan(anObservation({ pods: [own], warmPod: warm }));
+      assert.deepEqual([step.kind, remove], ['bind', []]);
+      assert.ok(step.kind === 'bind' && step.pod === own);
+    }
+  });
+
+  it('plan and summarize keep one of several unconfirmed pods, the same in every order, and delete the others', () => {
+    const [one, other] = [aPod('u-1', { name: 'p1' }), aPod('u-2', { name: 'p2' })];
+    for (const pods of [
+      [one, other],
+      [other, one],
+    ]) {
+      const { step, remove } = plan(anObservation({ pods }));
+      assert.ok(step.kind === 'bind' && step.pod === one);
+      assert.deepEqual(remove, [other]);
+    }
+  });
+
+  it('plan and summarize name the successor of an unconfirmed pod after that pod', () => {
+    const ending = aPod('u-1', { terminating: true });
+    const { step } = plan(anObservation({ boundUid: 'u-1', bound: ending, pods: [ending] }));
+    assert.ok(step.kind === 'create' && step.name !== ending.metadata.name);
   });
 });
 
@@ -312,6 +334,20 @@ describe('an agent without messages', () => {
     assert.equal(plan(anObservation({ agent: scaledToZero, pending: 1 })).step.kind, 'create');
     assert.equal(plan(anObservation({ agent: scaledToZero })).step.kind, 'none');
     assert.equal(plan(anObservation({ agent: { ...scaledToZero, spec: anAgent().spec } })).step.kind, 'create');
+  });
+
+  it('an idle agent keeps the unconfirmed pod of a message until its queue is known to be empty', () => {
+    const idleStatus = { conditions: [{ type: 'Ready', status: 'True', reason: 'Idle', message: 'm' }] };
+    const pod = aPod('u-pod');
+    const planned = [1, undefined, 0].map((pending) => {
+      const { step, remove } = plan(anObservation({ agent: anAgent(idle, idleStatus), pods: [pod], pending }));
+      return [step.kind, remove];
+    });
+    assert.deepEqual(planned, [
+      ['bind', []],
+      ['none', []],
+      ['none', [pod]],
+    ]);
   });
 
   it('an agent without messages keeps its pod while messages wait, while its activity is unknown, and after a recent start', () => {

@@ -4,7 +4,7 @@ import { type ConditionUpdate, reasonOf } from '../conditions.ts';
 import type { Pod } from '../kube/types.ts';
 import { notReady, rejection, suspension } from './admission.ts';
 import type { ObservedAgent } from './observed.ts';
-import { isWarmName, podName } from '../pods/pod-name.ts';
+import { podName } from '../pods/pod-name.ts';
 import { podState } from '../pods/pod-state.ts';
 import type { PodTemplate } from '../pods/pod-template.ts';
 
@@ -12,8 +12,8 @@ import type { PodTemplate } from '../pods/pod-template.ts';
 type PodStep =
   /** Keep the bound pod. */
   | { readonly kind: 'keep'; readonly pod: Pod }
-  /** Bind a pod that already belongs to this agent. */
-  | { readonly kind: 'bind'; readonly pod: Pod }
+  /** Bind a pod that already belongs to this agent, when it still matches the template. */
+  | { readonly kind: 'bind'; readonly pod: Pod; readonly template: PodTemplate }
   | { readonly kind: 'claim'; readonly pod: Pod; readonly template: PodTemplate }
   | { readonly kind: 'create'; readonly name: string; readonly template: PodTemplate }
   /** No pod now: intentionally, because of an error, or until a time. `ready` states why. */
@@ -47,7 +47,11 @@ export function plan(observed: ObservedAgent): PodPlan {
   if (refused !== undefined) return without(refused);
   if (suspended !== undefined) return without(readyIdle('Suspended', suspended));
   const idle = idleDecision(observed);
-  if (idle !== undefined) return without(idle.ready, idle.requeueAfterMs);
+  if (idle !== undefined) {
+    const stays = without(idle.ready, idle.requeueAfterMs);
+    // A pod that the status does not name was created for a message, and may work on it, unless the queue is known to be empty.
+    return observed.pending === undefined ? { ...stays, remove: [] } : stays;
+  }
   return { ...withPod(observed), suspended };
 }
 
@@ -59,16 +63,13 @@ function withPod(observed: ObservedAgent): Omit<PodPlan, 'suspended'> {
   if (bound !== undefined && isUsable(bound, template) && !observed.hasBindingConflict) {
     return { remove: others(bound), step: { kind: 'keep', pod: bound }, requeueAfterMs: msUntilIdle(observed, bound) };
   }
-  const preclaimed = pods.find((pod) => isPreclaimed(pod, observed) && isUsable(pod, template));
-  if (preclaimed !== undefined)
-    return { remove: others(preclaimed), step: { kind: 'bind', pod: preclaimed }, requeueAfterMs: undefined };
-  // The name depends on the pod that the status refers to, even if that pod no longer exists.
-  const name = podName({ name: agent.metadata.name, uid: agent.metadata.uid }, agent.status?.pod?.uid);
-  const existing = pods.find((pod) => pod.metadata.name === name && isUsable(pod, template));
-  const remove = others(existing);
+  const own = unconfirmed(observed, template);
+  if (own !== undefined)
+    return { remove: others(own), step: { kind: 'bind', pod: own, template }, requeueAfterMs: undefined };
+  // The name depends on the bound pod, even if that pod no longer exists.
+  const name = podName({ name: agent.metadata.name, uid: agent.metadata.uid }, observed.boundUid);
+  const remove = others(undefined);
   const create: PodStep = { kind: 'create', name, template };
-  // The pod already exists. `create` gets AlreadyExists and then checks the existing pod.
-  if (existing !== undefined) return { remove, step: create, requeueAfterMs: undefined };
   const wait = protection.kind === 'notEnforced' ? policyMissing(protection.message) : backingOff(observed);
   if (wait !== undefined) return { remove, ...wait };
   if (warm === undefined) return { remove, step: create, requeueAfterMs: undefined };
@@ -76,16 +77,18 @@ function withPod(observed: ObservedAgent): Omit<PodPlan, 'suspended'> {
 }
 
 function isUsable(pod: Pod, template: PodTemplate): boolean {
-  const { kind } = podState(pod);
-  return (
-    kind !== 'terminating' && kind !== 'ended' && pod.metadata.annotations?.[ANNOTATIONS.template] === template.digest
-  );
+  return isLiving(pod) && pod.metadata.annotations?.[ANNOTATIONS.template] === template.digest;
 }
 
-/** A claimed warm pod of this agent, when the operator stopped after the claim and before the status write. */
-function isPreclaimed(pod: Pod, { agent, bound }: ObservedAgent): boolean {
-  if (pod.metadata.uid === bound?.metadata.uid) return false;
-  return isWarmName(pod.metadata.name) && !pod.metadata.name.startsWith(`${agent.metadata.name}-`);
+function isLiving(pod: Pod): boolean {
+  const { kind } = podState(pod);
+  return kind !== 'terminating' && kind !== 'ended';
+}
+
+/** A created or claimed pod of this agent, when the operator stopped before it wrote the status. Of several the first by name. */
+function unconfirmed({ pods, bound }: ObservedAgent, template: PodTemplate): Pod | undefined {
+  const usable = pods.filter((pod) => pod.metadata.uid !== bound?.metadata.uid && isUsable(pod, template));
+  return usable.toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1))[0];
 }
 
 function policyMissing(message: string): { step: PodStep; requeueAfterMs: undefined } {

@@ -14,10 +14,11 @@ import { type QuotaReleases, isQuotaError } from '../pods/quota-releases.ts';
 import type { StartTimes } from '../pods/start-times.ts';
 import { type ApplyResult, apply, rejectionOf } from './apply.ts';
 import { ApplyRetries } from './apply-retries.ts';
-import { DelayedEvents } from './delayed-events.ts';
+import { DelayedEvents } from './deferral/delayed-events.ts';
+import { FirstStatuses } from './deferral/first-statuses.ts';
 import { MessageHandover } from './message-handover.ts';
 import { type ObserveDeps, observe } from './observe.ts';
-import { NUMBERS_INTERVAL_MS } from './status-throttle.ts';
+import { NUMBERS_INTERVAL_MS } from './deferral/status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, plan } from './plan.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
@@ -45,7 +46,7 @@ interface ReconciledAgent {
   readonly applied: ApplyResult;
 }
 
-/** Reconciles one agent in four steps: observe, plan, apply, bind. The only writer of Agent status. */
+/** Reconciles one agent in four steps: observe, plan, apply, report. The only writer of Agent status. */
 export class AgentReconciler {
   readonly #deps: AgentDeps;
   readonly #statuses: StatusWriter<StoredAgent>;
@@ -53,10 +54,12 @@ export class AgentReconciler {
   readonly #retries = new ApplyRetries();
   readonly #numbersWrittenAt = new Map<string, number>();
   readonly #delayedEvents: DelayedEvents;
+  readonly #firstStatuses: FirstStatuses;
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
     this.#delayedEvents = new DelayedEvents(deps.clock);
+    this.#firstStatuses = new FirstStatuses(deps.clock);
     this.#handover = new MessageHandover(deps.agentActivity);
     this.#statuses = new StatusWriter<StoredAgent>(deps, {
       type: TYPES.agents,
@@ -73,11 +76,12 @@ export class AgentReconciler {
       this.#statuses.forgetWrite(key);
       return { kind: 'done' };
     }
-    const observed = await observe(this.#deps, this.#statuses.latest(cached), log, signal);
+    const deferredPod = this.#firstStatuses.podOf(cached.metadata.uid);
+    const observed = await observe(this.#deps, this.#statuses.latest(cached), { deferredPod, log, signal });
     const planned = plan(observed);
     recordPlan(this.#deps, observed, planned);
-    const applied = await this.#apply(observed, planned, signal);
-    await this.#bind({ cached, observed, planned, applied }, log, signal);
+    const applied = await this.#bind(observed, planned, log, signal);
+    await this.#report({ cached, observed, planned, applied }, signal);
     return this.#result(observed.agent.metadata.uid, planned, applied);
   }
 
@@ -92,9 +96,27 @@ export class AgentReconciler {
     this.#retries.forget(uid);
     this.#numbersWrittenAt.delete(uid);
     this.#delayedEvents.forget(uid);
+    this.#firstStatuses.forget(uid);
     this.#deps.validation.forget(uid);
     this.#deps.crashBackoff.forget(uid);
     this.#deps.starts.cancel(uid);
+  }
+
+  /**
+   * Applies the plan. The pod that exists is the one that is bound, so the order of a pod replacement matters:
+   *
+   *     read the message in flight → it can only belong to pod A
+   *     apply                      → deletes A, creates B: the gateway now rejects A and serves B
+   *     redeliver the message      → NATS gives the message to B at once, instead of after the ack wait
+   *
+   * The status, which confirms B, follows.
+   */
+  async #bind(observed: ObservedAgent, planned: PodPlan, log: Logger, signal: AbortSignal): Promise<ApplyResult> {
+    const scope = { observed, log, signal };
+    const inFlight = await this.#handover.readInFlight(planned, scope);
+    const applied = await this.#apply(observed, planned, signal);
+    await this.#handover.redeliver(inFlight, applied, scope);
+    return applied;
   }
 
   async #apply(observed: ObservedAgent, planned: PodPlan, signal: AbortSignal): Promise<ApplyResult> {
@@ -142,31 +164,21 @@ export class AgentReconciler {
     return { kind: 'waiting', message: waitingForQuota(namespace), retryAfterMs };
   }
 
-  /**
-   * Binds the applied pod in the status. The order of a pod replacement matters:
-   *
-   *     apply (done)               → pod B exists; the status still binds pod A; the gateway rejects B
-   *     read the message in flight → it can only belong to A
-   *     write the status           → binds B; fails if another pod was bound meanwhile; the gateway now rejects A
-   *     redeliver the message      → NATS gives the message to B at once, instead of after the ack wait
-   */
-  async #bind(reconciled: ReconciledAgent, log: Logger, signal: AbortSignal): Promise<void> {
-    const scope = { agent: reconciled.observed.agent, log, signal };
-    const inFlight = await this.#handover.readInFlight(reconciled.applied, scope);
-    await this.#writeStatus(reconciled, signal);
-    await this.#handover.redeliver(inFlight, scope);
-  }
-
-  async #writeStatus(reconciled: ReconciledAgent, signal: AbortSignal): Promise<void> {
-    const { cached, observed, planned, applied } = reconciled;
+  /** Reports the result in the status, the Events and the metrics. */
+  async #report({ cached, observed, planned, applied }: ReconciledAgent, signal: AbortSignal): Promise<void> {
     const { agent, now } = observed;
     const { uid } = agent.metadata;
     const status = summarize(observed, planned, applied);
+    const change = { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') };
+    if (this.#firstStatuses.defer(agent, status, applied)) {
+      recordChange(this.#deps, change);
+      return;
+    }
     const transitions = await this.#statuses.write(cached, agent, status, signal);
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
-    recordChange(this.#deps, { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') });
+    recordChange(this.#deps, change);
     // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
-    const isClaim = applied.kind === 'bound' && applied.claimed === true;
+    const isClaim = applied.kind === 'bound' && applied.origin === 'claimed';
     const immediate = isClaim ? [] : (transitions ?? []);
     this.#statuses.recordEvents(agent, this.#delayedEvents.due(uid, status.conditions ?? [], immediate));
   }
@@ -180,7 +192,11 @@ export class AgentReconciler {
     if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: applied.retryAfterMs ?? WAITING_RETRY_MS };
     if (applied.kind === 'refused') return { kind: 'requeueAfter', afterMs: this.#retries.countRejection(uid) };
     if (planned.step.kind !== 'none') this.#retries.clearRejections(uid);
-    const delays = [planned.requeueAfterMs, this.#delayedEvents.remainingMs(uid)].filter((ms) => ms !== undefined);
+    const delays = [
+      planned.requeueAfterMs,
+      this.#delayedEvents.remainingMs(uid),
+      this.#firstStatuses.remainingMs(uid),
+    ].filter((ms) => ms !== undefined);
     return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
 }

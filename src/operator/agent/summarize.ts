@@ -12,7 +12,7 @@ import {
 import type { Pod } from '../kube/types.ts';
 import { notReady } from './admission.ts';
 import type { ApplyResult } from './apply.ts';
-import { NUMBER_FIELDS, changesQueueState } from './status-throttle.ts';
+import { NUMBER_FIELDS, changesQueueState } from './deferral/status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, natsUnavailable } from './plan.ts';
 import { podState } from '../pods/pod-state.ts';

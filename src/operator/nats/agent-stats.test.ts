@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Account, toCounts, emptyAccount, rollAccount } from '../../ledger/account.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { ProviderHealth } from '../../nats/model-health.ts';
-import { StatusThrottle } from '../agent/status-throttle.ts';
+import { StatusThrottle } from '../agent/deferral/status-throttle.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import { exhaustedBudget, budgetSummary } from './quota-conditions.ts';
 import { modelFailure, ProviderHealthTracker } from './model-conditions.ts';

@@ -45,7 +45,7 @@ const bound =
   (): ApplyResult => ({
     kind: 'bound',
     pod: aPod(uid, { name: `pod-${uid}`, status }),
-    claimed,
+    origin: claimed ? 'claimed' : 'created',
   });
 const unbound = (): ApplyResult => ({ kind: 'unbound' });
 

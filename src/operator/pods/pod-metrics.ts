@@ -63,10 +63,9 @@ function claimOutcome(
   return !existed && hasPool(observed.agent.metadata.namespace, step.template) ? 'miss' : undefined;
 }
 
-/** Why the agent leaves the pod that its status names; undefined when it keeps the pod, or needs none. */
+/** Why the agent leaves the pod that it is bound to; undefined when it keeps the pod, or needs none. */
 function replacementReason({ observed, planned: { step }, applied }: PodChange): ReplacementReason | undefined {
-  const { agent, bound, hasBindingConflict } = observed;
-  const previous = agent.status?.pod?.uid;
+  const { boundUid: previous, bound, hasBindingConflict } = observed;
   if (previous === undefined || (applied.kind === 'bound' && applied.pod.metadata.uid === previous)) return undefined;
   if (step.kind === 'none' && !POD_FOLLOWS.has(step.ready.reason)) return undefined;
   if (hasBindingConflict) return 'conflict';

@@ -26,10 +26,6 @@ export function warmPodName(className: string, unique: string): string {
   return `${prefix}-${hash}`;
 }
 
-export function isWarmName(name: string): boolean {
-  return name.startsWith('warm-');
-}
-
 function base32(bytes: Uint8Array): string {
   let text = '';
   let bits = 0;

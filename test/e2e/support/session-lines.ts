@@ -18,7 +18,8 @@ export async function readSessionLines(
   return lines;
 }
 
-function quietIo(signal: AbortSignal): CliIo {
+/** Prints nothing and reads nothing. */
+export function quietIo(signal: AbortSignal): CliIo {
   return {
     out: () => undefined,
     error: () => undefined,

@@ -11,6 +11,10 @@ const OPERATOR: ApiUser = {
   user: 'system:serviceaccount:temper-system:temper-operator',
   groups: ['system:serviceaccounts', 'system:authenticated'],
 };
+const COLLECTOR: ApiUser = {
+  user: 'system:serviceaccount:kube-system:generic-garbage-collector',
+  groups: ['system:serviceaccounts', 'system:authenticated'],
+};
 const WRITER: ApiUser = { user: 'walter', groups: ['system:authenticated'] };
 const MERGE = 'application/merge-patch+json';
 const PODS = '/api/v1/namespaces/team-a/pods';
@@ -38,6 +42,7 @@ describe('the admission policies of agent pods and of the operator', () => {
     await createNamespace(plane, 'team-a');
     await grant(plane, OPERATOR, 'cluster-admin');
     await grant(plane, WRITER, 'cluster-admin');
+    await grant(plane, COLLECTOR, 'cluster-admin');
     const accounts = ['temper-agent', 'default'].map((name) => ({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
@@ -80,6 +85,33 @@ describe('the admission policies of agent pods and of the operator', () => {
     // temper-operator refuses it too, and the API server names either of the two.
     const bare = await patch(`${PODS}/agents`, labels(null), OPERATOR);
     assert.ok(isDeniedBy('agent-pods', bare) || isDeniedBy('operator', bare), JSON.stringify(bare.body));
+  });
+
+  it('only the operator binds a pod to an agent, and a bound pod is never bound to another one', async () => {
+    const path = `${PODS}/bound`;
+    const binding = (uid: string | null) => {
+      const owner = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', name: 'analyst', uid, controller: true };
+      return {
+        metadata: { labels: { 'temper.dev/agent-uid': uid }, ownerReferences: uid === null ? null : [owner] },
+      };
+    };
+    const owners = (...list: object[]) => ({ metadata: { ownerReferences: list } });
+    assert.equal((await create(agentPod('bound'), OPERATOR)).status, 201);
+    const foreign = { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', uid: 'u-foreign' };
+    for (const change of [binding('u-1'), owners(foreign), owners({ ...foreign, controller: true })]) {
+      assert.ok(isDeniedBy('agent-pods', await patch(path, change, WRITER)), JSON.stringify(change));
+    }
+    assert.equal((await patch(path, binding('u-1'), OPERATOR)).status, 200);
+    // The repeated claim of an agent changes nothing.
+    assert.equal((await patch(path, binding('u-1'), OPERATOR)).status, 200);
+    for (const uid of ['u-2', null]) {
+      assert.ok(isDeniedBy('agent-pods', await patch(path, binding(uid), OPERATOR)), String(uid));
+    }
+    for (const list of [[], [{ ...foreign, controller: true }]]) {
+      assert.ok(isDeniedBy('agent-pods', await patch(path, owners(...list), WRITER)), JSON.stringify(list));
+    }
+    // `kubectl delete --cascade=orphan` of an Agent removes the owner.
+    assert.equal((await patch(path, owners(), COLLECTOR)).status, 200);
   });
 
   it('an agent pod cannot mount a secret, even when the operator creates it', async () => {

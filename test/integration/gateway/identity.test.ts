@@ -95,7 +95,8 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     await assertRejected('TEMPER_POD_NOT_BOUND', NEXT, { token });
     const waiting = gateway.call('GET', `${ASSIGNMENT}?wait=60`, { token });
     await fixture.createAgent('team-a', 'late');
-    await fixture.bindPod('team-a', 'late', pod);
+    // The pod alone binds it; the status confirms it later.
+    await fixture.claimPod('team-a', 'late', pod);
     const answer = await waiting;
     assert.equal(answer.status, 200, answer.text);
     const { agent, version } = JSON.parse(answer.text) as { agent: { name: string }; version: string };
@@ -121,6 +122,27 @@ describe('authentication at the gateway with tokens of a real API server', () =>
       return codeOf(answer) === 'TEMPER_POD_BINDING_CONFLICT';
     });
     assert.ok(fixture.logLines.some((line) => line.includes(both.pod.uid) && line.includes('team-a/thief')));
+  });
+
+  it('two living pods of an agent are not served until one is confirmed', async () => {
+    const agentUid = await fixture.createAgent('team-a', 'twice');
+    const pods = await Promise.all(['twice-1', 'twice-2'].map((name) => fixture.createPod('team-a', name)));
+    const tokens = await Promise.all(pods.map((pod) => fixture.createPodToken('team-a', pod)));
+    const [first = { name: '', uid: '' }, second = first] = pods;
+    const answers = () => Promise.all(tokens.map((token) => gateway.call('GET', ASSIGNMENT, { token })));
+    const both = async (state: string, is: (answer: HttpResponse, index: number) => boolean) =>
+      poll(state, async () => (await answers()).every(is));
+    await both('the gateway to know both pods', ({ status }) => status === 204);
+    await fixture.claimPod('team-a', 'twice', first);
+    await both('the first pod to be bound', ({ status }, index) => status === (index === 0 ? 200 : 204));
+    await fixture.claimPod('team-a', 'twice', second);
+    await both('the conflict', (answer) => codeOf(answer) === 'TEMPER_POD_BINDING_CONFLICT');
+    assert.ok(
+      fixture.logLines.some((line) => line.includes(first.uid) && line.includes('team-a/twice')),
+      agentUid,
+    );
+    await fixture.bindPod('team-a', 'twice', second);
+    await both('the confirmed pod to be bound', ({ status }, index) => status === (index === 1 ? 200 : 204));
   });
 
   it('the token of a replaced or deleted pod is rejected within two seconds', async () => {

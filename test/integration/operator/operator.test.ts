@@ -92,7 +92,7 @@ describe('an operator on a real API server', () => {
     assert.equal(policies.length, 2, made.join('\n'));
   });
 
-  it('an agent needs at most five writes and six reconciles from creation to Ready', async () => {
+  it('a new agent costs one pod, one status and one Event, and at most six reconciles', async () => {
     await apiServer.createNamespace('many');
     await apiServer.apply(buildTrustPolicy('many'));
     await apiServer.apply(buildAgent('many', 'first'));
@@ -106,7 +106,10 @@ describe('an operator on a real API server', () => {
     const made = writes()
       .slice(writesBefore)
       .filter(({ path }) => path.includes('/namespaces/many/'));
-    assert.ok(made.length <= names.length * 5, made.map(({ method, path }) => `${method} ${path}`).join('\n'));
+    // On a slow machine a pod may take longer than the first status waits: one more status and one more Event.
+    const late = made.filter(({ body }) => JSON.stringify(body ?? null).includes('"reason":"Starting"')).length;
+    const expected = names.length * 3 + late;
+    assert.equal(made.length, expected, made.map(({ method, path }) => `${method} ${path}`).join('\n'));
     assert.ok(reconciles - reconcilesBefore <= names.length * 6, `${reconciles - reconcilesBefore} reconciles`);
     assert.equal((await apiServer.listPods('many')).length, names.length + 1);
   });
@@ -124,14 +127,14 @@ describe('an operator on a real API server', () => {
     );
   });
 
-  it('claiming a warm pod needs at most three writes, including the refill', async () => {
+  it('claiming a warm pod needs one request until the pod is bound, and three writes with status and refill', async () => {
     const warm = async () =>
       (await apiServer.listPods('pooled')).filter((pod) => pod.metadata.labels?.[LABELS.agentUid] === undefined);
     const isReady = (pod: Pod) => pod.status?.conditions?.some(({ type }) => type === 'Ready') === true;
     await pollValue('three warm pods', warm, (pods) => pods.filter(isReady).length === 3);
     await apiServer.apply(buildTrustPolicy('pooled'));
     await sleep(500);
-    const before = writes().length;
+    const [before, allBefore] = [writes().length, apiRequests.length];
     await apiServer.apply(buildAgent('pooled', 'quick'));
     const agent = await apiServer.waitForAgent('pooled', 'quick', 'runs', isRunning);
     await pollValue('the refill', warm, (pods) => pods.filter(isReady).length === 3);
@@ -140,6 +143,9 @@ describe('an operator on a real API server', () => {
       .slice(before)
       .map(({ method, path }) => `${method} ${path}`);
     assert.ok(made.length <= 3, made.join('\n'));
+    // The claim binds the pod; nothing is read or written before it.
+    const [first] = apiRequests.slice(allBefore).filter(({ path }) => !path.includes('/leases'));
+    assert.match(`${first?.method} ${first?.path}`, /^PATCH .*\/namespaces\/pooled\/pods\/warm-standard-/);
     assert.match(agent.status?.pod?.name ?? '', /^warm-standard-/);
     const pod = (await apiServer.listPods('pooled')).find(({ metadata }) => metadata.uid === agent.status?.pod?.uid);
     assert.equal(pod?.metadata.labels?.[LABELS.agentUid], agent.metadata.uid);
@@ -300,7 +306,8 @@ describe('an operator on a real API server', () => {
     await pollValue('21 agents', count, (agents) => agents === 21);
   });
 
-  it('each transition is one Event of the agent', async () => {
-    assert.deepEqual((await eventsOf('many', 'agent-3', 2)).sort(), ['Running', 'Starting']);
+  it('each reported transition is one Event of the agent', async () => {
+    const reasons = new Set(await eventsOf('team-a', 'analyst', 3));
+    for (const reason of ['Running', 'Suspended', 'Starting']) assert.ok(reasons.has(reason), [...reasons].join());
   });
 });

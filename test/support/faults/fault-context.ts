@@ -1,6 +1,7 @@
+import { LABELS } from '../../../src/api/cluster.ts';
 import type { ResourceType } from '../../../src/kube/client/kube-client.ts';
 import { whenAborted } from '../../../src/lib/async/abort.ts';
-import { TYPES } from '../../../src/operator/kube/types.ts';
+import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import type { AgentActivity, AgentStats } from '../../../src/operator/ports.ts';
 import { type ApiServerFixture } from '../api-server/api-server-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../builders.ts';
@@ -112,10 +113,15 @@ export const reportPodStatus = async (
   not?: string,
 ): Promise<string> => {
   apiServer.withoutKubelet.add(namespace);
-  const agent = await apiServer.waitForAgent(namespace, 'analyst', 'has a pod', ({ status: current }) => {
-    return current?.pod !== undefined && current.pod.uid !== not;
-  });
-  const { name = '', uid = '' } = agent.status?.pod ?? {};
+  const agent = await apiServer.getAgent(namespace, 'analyst');
+  const isNext = ({ metadata }: Pod) =>
+    metadata.labels?.[LABELS.agentUid] === agent.metadata.uid &&
+    metadata.deletionTimestamp === undefined &&
+    metadata.uid !== not;
+  // The label and not the status: a new agent has its first status some time after its pod.
+  const find = async () => (await apiServer.listPods(namespace)).find(isNext);
+  const pod = await pollValue('a pod of the agent', find, (found) => found !== undefined);
+  const { name = '', uid = '' } = pod?.metadata ?? {};
   await apiServer.client.patch(TYPES.pods, { namespace, name }, { status }, NEVER_ABORTED, { subresource: 'status' });
   return uid;
 };

@@ -127,9 +127,21 @@ export class GatewayFixture implements AsyncDisposable {
     await this.#merge(`${GROUP}/${namespace}/agents/${name}`, patch);
   }
 
-  /** Writes `status.pod` as the operator does. */
-  async bindPod(namespace: string, agent: string, pod: { name: string; uid: string } | undefined): Promise<void> {
+  /** Binds the pod and confirms it in the status, as the operator does. */
+  async bindPod(namespace: string, agent: string, pod: { name: string; uid: string }): Promise<void> {
+    await this.claimPod(namespace, agent, pod);
     await this.#merge(`${GROUP}/${namespace}/agents/${agent}/status`, { status: { pod } });
+  }
+
+  /** Binds the pod without confirming it in the status. */
+  async claimPod(namespace: string, agent: string, pod: { name: string }): Promise<void> {
+    const { body } = await this.plane.admin.call('GET', `${GROUP}/${namespace}/agents/${agent}`);
+    const { uid } = body.metadata as { uid: string };
+    const owner = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', name: agent, uid, controller: true };
+    const labels = { 'temper.dev/agent-pod': 'true', 'temper.dev/agent-uid': uid };
+    await this.#merge(`/api/v1/namespaces/${namespace}/pods/${pod.name}`, {
+      metadata: { labels, ownerReferences: [owner] },
+    });
   }
 
   /** Creates a pod that no kubelet runs, with an address in its status. */

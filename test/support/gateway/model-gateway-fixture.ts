@@ -25,6 +25,7 @@ import { writeGatewayConfig } from '../../../src/gateway-client/certificates.tes
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
 import type { PodIdentity } from '../../../src/identity/types.ts';
+import { PodBindings } from '../../../src/identity/pod-bindings.ts';
 import { Store } from '../../../src/kube/informer/store.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -96,7 +97,11 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly logLines: string[] = [];
   readonly #agents = new Store<Agent>();
   readonly #policies = new Store<TrustPolicy>();
-  readonly #directory = new WatchedAgentDirectory(this.#agents, this.#policies);
+  readonly #directory = new WatchedAgentDirectory(
+    this.#agents,
+    this.#policies,
+    new PodBindings(this.#agents, new Store()),
+  );
   readonly #deliveryTokens: ReturnType<typeof createDeliveryTokens>;
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;

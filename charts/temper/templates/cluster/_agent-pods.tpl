@@ -26,6 +26,8 @@ matchConstraints:
 variables:
   - name: isOperator
     expression: {{ include "temper.cel.isOperator" . | quote }}
+  - name: isCollector
+    expression: {{ include "temper.cel.isCollector" . | quote }}
   - name: isPod
     expression: request.resource.resource == 'pods' && (!has(request.subResource) || request.subResource == '')
   - name: isCreated
@@ -36,6 +38,10 @@ variables:
     expression: "object != null && has(object.metadata.labels) ? object.metadata.labels : {}"
   - name: oldLabels
     expression: "oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"
+  - name: owners
+    expression: "object != null && has(object.metadata.ownerReferences) ? object.metadata.ownerReferences.map(o, o.uid + (has(o.controller) && o.controller ? '!' : '')) : []"
+  - name: oldOwners
+    expression: "oldObject != null && has(oldObject.metadata.ownerReferences) ? oldObject.metadata.ownerReferences.map(o, o.uid + (has(o.controller) && o.controller ? '!' : '')) : []"
   - name: containers
     expression: "!variables.isPod ? [] : object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])"
   - name: oldContainers
@@ -47,6 +53,14 @@ validations:
       variables.isOperator || ['temper.dev/agent-pod', 'temper.dev/agent-uid'].all(l,
         (l in variables.labels) == (l in variables.oldLabels) && (!(l in variables.labels) || variables.labels[l] == variables.oldLabels[l]))
     message: only the Temper operator sets the labels temper.dev/agent-pod and temper.dev/agent-uid; create an Agent instead of a pod
+    reason: Forbidden
+  # Label and controller bind a pod to an agent. A bound pod is never bound again, so a late claim of a previous leader takes it from no agent.
+  - expression: "!('temper.dev/agent-uid' in variables.oldLabels) || ('temper.dev/agent-uid' in variables.labels && variables.labels['temper.dev/agent-uid'] == variables.oldLabels['temper.dev/agent-uid'])"
+    message: the pod of an agent keeps the label temper.dev/agent-uid, which binds it; delete the pod instead
+    reason: Forbidden
+  - expression: >-
+      !variables.isPod || oldObject == null || variables.isOperator || variables.isCollector || variables.owners == variables.oldOwners
+    message: only the Temper operator sets the owner of an agent's pod, which binds it
     reason: Forbidden
   # Without the label, no policy and no network policy would apply to the pod any more.
   - expression: "!('temper.dev/agent-pod' in variables.oldLabels) || 'temper.dev/agent-pod' in variables.labels"

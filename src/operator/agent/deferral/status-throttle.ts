@@ -1,7 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
-import { type ConditionUpdate, reasonOf } from '../conditions.ts';
-import type { StoredAgent } from '../kube/types.ts';
-import type { AgentRuntimeState } from '../ports.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { type ConditionUpdate, reasonOf } from '../../conditions.ts';
+import type { StoredAgent } from '../../kube/types.ts';
+import type { AgentRuntimeState } from '../../ports.ts';
 
 interface QueueLength {
   readonly queue?: number;

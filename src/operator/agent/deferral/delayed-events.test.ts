@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Condition } from '../../api/v1alpha1/common.ts';
-import { systemClock } from '../../lib/clock.ts';
-import type { ConditionEvent } from '../conditions.ts';
+import type { Condition } from '../../../api/v1alpha1/common.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import type { ConditionEvent } from '../../conditions.ts';
 import { DelayedEvents } from './delayed-events.ts';
 
 const MISSING: ConditionEvent = {

@@ -1,6 +1,6 @@
-import type { Condition } from '../../api/v1alpha1/common.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { ConditionEvent } from '../conditions.ts';
+import type { Condition } from '../../../api/v1alpha1/common.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import type { ConditionEvent } from '../../conditions.ts';
 
 /** How long a reference may be missing before an Event reports it. */
 const GRACE_MS = 5_000;
