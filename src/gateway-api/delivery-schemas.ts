@@ -7,6 +7,8 @@ import type {
   Receipt as BusReceipt,
 } from '../bus/port.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { PodReports } from './report-schemas.ts';
+import { SessionAppend } from './session-schemas.ts';
 import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
@@ -59,10 +61,27 @@ export const PodDelivery = Type.Object(
 );
 export type PodDelivery = Static<typeof PodDelivery>;
 
+/** What a pod has not sent before its message ends. */
+const outcomeContent = {
+  append: Type.Optional(SessionAppend),
+  reports: Type.Optional(
+    Type.Object(
+      {
+        key: Type.String({ pattern: '^[!-~]{1,128}$', description: 'The idempotency key of the reports.' }),
+        batch: PodReports,
+      },
+      { ...closed, description: 'As in the request for reports.' },
+    ),
+  ),
+};
+const OutcomeContent = Type.Object(outcomeContent, closed);
+export type OutcomeContent = Static<typeof OutcomeContent>;
+
 export const DeliveryOutcome = Type.Union(
   [
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('ack'),
         reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
@@ -72,6 +91,7 @@ export const DeliveryOutcome = Type.Union(
     ),
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('retry'),
         delayMs: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
@@ -80,6 +100,7 @@ export const DeliveryOutcome = Type.Union(
     ),
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('reject'),
         code: Code,
@@ -91,7 +112,7 @@ export const DeliveryOutcome = Type.Union(
   ],
   {
     description:
-      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout.',
+      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
   },
 );
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;

@@ -20,6 +20,7 @@ import { requireNumber, requireObject, requireText } from '../gateway-api/respon
 import {
   type DeliveryOutcome,
   type NextMessageRequest,
+  type OutcomeContent,
   POD_API_PATHS,
   type SendMessageRequest,
 } from '../gateway-api/pod-api.ts';
@@ -30,12 +31,12 @@ export interface RemoteDelivery extends Delivery {
   ackTimeoutMs: number;
   /** Restarts the acknowledgement timeout; does not end the delivery. */
   extend(op: CallOptions): Promise<void>;
-  /** Acknowledges the message and publishes the reply for its sender. */
-  ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions): Promise<void>;
+  /** Acknowledges the message and publishes the reply for its sender. `content` is stored before. */
+  ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Returns the message; it is redelivered after the delay. */
-  redeliver(delayMs: number, op: CallOptions): Promise<void>;
+  redeliver(delayMs: number, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Dead-letters the message. */
-  deadLetter(code: ErrorCode, message: string, op: CallOptions): Promise<void>;
+  deadLetter(code: ErrorCode, message: string, op: CallOptions, content?: OutcomeContent): Promise<void>;
 }
 
 export interface RemoteBusOptions {
@@ -104,9 +105,11 @@ export class RemoteBus implements MessageSender, MessageReceiver {
         ended.assertOpen();
         await this.#settle({ deliveryToken, action: 'extend' }, op);
       },
-      ackWithReply: (reply, finishReason, op) => settle({ deliveryToken, action: 'ack', reply, finishReason }, op),
-      redeliver: (delayMs, op) => settle({ deliveryToken, action: 'retry', delayMs }, op),
-      deadLetter: (code, text, op) => settle({ deliveryToken, action: 'reject', code, message: text }, op),
+      ackWithReply: (reply, finishReason, op, content) =>
+        settle({ ...content, deliveryToken, action: 'ack', reply, finishReason }, op),
+      redeliver: (delayMs, op, content) => settle({ ...content, deliveryToken, action: 'retry', delayMs }, op),
+      deadLetter: (code, text, op, content) =>
+        settle({ ...content, deliveryToken, action: 'reject', code, message: text }, op),
       ack: () => delivery.ackWithReply('', 'complete', this.#op()),
       retry: (delayMs) => delivery.redeliver(delayMs, this.#op()),
       reject: (code) => delivery.deadLetter(code, 'the message cannot be processed', this.#op()),
@@ -124,7 +127,9 @@ export class RemoteBus implements MessageSender, MessageReceiver {
     try {
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.deliveries, body, op });
     } catch (error) {
-      if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
+      // The delivery is open when the gateway refused the items of the session.
+      if (!isTemperError(error) || error.code === 'TEMPER_STATE_CORRUPT') throw error;
+      if (!DELIVERY_ENDED.has(error.details['status'])) throw error;
       throw deliveryLost(error);
     }
   }

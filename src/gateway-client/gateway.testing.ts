@@ -34,6 +34,7 @@ import type {
   RejectedToolRequest,
   ReviewRequest,
   SendMessageRequest,
+  SessionAppend,
   StreamRequest,
 } from '../gateway-api/pod-api.ts';
 
@@ -143,7 +144,7 @@ export class GatewayDouble implements AsyncDisposable {
     const [area, name] = call.parts;
     if (area === 'assignment') return this.#assignmentFor(call);
     if (area === 'messages') return name === 'next' ? this.#next(call) : this.#send(call.body as SendMessageRequest);
-    if (area === 'deliveries') return this.inbox.applyOutcome(call.body as DeliveryOutcome);
+    if (area === 'deliveries') return this.#end(call.body as DeliveryOutcome);
     if (area === 'models') return this.#stream(call);
     if (area === 'forge') return this.#forge(name ?? '', call);
     if (area === 'sessions') return this.#session(what, call);
@@ -162,6 +163,22 @@ export class GatewayDouble implements AsyncDisposable {
     return this.#assignment?.version === known ? undefined : this.#assignment;
   }
 
+  async #end(outcome: DeliveryOutcome): Promise<undefined> {
+    const { session } = this.inbox.messageOf(outcome.deliveryToken);
+    if (outcome.action !== 'extend') {
+      if (outcome.append !== undefined) await this.#append(session, outcome.append);
+      if (outcome.reports !== undefined) this.#acceptReports(outcome.reports.batch);
+    }
+    return this.inbox.applyOutcome(outcome);
+  }
+
+  /** An equal append is stored once. */
+  async #append(session: string, { afterSeq, items, tainted }: SessionAppend): Promise<number> {
+    const { seq, items: stored } = await this.sessions.load(session);
+    if (seq === afterSeq + items.length && JSON.stringify(stored.slice(afterSeq)) === JSON.stringify(items)) return seq;
+    return this.sessions.append(session, afterSeq, items as ModelMessage[], tainted === true ? { tainted } : {});
+  }
+
   async #next({ body, op }: DoubleRequest): Promise<unknown> {
     const { waitSeconds, restarted } = body as NextMessageRequest;
     if (restarted === true) this.inbox.expireAll();
@@ -175,12 +192,15 @@ export class GatewayDouble implements AsyncDisposable {
   }
 
   async #stream({ body, op, response }: DoubleRequest): Promise<void> {
-    const { deliveryToken, request } = body as StreamRequest;
-    this.inbox.messageOf(deliveryToken);
+    const { deliveryToken, request, append } = body as StreamRequest;
+    const { session } = this.inbox.messageOf(deliveryToken);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     response.write('\n');
     try {
-      for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
+      for await (const event of this.#model.stream(request, op)) {
+        if (event.type === 'end' && append !== undefined) await this.#append(session, append);
+        response.write(`${JSON.stringify(event)}\n`);
+      }
     } catch (error) {
       const { code, retry } = isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', retry: 'never' };
       const line = { type: 'error', code, message: String(error), ...(retry === 'never' ? {} : { retry }) };
@@ -204,10 +224,9 @@ export class GatewayDouble implements AsyncDisposable {
     if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.promoted];
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
-    const { deliveryToken, afterSeq, items, tainted } = body as AppendRequest;
+    const { deliveryToken, ...append } = body as AppendRequest;
     this.inbox.messageOf(deliveryToken);
-    const marks = tainted === undefined ? {} : { tainted };
-    return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
+    return { seq: await this.#append(id, append) };
   }
 
   #accessMemory(what: string, { parts, query, body }: DoubleRequest): unknown {

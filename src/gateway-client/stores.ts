@@ -7,7 +7,8 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
-import { type AppendRequest, type MemoryValue, POD_API_PATHS } from '../gateway-api/pod-api.ts';
+import { type AppendRequest, type MemoryValue, POD_API_PATHS, type SessionAppend } from '../gateway-api/pod-api.ts';
+import type { StagedItems } from './staged-items.ts';
 
 export interface RemoteStoreOptions {
   client: GatewayClient;
@@ -15,6 +16,8 @@ export interface RemoteStoreOptions {
   ids: IdGenerator;
   /** The token of the current delivery; throws when the pod has no delivery. */
   deliveryToken: () => string;
+  /** The items that later requests carry. */
+  staged: StagedItems;
   /** Aborts when the work on the current message is cancelled. */
   signal: () => AbortSignal;
 }
@@ -23,7 +26,7 @@ export interface RemoteStoreOptions {
 const STORE_TIMEOUT_MS = 60_000;
 const MAX_HITS = 100;
 
-function opOf({ clock, ids, signal }: RemoteStoreOptions): CallOptions {
+function opOf({ clock, ids, signal }: Omit<RemoteStoreOptions, 'staged'>): CallOptions {
   return { signal: signal(), deadline: clock.monotonic() + STORE_TIMEOUT_MS, key: ids.next('store') };
 }
 
@@ -34,20 +37,26 @@ export function remoteSessions(options: RemoteStoreOptions): SessionStore {
     async load(session) {
       return historyIn(await client.call({ method: 'GET', path: sessionPath(session), op: opOf(options) }));
     },
-    async append(session, afterSeq, items, marks = {}) {
-      const tainted = marks.tainted === true ? { tainted: true } : {};
-      const body: AppendRequest = { deliveryToken: options.deliveryToken(), afterSeq, items, ...tainted };
-      const answer = await client.call({
-        method: 'POST',
-        path: `${sessionPath(session)}/items`,
-        body,
-        op: opOf(options),
-      });
-      return requireNumber(requireObject(answer, 'append'), 'seq', 'append');
+    async append(session, afterSeq, items, flags = {}) {
+      options.staged.add(afterSeq, items, flags);
+      if (flags.deferrable !== true) await options.staged.flush(storeAppend(session, options));
+      return afterSeq + items.length;
     },
     async close(session) {
       await client.call({ method: 'DELETE', path: sessionPath(session), op: opOf(options) });
     },
+  };
+}
+
+/** Stores an append of the current message with a request of its own. */
+export function storeAppend(
+  session: string,
+  options: Omit<RemoteStoreOptions, 'staged'>,
+): (append: SessionAppend) => Promise<void> {
+  return async (append) => {
+    const body: AppendRequest = { deliveryToken: options.deliveryToken(), ...append };
+    const path = `${sessionPath(session)}/items`;
+    await options.client.call({ method: 'POST', path, body, op: opOf(options) });
   };
 }
 
@@ -67,7 +76,7 @@ function historyIn(answer: Json | undefined): SessionHistory {
 }
 
 /** The agent's memory beyond sessions, stored by the gateway. */
-export function remoteMemory(options: RemoteStoreOptions): Memory {
+export function remoteMemory(options: Omit<RemoteStoreOptions, 'staged'>): Memory {
   const { client } = options;
   const path = (key: string): string => `${POD_API_PATHS.memory}/${encodeURIComponent(key)}`;
   return {

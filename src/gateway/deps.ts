@@ -7,6 +7,7 @@ import type { NatsAudit } from '../nats/audit.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
+import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
@@ -116,6 +117,8 @@ export interface GatewayDeps {
   reviewLimits: Pick<ReportLimits, 'take'>;
   models: ModelCatalog;
   sessions: SessionReports;
+  /** The sessions of one agent. */
+  sessionsOf: (agentUid: string) => NatsSessionStore;
   usage: UsageReports;
   /** Aborts when the drain starts: long polls then respond at once. */
   draining: AbortSignal;

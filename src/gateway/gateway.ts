@@ -287,6 +287,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
+    sessionsOf,
     usage: modules.usage,
     draining,
   };

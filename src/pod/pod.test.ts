@@ -94,6 +94,38 @@ describe('a pod', { timeout: 240_000 }, () => {
     await agent.logged('its digest differs from the listed digest');
   });
 
+  it('a turn with a tool without effects takes one request, and any other call is stored before and after it', async () => {
+    const rules = [
+      { when: { turn: 1 }, answer: { toolCalls: [{ name: 'file_list', arguments: { path: 'data' } }] } },
+      { when: { turn: 2 }, answer: { toolCalls: [{ name: 'agent_send', arguments: { to: 'a', text: 'b' } }] } },
+      { answer: { text: 'done' } },
+    ];
+    await using bench = await PodFixture.open({ rules });
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+    const asked = gateway.requests
+      .map(({ what }) => what.split(' ')[1] ?? '')
+      .filter((path) => !/assignment|reports/.test(path));
+    const from = asked.indexOf('/v1/models/stream');
+    assert.deepEqual(asked.slice(from, asked.indexOf('/v1/deliveries') + 1), [
+      '/v1/models/stream',
+      '/v1/models/stream',
+      '/v1/sessions/s-1/items',
+      '/v1/sessions/s-1/items',
+      '/v1/models/stream',
+      '/v1/deliveries',
+    ]);
+    const { items } = await gateway.sessions.load('s-1');
+    assert.deepEqual(
+      items.map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'assistant', 'tool', 'assistant'],
+    );
+  });
+
   it('a pod asks the gateway once for a model that fails, because the gateway applies the fallbacks of the agent', async () => {
     const unknown = { status: 404, type: 'not_found_error', message: 'no such model' };
     await using bench = await PodFixture.open({ rules: [{ answer: { error: unknown } }] });

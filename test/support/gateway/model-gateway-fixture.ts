@@ -202,6 +202,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
     const deps: GatewayDeps = {
       ...shared,
+      sessionsOf,
       spans: undefined,
       identity: {
         pod: async (token) => podOf(token),
