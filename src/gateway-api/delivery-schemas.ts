@@ -8,7 +8,8 @@ import type {
 } from '../bus/port.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
 import { PodReports } from './report-schemas.ts';
-import { SessionAppend } from './session-schemas.ts';
+import { SessionAppend, SessionHistory } from './session-schemas.ts';
+import { RegisteredTools } from './tool-schemas.ts';
 import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
@@ -56,6 +57,19 @@ export const PodDelivery = Type.Object(
     ackTimeoutMs: Type.Number({
       description: 'Acknowledgement timeout: without an outcome or an extension by then the message is redelivered.',
     }),
+    session: Type.Optional(
+      Type.Object(
+        {
+          history: Type.Optional(SessionHistory),
+          tools: RegisteredTools,
+        },
+        {
+          ...closed,
+          description:
+            'The session of the message. The pod requests what is absent: a large history, or all when the gateway could not read it.',
+        },
+      ),
+    ),
   },
   { ...closed, description: 'A message and the token of its delivery.' },
 );

@@ -14,6 +14,10 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Json } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
+import type { SessionHistory } from '../agent/ports.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
+import { historyIn } from './stores.ts';
+import { toolsIn } from './tools.ts';
 import { POLL_GRACE_MS } from './assignment.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
@@ -29,6 +33,8 @@ import {
 export interface RemoteDelivery extends Delivery {
   /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
   ackTimeoutMs: number;
+  /** What the gateway delivered of the session with the message. */
+  session: DeliveredSession;
   /** Restarts the acknowledgement timeout; does not end the delivery. */
   extend(op: CallOptions): Promise<void>;
   /** Acknowledges the message and publishes the reply for its sender. `content` is stored before. */
@@ -37,6 +43,12 @@ export interface RemoteDelivery extends Delivery {
   redeliver(delayMs: number, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Dead-letters the message. */
   deadLetter(code: ErrorCode, message: string, op: CallOptions, content?: OutcomeContent): Promise<void>;
+}
+
+/** What is absent is read when the work starts. */
+export interface DeliveredSession {
+  history?: SessionHistory;
+  tools?: RegisteredTool[];
 }
 
 export interface RemoteBusOptions {
@@ -101,6 +113,7 @@ export class RemoteBus implements MessageSender, MessageReceiver {
       message,
       token: deliveryToken,
       ackTimeoutMs: ackTimeoutMs,
+      session: sessionIn(value['session']),
       extend: async (op) => {
         ended.assertOpen();
         await this.#settle({ deliveryToken, action: 'extend' }, op);
@@ -137,6 +150,15 @@ export class RemoteBus implements MessageSender, MessageReceiver {
 
 /** Not found, conflict, gone: this delivery has ended. */
 const DELIVERY_ENDED: ReadonlySet<unknown> = new Set([404, 409, 410]);
+
+function sessionIn(value: Json | undefined): DeliveredSession {
+  if (value === undefined) return {};
+  const { history, tools } = requireObject(value, 'session');
+  return {
+    ...(history === undefined ? {} : { history: historyIn(history) }),
+    tools: toolsIn(tools),
+  };
+}
 
 function envelopeIn(value: Json | undefined): Envelope {
   const message = requireObject(value, 'message');

@@ -57,6 +57,8 @@ export class GatewayDouble implements AsyncDisposable {
   readonly sent: MessageDraft[] = [];
   /** Tokens the gateway accepts. */
   readonly tokens = new Set(['token-1']);
+  /** Deliveries bring history and tools of the session. */
+  deliversSessions = true;
   /** Number of accepted TLS connections. */
   connections = 0;
   /** Method and path, token and idempotency key of each request. */
@@ -182,7 +184,11 @@ export class GatewayDouble implements AsyncDisposable {
   async #next({ body, op }: DoubleRequest): Promise<unknown> {
     const { waitSeconds, restarted } = body as NextMessageRequest;
     if (restarted === true) this.inbox.expireAll();
-    return this.inbox.next(waitSeconds, op.signal);
+    const delivery = await this.inbox.next(waitSeconds, op.signal);
+    if (delivery === undefined || !this.deliversSessions) return delivery;
+    const { session } = delivery.message;
+    const history = await this.sessions.load(session).catch(() => undefined);
+    return { ...delivery, session: { ...(history && { history }), tools: this.#toolsOf(session) } };
   }
 
   #send({ deliveryToken, draft }: SendMessageRequest): unknown {
@@ -221,12 +227,16 @@ export class GatewayDouble implements AsyncDisposable {
 
   async #session(what: string, { parts, body }: DoubleRequest): Promise<unknown> {
     const [, id = '', part] = parts;
-    if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.promoted];
+    if (part === 'tools') return this.#toolsOf(id);
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
     const { deliveryToken, ...append } = body as AppendRequest;
     this.inbox.messageOf(deliveryToken);
     return { seq: await this.#append(id, append) };
+  }
+
+  #toolsOf(session: string): RegisteredTool[] {
+    return [...(this.#review?.tools(session) ?? []), ...this.promoted];
   }
 
   #accessMemory(what: string, { parts, query, body }: DoubleRequest): unknown {

@@ -8,33 +8,40 @@ import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import { type AppendRequest, type MemoryValue, POD_API_PATHS, type SessionAppend } from '../gateway-api/pod-api.ts';
-import type { StagedItems } from './staged-items.ts';
+import type { StagedItems } from './session/staged-items.ts';
 
-export interface RemoteStoreOptions {
+interface RemoteOptions {
   client: GatewayClient;
   clock: Clock;
   ids: IdGenerator;
   /** The token of the current delivery; throws when the pod has no delivery. */
   deliveryToken: () => string;
-  /** The items that later requests carry. */
-  staged: StagedItems;
   /** Aborts when the work on the current message is cancelled. */
   signal: () => AbortSignal;
+}
+
+export interface RemoteSessionOptions extends RemoteOptions {
+  /** The items that later requests carry. */
+  staged: StagedItems;
+  /** The history that came with the message, at the first call; undefined when the session must be read. */
+  delivered: (session: string) => SessionHistory | undefined;
 }
 
 /** Milliseconds for one store call, retries included. */
 const STORE_TIMEOUT_MS = 60_000;
 const MAX_HITS = 100;
 
-function opOf({ clock, ids, signal }: Omit<RemoteStoreOptions, 'staged'>): CallOptions {
+function opOf({ clock, ids, signal }: RemoteOptions): CallOptions {
   return { signal: signal(), deadline: clock.monotonic() + STORE_TIMEOUT_MS, key: ids.next('store') };
 }
 
 /** Session histories, stored by the gateway. */
-export function remoteSessions(options: RemoteStoreOptions): SessionStore {
+export function remoteSessions(options: RemoteSessionOptions): SessionStore {
   const { client } = options;
   return {
     async load(session) {
+      const delivered = options.delivered(session);
+      if (delivered !== undefined) return delivered;
       return historyIn(await client.call({ method: 'GET', path: sessionPath(session), op: opOf(options) }));
     },
     async append(session, afterSeq, items, flags = {}) {
@@ -49,10 +56,7 @@ export function remoteSessions(options: RemoteStoreOptions): SessionStore {
 }
 
 /** Stores an append of the current message with a request of its own. */
-export function storeAppend(
-  session: string,
-  options: Omit<RemoteStoreOptions, 'staged'>,
-): (append: SessionAppend) => Promise<void> {
+export function storeAppend(session: string, options: RemoteOptions): (append: SessionAppend) => Promise<void> {
   return async (append) => {
     const body: AppendRequest = { deliveryToken: options.deliveryToken(), ...append };
     const path = `${sessionPath(session)}/items`;
@@ -64,7 +68,7 @@ export function sessionPath(session: string): string {
   return `${POD_API_PATHS.sessions}/${encodeURIComponent(session)}`;
 }
 
-function historyIn(answer: Json | undefined): SessionHistory {
+export function historyIn(answer: Json | undefined): SessionHistory {
   const value = requireObject(answer, 'history');
   const items = requireList(value['items'], 'history.items');
   for (const item of items) requireText(requireObject(item, 'history.items'), 'role', 'history.items');
@@ -76,7 +80,7 @@ function historyIn(answer: Json | undefined): SessionHistory {
 }
 
 /** The agent's memory beyond sessions, stored by the gateway. */
-export function remoteMemory(options: Omit<RemoteStoreOptions, 'staged'>): Memory {
+export function remoteMemory(options: RemoteOptions): Memory {
   const { client } = options;
   const path = (key: string): string => `${POD_API_PATHS.memory}/${encodeURIComponent(key)}`;
   return {

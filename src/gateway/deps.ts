@@ -17,6 +17,7 @@ import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
+import type { ReadSessionContent } from './storage/session-content.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
@@ -117,6 +118,8 @@ export interface GatewayDeps {
   reviewLimits: Pick<ReportLimits, 'take'>;
   models: ModelCatalog;
   sessions: SessionReports;
+  /** What a delivery brings with its message. */
+  sessionContent: ReadSessionContent;
   /** The sessions of one agent. */
   sessionsOf: (agentUid: string) => NatsSessionStore;
   usage: UsageReports;

@@ -45,6 +45,8 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import { withPromotedTools } from './discovery/promoted-tools.ts';
+import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
@@ -112,6 +114,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     transport,
     watches,
     directory,
+    demotions,
+    catalog,
     bus,
     storage,
     sessionsOf,
@@ -196,6 +200,8 @@ interface ServerContext {
   transport: Transport;
   watches: GatewayInformers;
   directory: WatchedAgentDirectory;
+  demotions: WatchedDemotions;
+  catalog: WatchedCatalog;
   bus: JetStreamConnection;
   storage: StorageQuota;
   sessionsOf: (agentUid: string) => NatsSessionStore;
@@ -249,7 +255,8 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, watches, directory, bus, storage, sessionsOf, modules, keys, draining } = context;
+  const { log, counts, transport, watches, directory, demotions, catalog } = context;
+  const { bus, storage, sessionsOf, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
@@ -275,8 +282,12 @@ function depsOf(context: ServerContext): GatewayDeps {
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       ensureResident: (agentUid) => storage.ensureResident(agentUid),
+    }),
+    sessionContent: createSessionContent({
       sessionsOf,
-      onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
+      registry: withPromotedTools(registry, catalog, directory),
+      demotions,
+      onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
     events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),

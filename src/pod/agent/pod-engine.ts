@@ -12,7 +12,7 @@ import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { remoteModel } from '../../gateway-client/model.ts';
-import type { StagedItems } from '../../gateway-client/staged-items.ts';
+import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
@@ -53,7 +53,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   const { agent, policy, level, version } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
-  const stores = { client, clock, ids, deliveryToken, signal, staged };
+  const stores = { client, clock, ids, deliveryToken, signal };
   const tools = new RemoteTools({
     client,
     clock,
@@ -70,7 +70,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       models: modelsOf(deps, assignment),
       sandbox,
       ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
-      sessions: remoteSessions(stores),
+      sessions: remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory }),
       memory: remoteMemory(stores),
       audit: reports.audit,
       approvals: unavailableApprovals,

@@ -66,7 +66,9 @@ export class Worker {
     const signal = AbortSignal.any([shutdownSignal, tokenLost.signal]);
     const extending = this.#extendDelivery(delivery, tokenLost);
     try {
-      const context = { deliveryToken: delivery.token, session, rootMessage: root, signal };
+      const { history } = delivery.session;
+      const delivered = history === undefined ? {} : { history };
+      const context = { deliveryToken: delivery.token, session, rootMessage: root, signal, ...delivered };
       const outcome = await currentMessage.during(context, async () => {
         const result = await this.#run(delivery, assignment, signal);
         if (tokenLost.signal.aborted || result.end === 'lost')
@@ -92,7 +94,7 @@ export class Worker {
     try {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
-      await tools.open(message.session, op);
+      await tools.open(message.session, op, delivery.session.tools);
       const { session, text, root } = message;
       const handled = await engine.handle({ session, text, rootMessage: root, message: message.id }, op);
       // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.

@@ -155,6 +155,24 @@ describe('messages through two gateway replicas', () => {
     assert.deepEqual([stored, tainted], [[asked, answered], true]);
   });
 
+  it('a delivery brings the history of its session, unless it is large', async () => {
+    const agent = await createReadyAgent('reader');
+    const endOf = ({ deliveryToken }: PodDelivery, append: object) =>
+      postDelivery(agent, { deliveryToken, action: 'ack', reply: 'x', finishReason: 'complete', append });
+    parsed(await sendMessage('reader', 'one', 's-read'));
+    const first = await next(agent);
+    assert.deepEqual(first.session, { history: { seq: 0, items: [], tainted: false }, tools: [] });
+    const items = [{ role: 'user', text: 'one' }];
+    parsed(await endOf(first, { afterSeq: 0, items, tainted: true }), 204);
+    parsed(await sendMessage('reader', 'two', 's-read'));
+    const second = await next(agent, other);
+    assert.deepEqual(second.session, { history: { seq: 1, items, tainted: true }, tools: [] });
+    const large = [{ role: 'user', text: 'x'.repeat(300_000) }];
+    parsed(await endOf(second, { afterSeq: 1, items: large }), 204);
+    parsed(await sendMessage('reader', 'three', 's-read'));
+    assert.deepEqual((await next(agent)).session, { tools: [] });
+  });
+
   it('the end of a delivery that another one has replaced stores nothing', async () => {
     const agent = await createReadyAgent('late');
     parsed(await sendMessage('late', 'hello', 's-late'));

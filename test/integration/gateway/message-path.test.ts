@@ -124,8 +124,6 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       '/v1/deliveries': 1,
       '/v1/messages/next': 1,
       '/v1/models/stream': 1,
-      '/v1/sessions/:session': 1,
-      '/v1/sessions/:session/tools': 1,
     });
     assert.deepEqual(nats, {
       // The user's message.
@@ -136,7 +134,6 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       '$JS.API.STREAM.MSG.GET.temper-inbox': 1,
       '$JS.API.STREAM.MSG.GET.KV_temper-acked': 1,
       // Its session.
-      '$JS.API.DIRECT.GET.KV_temper-session-tools': 1,
       '$JS.API.STREAM.MSG.GET.KV_temper-session-tools': 1,
       '$JS.API.DIRECT.GET.KV_temper-sessions': 1,
       '$JS.API.STREAM.MSG.GET.KV_temper-sessions': 1,

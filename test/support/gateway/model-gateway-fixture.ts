@@ -203,6 +203,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const deps: GatewayDeps = {
       ...shared,
       sessionsOf,
+      sessionContent: async () => undefined,
       spans: undefined,
       identity: {
         pod: async (token) => podOf(token),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import type { SessionAppend } from '../gateway-api/pod-api.ts';
-import type { ModelMessage } from '../models/port.ts';
+import type { SessionAppend } from '../../gateway-api/pod-api.ts';
+import type { ModelMessage } from '../../models/port.ts';
 import { StagedItems } from './staged-items.ts';
 
 const user = (text: string): ModelMessage => ({ role: 'user', text });

@@ -1,11 +1,11 @@
-import type { AppendFlags } from '../agent/ports.ts';
-import type { ModelMessage } from '../models/port.ts';
-import type { SessionAppend } from '../gateway-api/pod-api.ts';
+import type { AppendFlags } from '../../agent/ports.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import type { SessionAppend } from '../../gateway-api/pod-api.ts';
 
 /** Stores an append with a request of its own. */
 type StoreAppend = (append: SessionAppend) => Promise<void>;
 
-/** An append that takes more bytes has a request of its own, so that the limits of other requests need not make room for it. */
+/** An append that takes more bytes has a request of its own, so that the limits of other requests do not grow with it. */
 const MAX_CARRIED_BYTES = 256 * 1_024;
 
 /**
