@@ -46,7 +46,7 @@ export interface RemoteDelivery extends Delivery {
 }
 
 /** What is absent is read when the work starts. */
-export interface DeliveredSession {
+interface DeliveredSession {
   history?: SessionHistory;
   tools?: RegisteredTool[];
 }

@@ -6,7 +6,7 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
 
 /** What a pod needs of a session before it starts on a message. */
-export interface SessionContent {
+interface SessionContent {
   /** Absent when it is large: the pod reads it with a request of its own, which is limited. */
   history?: SessionHistory;
   tools: RegisteredTool[];
