@@ -13,6 +13,8 @@ export interface SessionHistory {
 export interface AppendFlags {
   /** The items contain untrusted content. */
   tainted?: boolean;
+  /** The store may store the items with a later append of the message, at the latest with its end. They are not durable before. */
+  deferrable?: boolean;
 }
 
 /** The sessions of one agent. Session ids are unique per agent only, so a store never serves two agents. */
@@ -23,7 +25,7 @@ export interface SessionStore {
    */
   load(session: string): Promise<SessionHistory>;
   /**
-   * Appends after `afterSeq` items and returns the new seq; durable when it resolves. Atomic: all items are stored or none.
+   * Appends after `afterSeq` items and returns the new seq; durable when it resolves, unless it is `deferrable`. Atomic: all items are stored or none.
    * Throws TEMPER_SESSION_INVALID for a malformed id and TEMPER_STATE_CORRUPT when another writer has appended meanwhile.
    * Not idempotent: after an error with unknown result, load the session again.
    */

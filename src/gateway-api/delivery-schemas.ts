@@ -7,6 +7,9 @@ import type {
   Receipt as BusReceipt,
 } from '../bus/port.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { PodReports } from './report-schemas.ts';
+import { SessionAppend, SessionHistory } from './session-schemas.ts';
+import { RegisteredTools } from './tool-schemas.ts';
 import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
@@ -54,15 +57,45 @@ export const PodDelivery = Type.Object(
     ackTimeoutMs: Type.Number({
       description: 'Acknowledgement timeout: without an outcome or an extension by then the message is redelivered.',
     }),
+    session: Type.Optional(
+      Type.Object(
+        {
+          history: Type.Optional(SessionHistory),
+          tools: RegisteredTools,
+        },
+        {
+          ...closed,
+          description:
+            'The session of the message. The pod requests what is absent: a large history, or all when the gateway could not read it.',
+        },
+      ),
+    ),
   },
   { ...closed, description: 'A message and the token of its delivery.' },
 );
 export type PodDelivery = Static<typeof PodDelivery>;
 
+/** What a pod has not sent before its message ends. */
+const outcomeContent = {
+  append: Type.Optional(SessionAppend),
+  reports: Type.Optional(
+    Type.Object(
+      {
+        key: Type.String({ pattern: '^[!-~]{1,128}$', description: 'The idempotency key of the reports.' }),
+        batch: PodReports,
+      },
+      { ...closed, description: 'As in the request for reports.' },
+    ),
+  ),
+};
+const OutcomeContent = Type.Object(outcomeContent, closed);
+export type OutcomeContent = Static<typeof OutcomeContent>;
+
 export const DeliveryOutcome = Type.Union(
   [
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('ack'),
         reply: text(TEXT_CHARACTERS, 'The reply of the agent.', 0),
@@ -72,6 +105,7 @@ export const DeliveryOutcome = Type.Union(
     ),
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('retry'),
         delayMs: Type.Integer({ minimum: 0, maximum: 3_600_000 }),
@@ -80,6 +114,7 @@ export const DeliveryOutcome = Type.Union(
     ),
     Type.Object(
       {
+        ...outcomeContent,
         deliveryToken: DeliveryToken,
         action: Type.Literal('reject'),
         code: Code,
@@ -91,7 +126,7 @@ export const DeliveryOutcome = Type.Union(
   ],
   {
     description:
-      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout.',
+      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
   },
 );
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;

@@ -1,37 +1,14 @@
 import { type Static, Type } from 'typebox';
 import { closed } from '../api/v1alpha1/common.ts';
-import type { ModelEvent, ModelMessage as PortMessage, ModelRequest } from '../models/port.ts';
+import type { ModelEvent, ModelRequest } from '../models/port.ts';
 import { AnyJson, Code } from '../tools/event-schema/parts.ts';
+import { MAX_TEXT, ModelMessage, SessionAppend, ToolCallItem } from './session-schemas.ts';
 import { AnyObject, DeliveryToken, describes } from './schema-parts.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 
-/** Characters of one text. The body limit bounds the whole request. */
-const MAX_TEXT = 2_000_000;
-
 const count = Type.Number({ minimum: 0 });
-const Call = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
-export const ModelMessage = describes<PortMessage>()(
-  Type.Union([
-    Type.Object({ role: Type.Literal('user'), text: text(MAX_TEXT), message: Type.Optional(text(512)) }),
-    Type.Object({
-      role: Type.Literal('assistant'),
-      text: text(MAX_TEXT),
-      toolCalls: Type.Array(Call, { maxItems: 256 }),
-      request: Type.Optional(
-        Type.Object({ model: name(256), estimated: count, counted: count, refused: Type.Optional(count) }),
-      ),
-    }),
-    Type.Object({
-      role: Type.Literal('tool'),
-      toolCallId: name(256),
-      name: text(256),
-      text: text(MAX_TEXT),
-      isError: Type.Boolean(),
-    }),
-  ]),
-);
 const Tool = Type.Object({
   name: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }),
   description: text(16_384),
@@ -42,6 +19,7 @@ const Tool = Type.Object({
 export const StreamRequest = Type.Object(
   {
     deliveryToken: DeliveryToken,
+    append: Type.Optional(SessionAppend),
     request: describes<ModelRequest>()(
       Type.Object({
         model: name(256),
@@ -56,7 +34,8 @@ export const StreamRequest = Type.Object(
   },
   {
     ...closed,
-    description: 'A model call for a message. The delivery token determines the accounts it is charged to.',
+    description:
+      'A model call for a message. The delivery token determines the accounts it is charged to. `append` is stored meanwhile; the line `end` follows when it is.',
   },
 );
 export type StreamRequest = Static<typeof StreamRequest>;
@@ -65,7 +44,7 @@ const Event = describes<ModelEvent>()(
   Type.Union([
     Type.Object({ type: Type.Literal('text'), text: Type.String() }, closed),
     Type.Object({ type: Type.Literal('reasoning'), text: Type.String() }, closed),
-    Type.Object({ type: Type.Literal('tool-call'), call: Call }, closed),
+    Type.Object({ type: Type.Literal('tool-call'), call: ToolCallItem }, closed),
     Type.Object({ type: Type.Literal('provider'), name: Type.String(), data: AnyJson }, closed),
     Type.Object(
       {

@@ -6,11 +6,17 @@
  * file names the types only, so that a pod does not load the schema library.
  */
 export type { Assignment } from './assignment-schema.ts';
-export type { DeliveryOutcome, NextMessageRequest, PodDelivery, SendMessageRequest } from './delivery-schemas.ts';
+export type {
+  DeliveryOutcome,
+  NextMessageRequest,
+  OutcomeContent,
+  PodDelivery,
+  SendMessageRequest,
+} from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
-export type { AppendRequest, MemoryValue } from './session-schemas.ts';
+export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
 export type { DiscoveryRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
 
 export const POD_API_PATHS = {

@@ -1,21 +1,53 @@
 import { type Static, Type } from 'typebox';
+import type { ModelMessage as PortMessage } from '../models/port.ts';
 import type { MemoryHit as StoredMemory, SessionHistory as StoredHistory } from '../agent/ports.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { AnyJson } from '../tools/event-schema/parts.ts';
-import { ModelMessage } from './model-schemas.ts';
 import { DeliveryToken, describes } from './schema-parts.ts';
+
+const text = (maxLength: number) => Type.String({ maxLength });
+const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
+
+/** Characters of one text. The body limit bounds the whole request. */
+export const MAX_TEXT = 2_000_000;
+
+const count = Type.Number({ minimum: 0 });
+export const ToolCallItem = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
+export const ModelMessage = describes<PortMessage>()(
+  Type.Union([
+    Type.Object({ role: Type.Literal('user'), text: text(MAX_TEXT), message: Type.Optional(text(512)) }),
+    Type.Object({
+      role: Type.Literal('assistant'),
+      text: text(MAX_TEXT),
+      toolCalls: Type.Array(ToolCallItem, { maxItems: 256 }),
+      request: Type.Optional(
+        Type.Object({ model: name(256), estimated: count, counted: count, refused: Type.Optional(count) }),
+      ),
+    }),
+    Type.Object({
+      role: Type.Literal('tool'),
+      toolCallId: name(256),
+      name: text(256),
+      text: text(MAX_TEXT),
+      isError: Type.Boolean(),
+    }),
+  ]),
+);
 
 const Sequence = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Number of items.' });
 
-export const AppendRequest = Type.Object(
-  {
-    deliveryToken: DeliveryToken,
-    afterSeq: Sequence,
-    items: Type.Array(ModelMessage, { maxItems: 2_000 }),
-    tainted: Type.Optional(Type.Boolean({ description: 'The items contain untrusted content.' })),
-  },
-  closed,
-);
+const appendMembers = {
+  afterSeq: Sequence,
+  items: Type.Array(ModelMessage, { maxItems: 2_000 }),
+  tainted: Type.Optional(Type.Boolean({ description: 'The items contain untrusted content.' })),
+};
+export const SessionAppend = Type.Object(appendMembers, {
+  ...closed,
+  description: 'Items for the session of the message; 409 after a concurrent write. An equal append is stored once.',
+});
+export type SessionAppend = Static<typeof SessionAppend>;
+
+export const AppendRequest = Type.Object({ deliveryToken: DeliveryToken, ...appendMembers }, closed);
 export type AppendRequest = Static<typeof AppendRequest>;
 export const AppendResponse = Type.Object({ seq: Sequence }, closed);
 

@@ -14,12 +14,17 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Json } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
+import type { SessionHistory } from '../agent/ports.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
+import { historyIn } from './stores.ts';
+import { toolsIn } from './tools.ts';
 import { POLL_GRACE_MS } from './assignment.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import {
   type DeliveryOutcome,
   type NextMessageRequest,
+  type OutcomeContent,
   POD_API_PATHS,
   type SendMessageRequest,
 } from '../gateway-api/pod-api.ts';
@@ -28,14 +33,22 @@ import {
 export interface RemoteDelivery extends Delivery {
   /** Acknowledgement timeout in milliseconds: without an outcome or an extension by then the message is redelivered. */
   ackTimeoutMs: number;
+  /** What the gateway delivered of the session with the message. */
+  session: DeliveredSession;
   /** Restarts the acknowledgement timeout; does not end the delivery. */
   extend(op: CallOptions): Promise<void>;
-  /** Acknowledges the message and publishes the reply for its sender. */
-  ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions): Promise<void>;
+  /** Acknowledges the message and publishes the reply for its sender. `content` is stored before. */
+  ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Returns the message; it is redelivered after the delay. */
-  redeliver(delayMs: number, op: CallOptions): Promise<void>;
+  redeliver(delayMs: number, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Dead-letters the message. */
-  deadLetter(code: ErrorCode, message: string, op: CallOptions): Promise<void>;
+  deadLetter(code: ErrorCode, message: string, op: CallOptions, content?: OutcomeContent): Promise<void>;
+}
+
+/** What is absent is read when the work starts. */
+interface DeliveredSession {
+  history?: SessionHistory;
+  tools?: RegisteredTool[];
 }
 
 export interface RemoteBusOptions {
@@ -100,13 +113,16 @@ export class RemoteBus implements MessageSender, MessageReceiver {
       message,
       token: deliveryToken,
       ackTimeoutMs: ackTimeoutMs,
+      session: sessionIn(value['session']),
       extend: async (op) => {
         ended.assertOpen();
         await this.#settle({ deliveryToken, action: 'extend' }, op);
       },
-      ackWithReply: (reply, finishReason, op) => settle({ deliveryToken, action: 'ack', reply, finishReason }, op),
-      redeliver: (delayMs, op) => settle({ deliveryToken, action: 'retry', delayMs }, op),
-      deadLetter: (code, text, op) => settle({ deliveryToken, action: 'reject', code, message: text }, op),
+      ackWithReply: (reply, finishReason, op, content) =>
+        settle({ ...content, deliveryToken, action: 'ack', reply, finishReason }, op),
+      redeliver: (delayMs, op, content) => settle({ ...content, deliveryToken, action: 'retry', delayMs }, op),
+      deadLetter: (code, text, op, content) =>
+        settle({ ...content, deliveryToken, action: 'reject', code, message: text }, op),
       ack: () => delivery.ackWithReply('', 'complete', this.#op()),
       retry: (delayMs) => delivery.redeliver(delayMs, this.#op()),
       reject: (code) => delivery.deadLetter(code, 'the message cannot be processed', this.#op()),
@@ -124,7 +140,9 @@ export class RemoteBus implements MessageSender, MessageReceiver {
     try {
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.deliveries, body, op });
     } catch (error) {
-      if (!isTemperError(error) || !DELIVERY_ENDED.has(error.details['status'])) throw error;
+      // The delivery is open when the gateway refused the items of the session.
+      if (!isTemperError(error) || error.code === 'TEMPER_STATE_CORRUPT') throw error;
+      if (!DELIVERY_ENDED.has(error.details['status'])) throw error;
       throw deliveryLost(error);
     }
   }
@@ -132,6 +150,15 @@ export class RemoteBus implements MessageSender, MessageReceiver {
 
 /** Not found, conflict, gone: this delivery has ended. */
 const DELIVERY_ENDED: ReadonlySet<unknown> = new Set([404, 409, 410]);
+
+function sessionIn(value: Json | undefined): DeliveredSession {
+  if (value === undefined) return {};
+  const { history, tools } = requireObject(value, 'session');
+  return {
+    ...(history === undefined ? {} : { history: historyIn(history) }),
+    tools: toolsIn(tools),
+  };
+}
 
 function envelopeIn(value: Json | undefined): Envelope {
   const message = requireObject(value, 'message');

@@ -155,7 +155,14 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const message = aMessage();
     void gateway.inbox.add(message);
     await gateway.inbox.next(1, NEVER_ABORTED);
-    const remote = remoteModel({ client, deliveryToken: () => 'delivery-1' });
+    const stored: unknown[] = [];
+    const append = { afterSeq: 0, items: [{ role: 'user' as const, text: 'a' }] };
+    const remote = remoteModel({
+      client,
+      deliveryToken: () => 'delivery-1',
+      append: async () => (stored.length === 0 ? append : undefined),
+      onStored: (confirmed) => stored.push(confirmed),
+    });
     const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
     const events = async () => {
       const all: ModelEvent[] = [];
@@ -168,6 +175,8 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       END,
     ];
     assert.deepEqual(await events(), modelOutput);
+    assert.deepEqual(stored, [append], 'the end of the response confirms the items');
+    assert.equal((await gateway.sessions.load(message.session)).seq, 1);
     const connections = gateway.connections;
     for (let times = 0; times < 4; times += 1) {
       // Stops at the end event, as the agent loop does.
@@ -187,6 +196,26 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     }
     modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
+  });
+
+  it('the end of a message carries its last reports, which stay buffered until the gateway has them', async () => {
+    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: assert.fail });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    const before = gateway.events.length;
+    for (let index = 0; index < 250; index += 1)
+      reports.event({ type: 'message', text: String(index), delta: true, ...stamp });
+    const first = await reports.last(anOp());
+    assert.equal(gateway.events.length - before, 200, 'earlier reports are sent');
+    assert.equal(first?.batch.events?.length, 50);
+    const second = await reports.last(anOp());
+    assert.deepEqual([second?.key, second?.batch], [first?.key, first?.batch], 'the end was lost');
+    second?.accepted();
+    first?.accepted();
+    assert.equal(await reports.last(anOp()), undefined);
+    await reports.flush(anOp());
+    assert.equal(gateway.events.length - before, 200);
+    gateway.events.length = before;
+    await reports[Symbol.asyncDispose]();
   });
 
   it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {

@@ -34,6 +34,7 @@ import type {
   RejectedToolRequest,
   ReviewRequest,
   SendMessageRequest,
+  SessionAppend,
   StreamRequest,
 } from '../gateway-api/pod-api.ts';
 
@@ -56,6 +57,8 @@ export class GatewayDouble implements AsyncDisposable {
   readonly sent: MessageDraft[] = [];
   /** Tokens the gateway accepts. */
   readonly tokens = new Set(['token-1']);
+  /** Deliveries bring history and tools of the session. */
+  deliversSessions = true;
   /** Number of accepted TLS connections. */
   connections = 0;
   /** Method and path, token and idempotency key of each request. */
@@ -143,7 +146,7 @@ export class GatewayDouble implements AsyncDisposable {
     const [area, name] = call.parts;
     if (area === 'assignment') return this.#assignmentFor(call);
     if (area === 'messages') return name === 'next' ? this.#next(call) : this.#send(call.body as SendMessageRequest);
-    if (area === 'deliveries') return this.inbox.applyOutcome(call.body as DeliveryOutcome);
+    if (area === 'deliveries') return this.#end(call.body as DeliveryOutcome);
     if (area === 'models') return this.#stream(call);
     if (area === 'forge') return this.#forge(name ?? '', call);
     if (area === 'sessions') return this.#session(what, call);
@@ -162,10 +165,30 @@ export class GatewayDouble implements AsyncDisposable {
     return this.#assignment?.version === known ? undefined : this.#assignment;
   }
 
+  async #end(outcome: DeliveryOutcome): Promise<undefined> {
+    const { session } = this.inbox.messageOf(outcome.deliveryToken);
+    if (outcome.action !== 'extend') {
+      if (outcome.append !== undefined) await this.#append(session, outcome.append);
+      if (outcome.reports !== undefined) this.#acceptReports(outcome.reports.batch);
+    }
+    return this.inbox.applyOutcome(outcome);
+  }
+
+  /** An equal append is stored once. */
+  async #append(session: string, { afterSeq, items, tainted }: SessionAppend): Promise<number> {
+    const { seq, items: stored } = await this.sessions.load(session);
+    if (seq === afterSeq + items.length && JSON.stringify(stored.slice(afterSeq)) === JSON.stringify(items)) return seq;
+    return this.sessions.append(session, afterSeq, items as ModelMessage[], tainted === true ? { tainted } : {});
+  }
+
   async #next({ body, op }: DoubleRequest): Promise<unknown> {
     const { waitSeconds, restarted } = body as NextMessageRequest;
     if (restarted === true) this.inbox.expireAll();
-    return this.inbox.next(waitSeconds, op.signal);
+    const delivery = await this.inbox.next(waitSeconds, op.signal);
+    if (delivery === undefined || !this.deliversSessions) return delivery;
+    const { session } = delivery.message;
+    const history = await this.sessions.load(session).catch(() => undefined);
+    return { ...delivery, session: { ...(history && { history }), tools: this.#toolsOf(session) } };
   }
 
   #send({ deliveryToken, draft }: SendMessageRequest): unknown {
@@ -175,12 +198,15 @@ export class GatewayDouble implements AsyncDisposable {
   }
 
   async #stream({ body, op, response }: DoubleRequest): Promise<void> {
-    const { deliveryToken, request } = body as StreamRequest;
-    this.inbox.messageOf(deliveryToken);
+    const { deliveryToken, request, append } = body as StreamRequest;
+    const { session } = this.inbox.messageOf(deliveryToken);
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     response.write('\n');
     try {
-      for await (const event of this.#model.stream(request, op)) response.write(`${JSON.stringify(event)}\n`);
+      for await (const event of this.#model.stream(request, op)) {
+        if (event.type === 'end' && append !== undefined) await this.#append(session, append);
+        response.write(`${JSON.stringify(event)}\n`);
+      }
     } catch (error) {
       const { code, retry } = isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', retry: 'never' };
       const line = { type: 'error', code, message: String(error), ...(retry === 'never' ? {} : { retry }) };
@@ -201,13 +227,16 @@ export class GatewayDouble implements AsyncDisposable {
 
   async #session(what: string, { parts, body }: DoubleRequest): Promise<unknown> {
     const [, id = '', part] = parts;
-    if (part === 'tools') return [...(this.#review?.tools(id) ?? []), ...this.promoted];
+    if (part === 'tools') return this.#toolsOf(id);
     if (what.startsWith('DELETE')) return this.sessions.close(id);
     if (part !== 'items') return this.sessions.load(id);
-    const { deliveryToken, afterSeq, items, tainted } = body as AppendRequest;
+    const { deliveryToken, ...append } = body as AppendRequest;
     this.inbox.messageOf(deliveryToken);
-    const marks = tainted === undefined ? {} : { tainted };
-    return { seq: await this.sessions.append(id, afterSeq, items as ModelMessage[], marks) };
+    return { seq: await this.#append(id, append) };
+  }
+
+  #toolsOf(session: string): RegisteredTool[] {
+    return [...(this.#review?.tools(session) ?? []), ...this.promoted];
   }
 
   #accessMemory(what: string, { parts, query, body }: DoubleRequest): unknown {

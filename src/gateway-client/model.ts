@@ -11,18 +11,29 @@ import {
   requireObject,
   requireText,
 } from '../gateway-api/response-parsing.ts';
-import { POD_API_PATHS, type StreamRequest } from '../gateway-api/pod-api.ts';
+import { POD_API_PATHS, type SessionAppend, type StreamRequest } from '../gateway-api/pod-api.ts';
 
 /** Milliseconds until the response headers; a reasoning model may take long before its first token. */
 const TIMEOUT_MS = 150_000;
 const STOP_REASONS: ReadonlySet<string> = new Set<StopReason>(['stop', 'tool-calls', 'length', 'refusal', 'other']);
 
-/** The models behind the gateway. Each call is charged to the current message. */
-export function remoteModel(options: { client: GatewayClient; deliveryToken: () => string }): Model {
+export interface RemoteModelOptions {
+  client: GatewayClient;
+  deliveryToken: () => string;
+  /** The items of the session that the call carries; undefined for none. */
+  append: () => Promise<SessionAppend | undefined>;
+  /** The gateway has stored these items. */
+  onStored: (append: SessionAppend | undefined) => void;
+}
+
+/** The models behind the gateway. Each call is charged to the current message, and carries its items that are not stored yet. */
+export function remoteModel(options: RemoteModelOptions): Model {
   const { client } = options;
   return {
     async *stream(request, op) {
-      const body: StreamRequest = { deliveryToken: options.deliveryToken(), request };
+      const append = await options.append();
+      const carried = append === undefined ? {} : { append };
+      const body: StreamRequest = { deliveryToken: options.deliveryToken(), ...carried, request };
       const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
       let end: ModelEvent | undefined;
       try {
@@ -41,6 +52,8 @@ export function remoteModel(options: { client: GatewayClient; deliveryToken: () 
           retry: 'backoff',
         });
       }
+      // The gateway sends the end when the items are stored.
+      options.onStored(append);
       yield end;
     },
     async embed(texts, op) {

@@ -32,6 +32,15 @@ const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
 type ReportKind = keyof PodReports;
 
+/** Reports that the end of a message carries. */
+export interface LastReports {
+  /** Their idempotency key. */
+  key: string;
+  batch: PodReports;
+  /** Confirms that the gateway has them. Without it they stay buffered. */
+  accepted: () => void;
+}
+
 interface ReportBatch {
   key: string;
   reports: Required<PodReports>;
@@ -73,6 +82,18 @@ export class ReportSender implements AsyncDisposable {
     await this.#requests.run(() => this.#sendAll(op));
   }
 
+  /** The reports for the end of a message, after all earlier ones were sent. Throws like `flush`. */
+  async last(op: CallOptions): Promise<LastReports | undefined> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#requests.run(() => this.#sendAll(op, 1));
+    const [batch] = this.#batches;
+    if (batch === undefined) return undefined;
+    if (batch.key === '') batch.key = this.#options.ids.next('reports');
+    const { key, reports } = batch;
+    return { key, batch: reports, accepted: () => this.#remove(batch) };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#timer);
     this.#lifetime.abort();
@@ -112,10 +133,11 @@ export class ReportSender implements AsyncDisposable {
     });
   }
 
-  async #sendAll(op: CallOptions): Promise<void> {
+  async #sendAll(op: CallOptions, kept = 0): Promise<void> {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
+      if (this.#batches.length <= kept) return;
       if (batch.key === '') batch.key = this.#options.ids.next('reports');
-      const { key, reports, bytes, items } = batch;
+      const { key, reports, items } = batch;
       try {
         await this.#options.client.call({
           method: 'POST',
@@ -127,9 +149,15 @@ export class ReportSender implements AsyncDisposable {
         if (!isPermanentFailure(error)) throw error;
         this.#options.onError(`${items} reports were refused and dropped: ${messageOf(error, 200)}`);
       }
-      this.#batches.shift();
-      this.#bytes -= bytes;
+      this.#remove(batch);
     }
+  }
+
+  #remove(batch: ReportBatch): void {
+    const index = this.#batches.indexOf(batch);
+    if (index === -1) return;
+    this.#batches.splice(index, 1);
+    this.#bytes -= batch.bytes;
   }
 
   #drop(kind: ReportKind, bytes: number): void {

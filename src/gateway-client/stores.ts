@@ -7,9 +7,10 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
-import { type AppendRequest, type MemoryValue, POD_API_PATHS } from '../gateway-api/pod-api.ts';
+import { type AppendRequest, type MemoryValue, POD_API_PATHS, type SessionAppend } from '../gateway-api/pod-api.ts';
+import type { StagedItems } from './session/staged-items.ts';
 
-export interface RemoteStoreOptions {
+interface RemoteOptions {
   client: GatewayClient;
   clock: Clock;
   ids: IdGenerator;
@@ -19,31 +20,34 @@ export interface RemoteStoreOptions {
   signal: () => AbortSignal;
 }
 
+export interface RemoteSessionOptions extends RemoteOptions {
+  /** The items that later requests carry. */
+  staged: StagedItems;
+  /** The history that came with the message, at the first call; undefined when the session must be read. */
+  delivered: (session: string) => SessionHistory | undefined;
+}
+
 /** Milliseconds for one store call, retries included. */
 const STORE_TIMEOUT_MS = 60_000;
 const MAX_HITS = 100;
 
-function opOf({ clock, ids, signal }: RemoteStoreOptions): CallOptions {
+function opOf({ clock, ids, signal }: RemoteOptions): CallOptions {
   return { signal: signal(), deadline: clock.monotonic() + STORE_TIMEOUT_MS, key: ids.next('store') };
 }
 
 /** Session histories, stored by the gateway. */
-export function remoteSessions(options: RemoteStoreOptions): SessionStore {
+export function remoteSessions(options: RemoteSessionOptions): SessionStore {
   const { client } = options;
   return {
     async load(session) {
+      const delivered = options.delivered(session);
+      if (delivered !== undefined) return delivered;
       return historyIn(await client.call({ method: 'GET', path: sessionPath(session), op: opOf(options) }));
     },
-    async append(session, afterSeq, items, marks = {}) {
-      const tainted = marks.tainted === true ? { tainted: true } : {};
-      const body: AppendRequest = { deliveryToken: options.deliveryToken(), afterSeq, items, ...tainted };
-      const answer = await client.call({
-        method: 'POST',
-        path: `${sessionPath(session)}/items`,
-        body,
-        op: opOf(options),
-      });
-      return requireNumber(requireObject(answer, 'append'), 'seq', 'append');
+    async append(session, afterSeq, items, flags = {}) {
+      options.staged.add(afterSeq, items, flags);
+      if (flags.deferrable !== true) await options.staged.flush(storeAppend(session, options));
+      return afterSeq + items.length;
     },
     async close(session) {
       await client.call({ method: 'DELETE', path: sessionPath(session), op: opOf(options) });
@@ -51,11 +55,20 @@ export function remoteSessions(options: RemoteStoreOptions): SessionStore {
   };
 }
 
+/** Stores an append of the current message with a request of its own. */
+export function storeAppend(session: string, options: RemoteOptions): (append: SessionAppend) => Promise<void> {
+  return async (append) => {
+    const body: AppendRequest = { deliveryToken: options.deliveryToken(), ...append };
+    const path = `${sessionPath(session)}/items`;
+    await options.client.call({ method: 'POST', path, body, op: opOf(options) });
+  };
+}
+
 export function sessionPath(session: string): string {
   return `${POD_API_PATHS.sessions}/${encodeURIComponent(session)}`;
 }
 
-function historyIn(answer: Json | undefined): SessionHistory {
+export function historyIn(answer: Json | undefined): SessionHistory {
   const value = requireObject(answer, 'history');
   const items = requireList(value['items'], 'history.items');
   for (const item of items) requireText(requireObject(item, 'history.items'), 'role', 'history.items');
@@ -67,7 +80,7 @@ function historyIn(answer: Json | undefined): SessionHistory {
 }
 
 /** The agent's memory beyond sessions, stored by the gateway. */
-export function remoteMemory(options: RemoteStoreOptions): Memory {
+export function remoteMemory(options: RemoteOptions): Memory {
   const { client } = options;
   const path = (key: string): string => `${POD_API_PATHS.memory}/${encodeURIComponent(key)}`;
   return {

@@ -39,9 +39,9 @@ export class RemoteTools implements SessionToolSource {
     this.#options = options;
   }
 
-  /** Loads the tools of this session as the current ones. */
-  async open(session: string, op: CallOptions): Promise<void> {
-    const listed = await this.#list(session, op);
+  /** Makes the tools of this session the current ones: those that came with the message, or else those that the gateway lists. */
+  async open(session: string, op: CallOptions, delivered?: RegisteredTool[]): Promise<void> {
+    const listed = delivered ?? (await this.#list(session, op));
     this.#session = session;
     this.#tools = [];
     for (const tool of listed) this.#add(tool);
@@ -61,7 +61,7 @@ export class RemoteTools implements SessionToolSource {
 
   async #list(session: string, op: CallOptions): Promise<RegisteredTool[]> {
     const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
-    return requireList(answer, 'tools') as unknown as RegisteredTool[];
+    return toolsIn(answer);
   }
 
   resolve(_agent: string, _namespace: string, session: string): RegisteredTool[] {
@@ -152,6 +152,10 @@ export class RemoteTools implements SessionToolSource {
   #notify(): void {
     for (const listener of this.#listeners) listener();
   }
+}
+
+export function toolsIn(answer: Json | undefined): RegisteredTool[] {
+  return requireList(answer, 'tools') as unknown as RegisteredTool[];
 }
 
 function resultIn(answer: Json | undefined): ForgeResult {

@@ -7,6 +7,7 @@ import type { NatsAudit } from '../nats/audit.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
+import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
@@ -16,6 +17,7 @@ import type { SpanSink } from '../telemetry/tracing.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
+import type { ReadSessionContent } from './storage/session-content.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
@@ -116,6 +118,10 @@ export interface GatewayDeps {
   reviewLimits: Pick<ReportLimits, 'take'>;
   models: ModelCatalog;
   sessions: SessionReports;
+  /** What a delivery brings with its message. */
+  sessionContent: ReadSessionContent;
+  /** The sessions of one agent. */
+  sessionsOf: (agentUid: string) => NatsSessionStore;
   usage: UsageReports;
   /** Aborts when the drain starts: long polls then respond at once. */
   draining: AbortSignal;

@@ -45,6 +45,8 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import { withPromotedTools } from './discovery/promoted-tools.ts';
+import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { createSessionReports } from './pods/session-reports.ts';
@@ -115,6 +117,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     transport,
     watches,
     directory,
+    demotions,
+    catalog,
     bus,
     storage,
     sessionsOf,
@@ -199,6 +203,8 @@ interface ServerContext {
   transport: Transport;
   watches: GatewayInformers;
   directory: WatchedAgentDirectory;
+  demotions: WatchedDemotions;
+  catalog: WatchedCatalog;
   bus: JetStreamConnection;
   storage: StorageQuota;
   sessionsOf: (agentUid: string) => NatsSessionStore;
@@ -254,7 +260,8 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, directory, bus, storage, sessionsOf, modules, keys, draining } = context;
+  const { log, counts, transport, directory, demotions, catalog } = context;
+  const { bus, storage, sessionsOf, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
@@ -280,8 +287,12 @@ function depsOf(context: ServerContext): GatewayDeps {
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       quotaOf: (agentUid) => storage.of(agentUid),
+    }),
+    sessionContent: createSessionContent({
       sessionsOf,
-      onError: (error) => log.warn({ error }, 'the session of a delivered message could not be opened'),
+      registry: withPromotedTools(registry, catalog, directory),
+      demotions,
+      onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
     events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),
@@ -292,6 +303,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: createSessionReports({ bus, registry, uses }),
+    sessionsOf,
     usage: modules.usage,
     draining,
   };

@@ -32,7 +32,7 @@ describe('the fixture of a pod', () => {
   });
 });
 
-describe('a pod', { timeout: 240_000 }, () => {
+describe('a pod', { timeout: 600_000 }, () => {
   it('a warm pod waits until it is bound, then forges a tool, uses it in the same turn and answers', async () => {
     await using bench = await PodFixture.open();
     const { gateway } = bench;
@@ -116,6 +116,69 @@ describe('a pod', { timeout: 240_000 }, () => {
     await agent.logged('its digest differs from the listed digest');
   });
 
+  it('a simple message takes three requests, and two more when the gateway could not deliver its session', async () => {
+    await using bench = await PodFixture.open({ rules: [{ answer: { text: 'done' } }] });
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    const requestsOf = async (text: string) => {
+      const before = gateway.requests.length;
+      const answer = await gateway.inbox.add(aMessage({ text }));
+      assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+      const all = gateway.requests.slice(before).map(({ what }) => what);
+      // A poll that waits began before the message; reports are also sent after a time.
+      const end = all.indexOf('POST /v1/deliveries');
+      return all.slice(0, end + 1).filter((what) => !/assignment|reports|next/.test(what));
+    };
+    await requestsOf('first');
+    assert.deepEqual(await requestsOf('second'), ['POST /v1/models/stream', 'POST /v1/deliveries']);
+    gateway.deliversSessions = false;
+    assert.deepEqual(await requestsOf('third'), [
+      'GET /v1/sessions/s-1/tools',
+      'GET /v1/sessions/s-1',
+      'POST /v1/models/stream',
+      'POST /v1/deliveries',
+    ]);
+    const { items } = await gateway.sessions.load('s-1');
+    assert.deepEqual(
+      items.map(({ text }) => text),
+      ['first', 'done', 'second', 'done', 'third', 'done'],
+    );
+  });
+
+  it('a turn with a tool without effects takes one request, and any other call is stored before and after it', async () => {
+    const rules = [
+      { when: { turn: 1 }, answer: { toolCalls: [{ name: 'file_list', arguments: { path: 'data' } }] } },
+      { when: { turn: 2 }, answer: { toolCalls: [{ name: 'agent_send', arguments: { to: 'a', text: 'b' } }] } },
+      { answer: { text: 'done' } },
+    ];
+    await using bench = await PodFixture.open({ rules });
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    await gateway.assign(await quickstartAssignment());
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+    const asked = gateway.requests
+      .map(({ what }) => what.split(' ')[1] ?? '')
+      .filter((path) => !/assignment|reports/.test(path));
+    const from = asked.indexOf('/v1/models/stream');
+    assert.deepEqual(asked.slice(from, asked.indexOf('/v1/deliveries') + 1), [
+      '/v1/models/stream',
+      '/v1/models/stream',
+      '/v1/sessions/s-1/items',
+      '/v1/sessions/s-1/items',
+      '/v1/models/stream',
+      '/v1/deliveries',
+    ]);
+    const { items } = await gateway.sessions.load('s-1');
+    assert.deepEqual(
+      items.map(({ role }) => role),
+      ['user', 'assistant', 'tool', 'assistant', 'tool', 'assistant'],
+    );
+  });
+
   it('a pod asks the gateway once for a model that fails, because the gateway applies the fallbacks of the agent', async () => {
     const unknown = { status: 404, type: 'not_found_error', message: 'no such model' };
     await using bench = await PodFixture.open({ rules: [{ answer: { error: unknown } }] });
@@ -142,7 +205,6 @@ describe('a pod', { timeout: 240_000 }, () => {
   it('when a pod is killed during a message, the next pod resumes the message and answers once', async () => {
     await using bench = await PodFixture.open();
     const { gateway } = bench;
-    gateway.inbox.ackTimeoutMs = 2_000;
     bench.sandbox();
     const first = bench.agent();
     let reviews = 0;

@@ -49,7 +49,7 @@ export interface AgentConversation {
   readonly resumePoint: ResumePoint | undefined;
 }
 
-/** Loads and repairs the history and appends the new message. */
+/** Loads and repairs the history and appends the new message, whose words the sender's inbox has until the message ends. */
 export async function openConversation(
   deps: AgentConversationDeps,
   message: IncomingMessage,
@@ -86,17 +86,23 @@ export async function openConversation(
   return conversation;
 }
 
-/** Stores the answer first and reports it afterwards, so that no reported answer is lost in a crash. */
+/**
+ * Stores the answer first and reports it afterwards, so that no reported answer is lost in a crash. A final answer, and one whose calls
+ * have no effect that a repeated call would double, may be stored with the next append or with the end of the message.
+ */
 export async function storeAnswer(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
   answer: ModelAnswer,
+  visible: readonly ToolDescriptor[],
 ): Promise<void> {
   const { text, reasoning, toolCalls } = answer;
   const { events, counted } = conversation;
   const request = counted === undefined ? {} : { request: counted };
   if (text !== '' || toolCalls.length > 0)
-    await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls, ...request }]);
+    await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls, ...request }], {
+      deferrable: toolCalls.every(({ name }) => isRepeatable(visible.find((tool) => tool.name === name))),
+    });
   if (reasoning !== '') events({ type: 'reasoning', text: reasoning });
   if (text !== '') events({ type: 'message', text, delta: false });
 }
@@ -172,17 +178,23 @@ function addUsage(total: TokenUsage, added: TokenUsage): void {
   total.cachedInputTokens += added.cachedInputTokens;
 }
 
-/** Appends items to the stored session first and then to the messages for the model, so that no reported item is lost in a crash. */
+/** Appends items to the session first and then to the messages for the model. Items that a user or the loop wrote can wait for the answer. */
 export async function appendMessages(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
   items: ModelMessage[],
+  { deferrable }: { deferrable: boolean } = { deferrable: true },
 ): Promise<void> {
   const tainted = deps.taint.has(conversation.caller.session);
-  await conversation.historyWriter.write(items, { tainted });
+  await conversation.historyWriter.write(items, { tainted, deferrable });
   conversation.messages.push(...items.map(asSent));
   // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
+}
+
+/** A call that has no effect outside the pod may run again after a crash. */
+export function isRepeatable(tool: ToolDescriptor | undefined): boolean {
+  return tool !== undefined && tool.locality === 'Local' && !tool.sideEffects;
 }
 
 /** Removes members that are internal to the engine. */

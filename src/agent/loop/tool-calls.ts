@@ -8,7 +8,6 @@ import type { EventSink } from '../../tools/events.ts';
 import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { untilAborted } from '../abort.ts';
 import { resultSummary, resultText } from '../history/tool-result-text.ts';
-import { bringsUntrustedContent } from './taint-tracker.ts';
 
 export interface ToolCallDeps {
   invoker: Invoker;
@@ -17,8 +16,8 @@ export interface ToolCallDeps {
   visible: readonly ToolDescriptor[];
   outputCharacters: number;
   events: EventSink;
-  /** Stores one result durably. Called when a call ends, before its result is reported. */
-  storeResult(message: ModelMessage, tainted: boolean): Promise<void>;
+  /** Stores one result. Called when a call ends, before its result is reported; `isCalled` is false for a call beyond the limit. */
+  storeResult(message: ModelMessage, tool: ToolDescriptor | undefined, isCalled: boolean): Promise<void>;
 }
 
 export interface ToolCallsOutcome {
@@ -76,7 +75,7 @@ async function runCall(
   };
   const isCalled = (tool: ToolDescriptor): boolean => tool.name === call.name;
   const descriptor = deps.visible.find(isCalled) ?? deps.invoker.visible(deps.caller).find(isCalled);
-  await deps.storeResult(message, allowed && descriptor !== undefined && bringsUntrustedContent(descriptor));
+  await deps.storeResult(message, descriptor, allowed);
   deps.events({
     type: 'tool-result',
     id: call.id,

@@ -10,9 +10,11 @@ import {
   type AgentConversationDeps,
   storeAnswer,
   appendMessages,
+  isRepeatable,
 } from './conversation.ts';
 import { MAX_CONTINUATIONS } from './limits.ts';
 import type { ModelAnswer } from './model-call.ts';
+import { bringsUntrustedContent } from './taint-tracker.ts';
 import { runToolCalls } from './tool-calls.ts';
 
 interface TurnOutcome {
@@ -65,7 +67,7 @@ async function handleAnswer(
 ): Promise<TurnOutcome | undefined> {
   const { text, toolCalls, stopReason } = answer;
   const { parts, events } = conversation;
-  await storeAnswer(deps, conversation, answer);
+  await storeAnswer(deps, conversation, answer, visible);
   if (stopReason === 'length') return continueTruncated(deps, conversation, text);
   if (stopReason === 'refusal') {
     events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });
@@ -118,9 +120,10 @@ async function callTools(
   const { caller, limits, events, historyWriter } = conversation;
   const allowed = Math.max(0, limits.steps - conversation.toolCalls);
   conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
-  const persist = async (message: ModelMessage, tainted: boolean): Promise<void> => {
-    if (tainted) deps.taint.mark(caller.session);
-    await historyWriter.write([message], { tainted: deps.taint.has(caller.session) });
+  const persist = async (message: ModelMessage, tool: ToolDescriptor | undefined, isCalled: boolean): Promise<void> => {
+    if (isCalled && tool !== undefined && bringsUntrustedContent(tool)) deps.taint.mark(caller.session);
+    const deferrable = !isCalled || isRepeatable(tool);
+    await historyWriter.write([message], { tainted: deps.taint.has(caller.session), deferrable });
   };
   const { results } = await runToolCalls(
     answer.toolCalls,
@@ -162,7 +165,7 @@ async function finishAtLimit(
   conversation.events({ type: 'turn-start', turn });
   const visible = deps.invoker.visible(conversation.caller);
   const answer = await requestAnswer(deps, conversation, visible, op);
-  await storeAnswer(deps, conversation, { ...answer, toolCalls: [] });
+  await storeAnswer(deps, conversation, { ...answer, toolCalls: [] }, visible);
   const { text, usage } = answer;
   conversation.events({ type: 'turn-end', turn, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens });
   throw new TemperError(code, `${reason}; ask for less at once or raise spec.limits`, {

@@ -3,13 +3,14 @@ import type { AppendFlags, SessionStore } from '../ports.ts';
 
 /** Appends to one session in order. Items that arrive during a write are batched into the next one. */
 export interface HistoryWriter {
-  /** Resolves when the items are durable. After a failed write every later one fails too. */
+  /** Resolves when the items are durable, or deferred if they may be. After a failed write every later one fails too. */
   write(items: ModelMessage[], marks?: AppendFlags): Promise<void>;
 }
 
 interface WriteBatch {
   items: ModelMessage[];
   tainted: boolean;
+  isDeferrable: boolean;
   done: Promise<void>;
 }
 
@@ -20,12 +21,16 @@ export function createHistoryWriter(sessions: SessionStore, session: string, seq
 
   const flush = async (batch: WriteBatch): Promise<void> => {
     pending = undefined;
-    position = await sessions.append(session, position, batch.items, batch.tainted ? { tainted: true } : {});
+    const flags = {
+      ...(batch.tainted ? { tainted: true } : {}),
+      ...(batch.isDeferrable ? { deferrable: true } : {}),
+    };
+    position = await sessions.append(session, position, batch.items, flags);
   };
   return {
     write(items, marks = {}) {
       if (pending === undefined) {
-        const batch: WriteBatch = { items: [], tainted: false, done: Promise.resolve() };
+        const batch: WriteBatch = { items: [], tainted: false, isDeferrable: true, done: Promise.resolve() };
         batch.done = tail.then(() => flush(batch));
         pending = batch;
         tail = batch.done;
@@ -34,6 +39,7 @@ export function createHistoryWriter(sessions: SessionStore, session: string, seq
       }
       pending.items.push(...items);
       pending.tainted ||= marks.tainted === true;
+      pending.isDeferrable &&= marks.deferrable === true;
       return pending.done;
     },
   };

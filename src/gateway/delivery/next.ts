@@ -162,5 +162,11 @@ async function signedDelivery(
     at: { streamSequence: coordinates.streamSequence, deliveries: coordinates.deliveries },
   };
   Object.assign(request.logFields, messageLogFields(claims));
-  return { message: { ...message, traceparent }, deliveryToken: deps.deliveryTokens.sign(claims), ackTimeoutMs };
+  const content = await deps.sessionContent(pod, message.session);
+  return {
+    message: { ...message, traceparent },
+    deliveryToken: deps.deliveryTokens.sign(claims),
+    ackTimeoutMs,
+    ...(content === undefined ? {} : { session: content }),
+  };
 }

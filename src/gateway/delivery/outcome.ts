@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { DeliveryOutcome } from '../../gateway-api/delivery-schemas.ts';
+import { DeliveryOutcome, type OutcomeContent } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -12,6 +12,8 @@ import { secondsSince } from './instrumented-inbox.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 import { traceReply } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
+import { storeReports, takeReportBytes } from '../pods/reports.ts';
+import { appendItems } from '../storage/append-items.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 const MAX_REASON_CHARACTERS = 1_000;
@@ -45,6 +47,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
     return;
   }
   const { claims } = authorizeDeliveryEnd(request, outcome.deliveryToken, deps);
+  const content = contentOf(request, outcome, claims, deps);
   switch (outcome.action) {
     case 'ack': {
       const text = withinLimit(outcome.reply);
@@ -52,6 +55,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       const line = { kind: 'reply', message: claims.message, text, finishReason } as const;
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const storeReply = async (): Promise<void> => {
+        await content.store();
         await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
           deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
         );
@@ -63,17 +67,38 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       return;
     }
     case 'retry':
+      await content.store();
       await deliveryOf(claims, deps).retry(outcome.delayMs);
       return;
     case 'reject':
       if (!isErrorCode(outcome.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');
       }
+      await content.store();
       await deliveryOf(claims, deps).reject(outcome.code, printable(outcome.message, MAX_REASON_CHARACTERS));
       return;
     default:
       throw new TemperError('TEMPER_INTERNAL', `unknown action: ${String(outcome satisfies never)}`);
   }
+}
+
+/**
+ * What the outcome carries. Takes its bytes from the limits of the agent at once; `store` can be repeated. The items of the session decide
+ * whether the message can end, so they come before anything that a follower sees.
+ */
+function contentOf(
+  request: FastifyRequest,
+  { append, reports }: OutcomeContent,
+  { agentUid, session }: DeliveryTokenClaims,
+  deps: GatewayDeps,
+): { store: () => Promise<void> } {
+  if (reports !== undefined) takeReportBytes(agentUid, Buffer.byteLength(JSON.stringify(reports.batch)), deps);
+  return {
+    async store() {
+      if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append);
+      if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps);
+    },
+  };
 }
 
 /** The delivery of a token, which any replica may have received. */

@@ -1,7 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { callerOf } from './limits/caller.ts';
 import type { ConnectionRefusal } from './limits/connection-limits.ts';
 import { isMilestone, MinuteCounts } from './limits/minute-counts.ts';
+import { RequestSampling } from './limits/request-sampling.ts';
 import type { RequestContext, RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from './routes.ts';
@@ -15,6 +17,7 @@ const ORDINARY_REFUSALS: ReadonlySet<number> = new Set([404, 409, 410]);
 export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, contexts: RequestContexts): void {
   const refusals = new MinuteCounts(deps.clock);
   let longPolls = 0;
+  const sampling = new RequestSampling();
   deps.metrics.watch('temper_long_polls', {}, () => longPolls);
   server.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config?.longPoll !== true) return;
@@ -25,7 +28,7 @@ export function instrumentRequests(server: GatewayServer, deps: GatewayDeps, con
   });
   server.addHook('onResponse', async (request, reply) => {
     countRequest(request, reply, deps);
-    logRequest(request, reply, deps, { context: contexts.of(request), refusals });
+    logRequest(request, reply, deps, { context: contexts.of(request), refusals, sampling });
   });
 }
 
@@ -46,16 +49,34 @@ function countRequest(request: FastifyRequest, reply: FastifyReply, { metrics }:
   metrics.observe('temper_request_duration_seconds', { route }, reply.elapsedTime / 1_000);
 }
 
+function isSampled(
+  request: FastifyRequest,
+  { statusCode: status, elapsedTime }: FastifyReply,
+  { pod, podToken, logFields }: RequestContext,
+  sampling: RequestSampling,
+): boolean {
+  return sampling.isLogged({
+    route: routeOf(request),
+    status,
+    milliseconds: Math.round(elapsedTime),
+    isLongPoll: request.routeOptions.config?.longPoll === true,
+    ofPod: podToken !== undefined || pod !== undefined,
+    isOutcome: request.routeOptions.url === POD_API_PATHS.deliveries,
+    isTraced: logFields.sampled === true,
+  });
+}
+
 interface RequestLog {
   context: RequestContext;
   refusals: MinuteCounts;
+  sampling: RequestSampling;
 }
 
 function logRequest(
   request: FastifyRequest,
   reply: FastifyReply,
   { log }: GatewayDeps,
-  { context, refusals }: RequestLog,
+  { context, refusals, sampling }: RequestLog,
 ): void {
   const { errorCode, logFields } = context;
   const caller = callerFields(request, context);
@@ -66,7 +87,7 @@ function logRequest(
     }
     if (refused > MAX_LOGGED_REFUSALS) return;
   }
-  log.info(
+  log[isSampled(request, reply, context, sampling) ? 'info' : 'debug'](
     {
       correlation: request.id,
       method: request.method,

@@ -8,6 +8,8 @@ import { EmbedRequest, EmbedResponse, StreamRequest } from '../../gateway-api/mo
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { continueTraceOver } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import type { ModelEvent } from '../../models/port.ts';
+import { appendItems } from '../storage/append-items.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import type { RouteModule } from '../http/routes.ts';
@@ -57,7 +59,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         schema: streamSchema,
       },
       async (request, reply) => {
-        const { deliveryToken, request: requested } = request.body;
+        const { deliveryToken, request: requested, append } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const modelAccess = modelAccessFor(accessDeps, state, false);
         const { pipeline, resolved } = modelAccess.requestedModel(requested.model);
@@ -65,7 +67,9 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());
         const op = opOf(clock, remaining, request.disconnected, request.id);
         const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
-        const stream = new NdjsonModelStream(continueTraceOver(parent, pipeline.stream(rebuilt, op)), {
+        const answer = continueTraceOver(parent, pipeline.stream(rebuilt, op));
+        const stored = append && appendItems(deps.sessionsOf(claims.agentUid), claims.session, append);
+        const stream = new NdjsonModelStream(stored === undefined ? answer : endAfter(stored, answer), {
           clock,
           failed: (error) =>
             log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),
@@ -100,6 +104,16 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       },
     );
   };
+}
+
+/** The events of a model; the end follows when the items of the session are stored. */
+async function* endAfter(stored: Promise<unknown>, events: AsyncIterable<ModelEvent>): AsyncGenerator<ModelEvent> {
+  // It may fail long before the end.
+  stored.catch(() => undefined);
+  for await (const event of events) {
+    if (event.type === 'end') await stored;
+    yield event;
+  }
 }
 
 function opOf(clock: Clock, milliseconds: number, signal: AbortSignal, key: string): CallOptions {

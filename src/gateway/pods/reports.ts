@@ -36,23 +36,17 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
-      takeBytes(request, deps);
-      const dropped = await storeReports(request.pod, request.body, request.idempotencyKey, deps);
-      if (dropped > 0)
-        deps.log.warn(
-          { correlation: request.id, dropped },
-          'dropped reported events that only a gateway may publish, or of sessions that the agent does not have',
-        );
+      takeReportBytes(request.pod.agentUid, bytesOf(request), deps);
+      await storeReports(request, request.body, request.idempotencyKey, deps);
       return reply.code(204).send(null);
     },
   );
 }
 
 /** Throws TEMPER_RATE_LIMITED when the agent reports too much. */
-function takeBytes(request: Pick<FastifyRequest, 'headers' | 'body' | 'pod'>, deps: GatewayDeps): void {
-  const bytes = bytesOf(request);
+export function takeReportBytes(agentUid: string, bytes: number, deps: GatewayDeps): void {
   try {
-    deps.reportLimits.take(request.pod.agentUid, bytes);
+    deps.reportLimits.take(agentUid, bytes);
   } catch (error) {
     deps.metrics.count('temper_report_bytes_rejected_total', {}, bytes);
     throw error;
@@ -65,13 +59,13 @@ function bytesOf({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>): n
   return Number.isSafeInteger(length) ? length : Buffer.byteLength(JSON.stringify(body));
 }
 
-/** Returns the number of dropped events. */
-async function storeReports(
-  pod: PodIdentity,
+/** Stores reports once per key. Logs dropped events. */
+export async function storeReports(
+  { id, pod }: Pick<FastifyRequest, 'id' | 'pod'>,
   reports: PodReports,
   idempotencyKey: string,
   deps: GatewayDeps,
-): Promise<number> {
+): Promise<void> {
   const { agentUid, namespace } = pod;
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
   const { events = [], audit = [], uses = [] } = reports;
@@ -92,7 +86,12 @@ async function storeReports(
     uses.map((use) => reportedUse(pod, use)),
     key,
   );
-  return events.length - accepted.length;
+  const dropped = events.length - accepted.length;
+  if (dropped > 0)
+    deps.log.warn(
+      { correlation: id, dropped },
+      'dropped reported events that only a gateway may publish, or of sessions that the agent does not have',
+    );
 }
 
 const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'registration']);

@@ -8,8 +8,8 @@ import { RegisteredTools } from '../../gateway-api/tool-schemas.ts';
 import { SessionId } from '../../tools/event-schema/parts.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
-import { storedMessage } from '../models/request.ts';
 import type { RouteModule } from '../http/routes.ts';
+import { appendItems } from '../storage/append-items.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
 export interface SessionRouteDeps {
@@ -76,7 +76,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
         schema: appendSchema,
       },
       async (request) => {
-        const { deliveryToken, afterSeq, items, tainted } = request.body;
+        const { deliveryToken, ...append } = request.body;
         const { claims } = authorizeDelivery(request, deliveryToken, deps);
         const { session } = request.params;
         if (claims.session !== session) {
@@ -85,9 +85,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
             `the delivery token belongs to session "${claims.session}"`,
           );
         }
-        const marks = tainted === true ? { tainted } : {};
-        const seq = await sessionsOf(claims.agentUid).append(session, afterSeq, items.map(storedMessage), marks);
-        return { seq };
+        return { seq: await appendItems(sessionsOf(claims.agentUid), session, append) };
       },
     );
     server.delete(path, { config, schema: closeSchema }, async (request, reply) => {

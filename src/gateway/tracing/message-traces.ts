@@ -1,6 +1,12 @@
 import type { Envelope } from '../../bus/port.ts';
 import { ATTRIBUTES, continueTrace, inSpan, messagingAttributes, SPANS } from '../../telemetry/spans.ts';
-import { currentTraceparent, spanContextOf, traceIdOf, unrecordedTraceparent } from '../../telemetry/traceparent.ts';
+import {
+  currentTraceparent,
+  isSampled,
+  spanContextOf,
+  traceIdOf,
+  unrecordedTraceparent,
+} from '../../telemetry/traceparent.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
 /** Log fields of a message. */
@@ -10,6 +16,8 @@ export interface MessageLogFields {
   session?: string;
   rootMessage?: string;
   traceId?: string;
+  /** The trace is recorded. */
+  sampled?: true;
 }
 
 export function messageLogFields({
@@ -20,7 +28,9 @@ export function messageLogFields({
   traceparent,
 }: DeliveryTokenClaims): MessageLogFields {
   const traceId = traceIdOf(traceparent);
-  return { agent, messageId: message, session, rootMessage: root, ...(traceId === undefined ? {} : { traceId }) };
+  const sampled = isSampled(traceparent) ? { sampled: true as const } : {};
+  const traced = traceId === undefined ? {} : { traceId, ...sampled };
+  return { agent, messageId: message, session, rootMessage: root, ...traced };
 }
 
 /**

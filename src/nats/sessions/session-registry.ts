@@ -35,8 +35,10 @@ function createSessionRegistry(
   lists: DocumentStore,
 ): SessionRegistry {
   const readTools = async (agentUid: string, session: string) => {
-    const [list, all] = await Promise.all([lists.get(listKey(agentUid, session)), stored.list(agentUid, session)]);
+    const list = await lists.get(listKey(agentUid, session));
     const digests = parseDigests(list?.value);
+    // Most sessions have none.
+    const all = digests.length === 0 ? [] : await stored.list(agentUid, session);
     const tools = all.filter((tool) => digests.includes(tool.digest));
     return { tools, revision: list?.revision ?? 0 };
   };

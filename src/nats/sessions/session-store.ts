@@ -26,6 +26,8 @@ export interface StoredSession {
 export interface NatsSessionStore extends SessionStore {
   /** As `load`, with the stored bytes of the history. */
   loadSized(session: string): Promise<SizedHistory>;
+  /** As `load`; undefined for a history of this many bytes or more. */
+  loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined>;
   /** Reads the head alone. False for an unknown session. */
   isTainted(session: string): Promise<boolean>;
   /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
@@ -127,6 +129,12 @@ class BucketSessionStore implements NatsSessionStore {
     const { bytes = Number.POSITIVE_INFINITY } = found.head;
     const load = () => this.#load(session, found);
     return bytes < LARGE_BYTES ? load() : this.#largeRead(load);
+  }
+
+  async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
+    const found = await this.#readHead(session);
+    if (found === undefined) return { seq: 0, items: [], tainted: false };
+    return (found.head.bytes ?? bytes) < bytes ? (await this.#load(session, found)).history : undefined;
   }
 
   async #load(session: string, first: StoredHead): Promise<SizedHistory> {

@@ -1,3 +1,4 @@
+import type { SessionHistory } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { StampedEvent } from '../../tools/events.ts';
 
@@ -6,6 +7,8 @@ interface MessageContext {
   session: string;
   rootMessage: string;
   signal: AbortSignal;
+  /** The history that came with the message. */
+  history?: SessionHistory;
 }
 
 /** The message being processed. Every gateway call made meanwhile carries its delivery token. */
@@ -26,6 +29,15 @@ export class CurrentMessage {
   readonly deliveryToken = (): string => this.#required().deliveryToken;
 
   readonly signal = (): AbortSignal => this.#required().signal;
+
+  /** The history that came with the message, once: the session may have changed since. */
+  readonly takeHistory = (session: string): SessionHistory | undefined => {
+    const current = this.#required();
+    if (session !== current.session) return undefined;
+    const { history } = current;
+    delete current.history;
+    return history;
+  };
 
   stamp(): Pick<StampedEvent, 'session' | 'rootMessage'> {
     const { session, rootMessage } = this.#required();

@@ -12,9 +12,10 @@ import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { remoteModel } from '../../gateway-client/model.ts';
-import { remoteMemory, remoteSessions } from '../../gateway-client/stores.ts';
+import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
+import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
-import type { Assignment } from '../../gateway-api/pod-api.ts';
+import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -24,6 +25,8 @@ export interface PodEngineDeps {
   bus: RemoteBus;
   reports: ReportSender;
   currentMessage: CurrentMessage;
+  /** Items of the current message that the gateway does not have yet. */
+  staged: StagedItems;
   sandbox: SandboxConnection;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
@@ -46,10 +49,11 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
-  const { client, bus, reports, currentMessage, sandbox, workspace, clock, ids, log } = deps;
+  const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, version } = assignment;
   const { name, namespace, spec } = agent;
-  const stores = { client, clock, ids, deliveryToken: currentMessage.deliveryToken, signal: currentMessage.signal };
+  const { deliveryToken, signal } = currentMessage;
+  const stores = { client, clock, ids, deliveryToken, signal };
   const tools = new RemoteTools({
     client,
     clock,
@@ -66,7 +70,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       models: modelsOf(deps, assignment),
       sandbox,
       ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
-      sessions: remoteSessions(stores),
+      sessions: remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory }),
       memory: remoteMemory(stores),
       audit: reports.audit,
       approvals: unavailableApprovals,
@@ -85,10 +89,19 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   return { version, engine, tools };
 }
 
-function modelsOf({ client, currentMessage }: PodEngineDeps, { models }: Assignment): EngineModels {
+function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
+  const { client, clock, ids, currentMessage, staged } = deps;
+  const { deliveryToken, signal } = currentMessage;
   const byName = new Map(Object.entries(models));
   const byResolvedName = new Map([...byName.values()].map((model) => [model.resolved, model]));
-  const model = remoteModel({ client, deliveryToken: currentMessage.deliveryToken });
+  const store = (append: SessionAppend): Promise<void> =>
+    storeAppend(currentMessage.stamp().session, { client, clock, ids, deliveryToken, signal })(append);
+  const model = remoteModel({
+    client,
+    deliveryToken,
+    append: () => staged.forModelCall(store),
+    onStored: (append) => staged.stored(append),
+  });
   return {
     // The gateway charges each call and applies the fallbacks of the agent.
     model,

@@ -8,6 +8,7 @@ import { fetchAssignment } from '../../gateway-client/assignment.ts';
 import { RemoteBus } from '../../gateway-client/bus.ts';
 import { ReportSender } from '../../gateway-client/report-sender.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
+import { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -82,6 +83,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     reports,
     spans,
     currentMessage,
+    staged: new StagedItems(),
     sandbox,
     workspace,
     clock,

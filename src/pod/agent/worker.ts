@@ -3,8 +3,9 @@ import { isTemperError, messageOf } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { RemoteBus, RemoteDelivery } from '../../gateway-client/bus.ts';
-import type { ReportSender } from '../../gateway-client/report-sender.ts';
-import type { Assignment } from '../../gateway-api/pod-api.ts';
+import type { LastReports, ReportSender } from '../../gateway-client/report-sender.ts';
+import type { Assignment, OutcomeContent, SessionAppend } from '../../gateway-api/pod-api.ts';
+import { storeAppend } from '../../gateway-client/stores.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
@@ -31,6 +32,10 @@ const SETTLE_TIMEOUT_MS = 60_000;
 /** The same during shutdown: the kubelet kills a pod that does not stop in time. */
 const SHUTDOWN_SETTLE_TIMEOUT_MS = 4_000;
 
+const REFUSED_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
+
+type MessageEnd = Exclude<MessageOutcome, { end: 'lost' }>;
+
 /**
  * Handles delivered messages one at a time, each with the assignment that is current when its work starts. `handle` wraps the engine:
  *
@@ -54,24 +59,28 @@ export class Worker {
   }
 
   async #handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { shutdownSignal, currentMessage, clock } = this.#deps;
+    const { shutdownSignal, currentMessage, staged, clock } = this.#deps;
     const { session, root } = delivery.message;
     const started = clock.monotonic();
     const tokenLost = new AbortController();
     const signal = AbortSignal.any([shutdownSignal, tokenLost.signal]);
     const extending = this.#extendDelivery(delivery, tokenLost);
     try {
-      const outcome = await currentMessage.during(
-        { deliveryToken: delivery.token, session, rootMessage: root, signal },
-        () => this.#run(delivery, assignment, signal),
-      );
-      if (tokenLost.signal.aborted || outcome.end === 'lost')
-        this.#log.warn({}, 'the message was redelivered to another pod');
-      else await this.#settle(delivery, outcome);
+      const { history } = delivery.session;
+      const delivered = history === undefined ? {} : { history };
+      const context = { deliveryToken: delivery.token, session, rootMessage: root, signal, ...delivered };
+      const outcome = await currentMessage.during(context, async () => {
+        const result = await this.#run(delivery, assignment, signal);
+        if (tokenLost.signal.aborted || result.end === 'lost')
+          this.#log.warn({}, 'the message was redelivered to another pod');
+        else await this.#settle(delivery, result);
+        return result;
+      });
       const milliseconds = Math.round(clock.monotonic() - started);
       this.#log.info({ end: outcome.end, milliseconds }, 'finished work on a message');
     } finally {
       extending.stop();
+      staged.clear();
     }
   }
 
@@ -85,10 +94,11 @@ export class Worker {
     try {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
-      await tools.open(message.session, op);
+      await tools.open(message.session, op, delivery.session.tools);
       const { session, text, root } = message;
       const handled = await engine.handle({ session, text, rootMessage: root, message: message.id }, op);
-      await reports.flush(op);
+      // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.
+      await reports.last(op);
       return replyOutcome(handled);
     } catch (error) {
       return this.#onError(error);
@@ -101,15 +111,22 @@ export class Worker {
     const outcome = errorOutcome(error);
     const fields = { error, end: outcome.end };
     this.#log[outcome.end === 'answer' ? 'info' : 'warn'](fields, 'the engine failed to handle a message');
-    if (outcome.end === 'answer') await this.#flushReports();
     return outcome;
   }
 
-  /** Sends the reports of a failed message before its reply. A failure is only logged, so that the user still gets the reply. */
-  async #flushReports(): Promise<void> {
-    const { reports } = this.#deps;
+  /** The reports for the end of the message. A failure is only logged, so that the user still gets the reply. */
+  async #lastReports(): Promise<LastReports | undefined> {
     try {
-      await reports.flush(this.#op(SETTLE_TIMEOUT_MS));
+      return await this.#deps.reports.last(this.#op(SETTLE_TIMEOUT_MS));
+    } catch (error) {
+      this.#log.warn({ error }, 'reports could not be sent');
+      return undefined;
+    }
+  }
+
+  async #flushReports(): Promise<void> {
+    try {
+      await this.#deps.reports.flush(this.#op(SETTLE_TIMEOUT_MS));
     } catch (error) {
       this.#log.warn({ error }, 'reports could not be sent');
     }
@@ -124,17 +141,50 @@ export class Worker {
     return this.#engine;
   }
 
-  /** Acks or naks the delivery. When the gateway does not receive this, the delivery token expires and the message is redelivered. */
-  async #settle(delivery: RemoteDelivery, outcome: Exclude<MessageOutcome, { end: 'lost' }>): Promise<void> {
-    const { shutdownSignal } = this.#deps;
+  /**
+   * Acks or naks the delivery, with what the gateway does not have yet. When the gateway does not receive this, the delivery token expires
+   * and the message is redelivered.
+   */
+  async #settle(delivery: RemoteDelivery, outcome: MessageEnd): Promise<void> {
+    const { shutdownSignal, staged } = this.#deps;
     const op = this.#op(shutdownSignal.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
     try {
-      if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.finishReason, op);
-      else if (outcome.end === 'retry') await delivery.redeliver(outcome.delayMs, op);
-      else await delivery.deadLetter(outcome.code, outcome.message, op);
+      const append = await staged.forEnd(this.#storeAppend(delivery));
+      const last = outcome.end === 'answer' ? await this.#lastReports() : undefined;
+      await endDelivery(delivery, outcome, op, {
+        ...(append === undefined ? {} : { append }),
+        ...(last === undefined ? {} : { reports: { key: last.key, batch: last.batch } }),
+      });
+      last?.accepted();
     } catch (error) {
-      this.#log.warn({ error, end: outcome.end }, 'could not ack or nak a message');
+      if (isRefused(error)) await this.#settleInSteps(delivery, outcome, op);
+      else this.#log.warn({ error, end: outcome.end }, 'could not ack or nak a message');
     }
+  }
+
+  /** The gateway refused the end with what it carried: a part of that can fail without the others, and decides the outcome. */
+  async #settleInSteps(delivery: RemoteDelivery, outcome: MessageEnd, op: CallOptions): Promise<void> {
+    const { staged } = this.#deps;
+    let end: MessageOutcome = outcome;
+    try {
+      await staged.flush(this.#storeAppend(delivery));
+    } catch (error) {
+      staged.clear();
+      end = errorOutcome(error);
+      this.#log.warn({ error, end: end.end }, 'the items of a message could not be stored');
+    }
+    try {
+      if (end.end === 'answer') await this.#flushReports();
+      if (end.end !== 'lost') await endDelivery(delivery, end, op, {});
+    } catch (error) {
+      this.#log.warn({ error, end: end.end }, 'could not ack or nak a message');
+    }
+  }
+
+  #storeAppend({ message }: RemoteDelivery): (append: SessionAppend) => Promise<void> {
+    const { client, clock, ids, currentMessage } = this.#deps;
+    const { deliveryToken, signal } = currentMessage;
+    return storeAppend(message.session, { client, clock, ids, deliveryToken, signal });
   }
 
   /** Extends the delivery token after each half of its lifetime; aborts the work when the token is lost. */
@@ -167,6 +217,25 @@ export class Worker {
       key: ids.next('settle'),
     };
   }
+}
+
+async function endDelivery(
+  delivery: RemoteDelivery,
+  outcome: MessageEnd,
+  op: CallOptions,
+  content: OutcomeContent,
+): Promise<void> {
+  if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.finishReason, op, content);
+  else if (outcome.end === 'retry') await delivery.redeliver(outcome.delayMs, op, content);
+  else await delivery.deadLetter(outcome.code, outcome.message, op, content);
+}
+
+/** A repeated request would be refused again: it is invalid or too large, or another writer appended to the session. */
+function isRefused(error: unknown): boolean {
+  return (
+    isTemperError(error, 'TEMPER_STATE_CORRUPT') ||
+    (isTemperError(error) && REFUSED_STATUSES.has(error.details['status']))
+  );
 }
 
 /** Log fields that identify a message; never its content. */

@@ -10,6 +10,7 @@ import type {
 } from '../../../src/gateway-api/user-api.ts';
 import type { PodDelivery, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll, pollValue } from '../../support/poll.ts';
@@ -109,6 +110,85 @@ describe('messages through two gateway replicas', () => {
     );
     const empty = await one.call('POST', NEXT, { token: scout.token, body: { waitSeconds: 0 } });
     assert.equal(empty.status, 204);
+  });
+
+  it('the end of a delivery stores items, reports and reply once, and before the message ends', async () => {
+    const agent = await createReadyAgent('carrier');
+    const receipt = receiptOf(await sendMessage('carrier', 'hello', 's-carried'));
+    const { deliveryToken, message } = await next(agent);
+    const event = {
+      type: 'turn-start',
+      turn: 1,
+      time: new Date().toISOString(),
+      agent: 'x',
+      rootMessage: message.root,
+    };
+    const events = [event, { ...event, turn: 2 }].map((one) => ({ ...one, session: 's-carried' }));
+    const items = [
+      { role: 'user', text: 'hello', message: message.id, more: 'dropped' },
+      { role: 'assistant', text: 'hi there', toolCalls: [] },
+    ];
+    const end = {
+      deliveryToken,
+      action: 'ack',
+      reply: 'hi there',
+      finishReason: 'complete',
+      append: { afterSeq: 0, items, tainted: true },
+      reports: { key: 'reports-1', batch: { events } },
+    };
+    const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
+    const conflicting = { ...end, append: { ...end.append, afterSeq: 7 } };
+    assertError(await postDelivery(agent, conflicting), 409, 'TEMPER_STATE_CORRUPT');
+    parsed(await postDelivery(agent, end, other), 204);
+    parsed(await postDelivery(agent, end, one), 204);
+    const lines = await follow('carrier', receipt);
+    assert.deepEqual(
+      lines.map((line) => (line.kind === 'event' ? line.event.type : line.kind)),
+      ['turn-start', 'turn-start', 'reply'],
+    );
+    assert.deepEqual(
+      lines.flatMap((line) => (line.kind === 'event' ? [line.event.agent] : [])),
+      ['carrier', 'carrier'],
+    );
+    const { items: stored, tainted } = await store.load('s-carried');
+    const [asked, answered] = [{ role: 'user', text: 'hello', message: message.id }, items[1]];
+    assert.deepEqual([stored, tainted], [[asked, answered], true]);
+  });
+
+  it('a delivery brings the history of its session, unless it is large', async () => {
+    const agent = await createReadyAgent('reader');
+    const endOf = ({ deliveryToken }: PodDelivery, append: object) =>
+      postDelivery(agent, { deliveryToken, action: 'ack', reply: 'x', finishReason: 'complete', append });
+    parsed(await sendMessage('reader', 'one', 's-read'));
+    const first = await next(agent);
+    assert.deepEqual(first.session, { history: { seq: 0, items: [], tainted: false }, tools: [] });
+    const items = [{ role: 'user', text: 'one' }];
+    parsed(await endOf(first, { afterSeq: 0, items, tainted: true }), 204);
+    parsed(await sendMessage('reader', 'two', 's-read'));
+    const second = await next(agent, other);
+    assert.deepEqual(second.session, { history: { seq: 1, items, tainted: true }, tools: [] });
+    const large = [{ role: 'user', text: 'x'.repeat(300_000) }];
+    parsed(await endOf(second, { afterSeq: 1, items: large }), 204);
+    parsed(await sendMessage('reader', 'three', 's-read'));
+    assert.deepEqual((await next(agent)).session, { tools: [] });
+  });
+
+  it('the end of a delivery that another one has replaced stores nothing', async () => {
+    const agent = await createReadyAgent('late');
+    parsed(await sendMessage('late', 'hello', 's-late'));
+    const { deliveryToken } = await next(agent);
+    const again = deliveryOf(
+      await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 20, restarted: true } }),
+    );
+    assert.notEqual(again.deliveryToken, deliveryToken);
+    const append = { afterSeq: 0, items: [{ role: 'user', text: 'late' }] };
+    const end = { deliveryToken, action: 'ack', reply: 'late', finishReason: 'complete', append };
+    assertError(await postDelivery(agent, end), 409, 'TEMPER_DELIVERY_LOST');
+    const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
+    assert.equal((await store.load('s-late')).seq, 0);
+    const retry = { deliveryToken: again.deliveryToken, action: 'retry', delayMs: 3_600_000, append };
+    parsed(await postDelivery(agent, retry), 204);
+    assert.equal((await store.load('s-late')).seq, 1, 'a message that is retried keeps its progress');
   });
 
   it('a repeated idempotency key returns the same message and session', async () => {

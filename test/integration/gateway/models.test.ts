@@ -331,6 +331,25 @@ describe('the model API of the gateway', () => {
     assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'ines' })).status, 204);
   });
 
+  it('a model call stores the items that it carries before its end, and one that conflicts ends with the error', async () => {
+    fixture.setAgent('lena');
+    const call = (append: object) =>
+      one.call('POST', '/v1/models/stream', {
+        agent: 'lena',
+        body: { deliveryToken: fixture.deliveryToken('lena', 's-lena'), request: aModelRequest(), append },
+      });
+    const append = { afterSeq: 0, items: [{ role: 'user', text: 'a' }], tainted: true };
+    const lastLine = (text: string) =>
+      JSON.parse(text.trim().split('\n').at(-1) ?? '') as { type: string; code?: string };
+    for (let times = 0; times < 2; times += 1) {
+      assert.equal(lastLine((await call(append)).text).type, 'end');
+      const { seq, tainted } = JSON.parse((await other.call('GET', '/v1/sessions/s-lena', { agent: 'lena' })).text);
+      assert.deepEqual([seq, tainted], [1, true], 'an equal append is stored once');
+    }
+    const { type, code } = lastLine((await call({ ...append, afterSeq: 9 })).text);
+    assert.deepEqual([type, code], ['error', 'TEMPER_STATE_CORRUPT']);
+  });
+
   it('memory access is limited to the grants of the agent', async () => {
     fixture.setAgent('kurt', { grants: { memory: { read: ['self.*'], write: ['self.notes'] } } });
     const memory = async (method: string, key: string, value?: unknown) =>

@@ -235,8 +235,6 @@ describe('bytes of waiting messages in NATS', () => {
   const inboxWith = (own: StorageQuota) =>
     withResidents(createNatsInbox(nats.gateway), {
       quotaOf: (uid) => own.of(uid),
-      sessionsOf: (uid) => createSessionStore(nats.gateway, uid),
-      onError: (error) => assert.fail(String(error)),
     });
   const count = async (uid: string): Promise<number> => (await createNatsInbox(nats.gateway).depth(uid)).pending;
 

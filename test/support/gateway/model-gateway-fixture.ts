@@ -207,6 +207,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
     const deps: GatewayDeps = {
       ...shared,
+      sessionsOf,
+      sessionContent: async () => undefined,
       spans: undefined,
       identity: {
         pod: async (token) => podOf(token),

@@ -87,7 +87,7 @@ describe('the log of refused requests', () => {
     const pod = POD.replace('anna', 'verified');
     const last = pod.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
     await test.exchange(`${pod.repeat(149)}${last}`);
-    await test.exchange(last.replace('verified', 'team-b.bert'));
+    const served = await test.exchange(last.replace('verified', 'team-b.bert'));
     const lines = test.lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const refused = lines.filter(({ status }) => status === 429);
     assert.equal(refused.length, 100);
@@ -100,7 +100,7 @@ describe('the log of refused requests', () => {
       named.map(({ namespace, agent, refused: count }) => [namespace, agent, count]),
       [['team-a', 'verified', 100]],
     );
-    assert.equal(lines.filter(({ agent, status }) => agent === 'team-b.bert' && status === 200).length, 1);
+    assert.match(served, /HTTP\/1\.1 200/);
   });
 
   it('the log names the address of callers without a valid token', async () => {

@@ -1,0 +1,12 @@
+import type { SessionAppend } from '../../gateway-api/session-schemas.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import { storedMessage } from '../models/request.ts';
+
+/** Appends what a pod sends to the session of its message, only known members. Returns the number of items of the session. */
+export function appendItems(
+  store: Pick<NatsSessionStore, 'append'>,
+  session: string,
+  { afterSeq, items, tainted }: SessionAppend,
+): Promise<number> {
+  return store.append(session, afterSeq, items.map(storedMessage), tainted === true ? { tainted } : {});
+}
