@@ -29,10 +29,11 @@ const WEIGHTS = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Tokens of more bytes are runs of one character, such as blanks or dashes: words have at most about ten. So a text has at least one token
- * per this many bytes that differ from the byte before.
+ * Texts of more bytes per token consist of runs of one character, such as blanks or dashes; prose and code have three to five. So a text
+ * has at least one token per this many bytes that differ from the byte before.
  */
 const MAX_CHANGES_PER_TOKEN = 16;
+
 /** A longer request cannot fit into the window: no tokenizer has that many bytes per token, except in long runs of blanks. */
 const MAX_BYTES_PER_TOKEN = 8;
 
