@@ -90,6 +90,11 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
       if (child?.exitCode !== null) return;
       const exited = new Promise((resolve) => child.once('exit', resolve));
       await promisify(execFile)(path, ['--signal', `ldm=${child.pid}`]);
+      // The kubelet needs longer to follow with SIGTERM than the server to handle the first signal.
+      await pollAssertion('lame duck mode', async () => {
+        if (!(await readFile(join(folder, 'nats-server.log'), 'utf8')).includes('Entering lame duck mode'))
+          throw new Error();
+      });
       child.kill('SIGTERM');
       await exited;
     };
