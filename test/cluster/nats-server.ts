@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { killServer, hasExited, logTail, type Server, startServer } from './process.ts';
 import { tool } from './tools.ts';
 import { pollAssertion, StopPolling } from '../support/poll.ts';
@@ -19,6 +21,8 @@ export interface NatsServer extends AsyncDisposable {
   kill(): Promise<void>;
   /** Restarts the server with the same port, store and configuration. Kills it first if it is running. */
   restart(): Promise<void>;
+  /** Ends the server as its pod ends: lame duck mode by the command of the chart, then SIGTERM. Resolves when it has exited. */
+  shutDown(): Promise<void>;
   /** Stops the process without ending it, like a server whose disk or network hangs: its connections stay open and nothing answers. */
   pause(): void;
   resume(): void;
@@ -83,6 +87,19 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
       await writeFile(join(folder, 'nats.conf'), config);
       server?.child.kill('SIGHUP');
     };
+    const shutDown = async () => {
+      const child = server?.child;
+      if (child?.exitCode !== null) return;
+      const exited = new Promise((resolve) => child.once('exit', resolve));
+      await promisify(execFile)(path, ['--signal', `ldm=${child.pid}`]);
+      // The kubelet needs longer to follow with SIGTERM than the server to handle the first signal.
+      await pollAssertion('lame duck mode', async () => {
+        if (!(await readFile(join(folder, 'nats-server.log'), 'utf8')).includes('Entering lame duck mode'))
+          throw new Error();
+      });
+      child.kill('SIGTERM');
+      await exited;
+    };
     const pause = () => void server?.child.kill('SIGSTOP');
     const resume = () => void server?.child.kill('SIGCONT');
     const url = `${options.tls === undefined ? 'nats' : 'tls'}://127.0.0.1:${port}`;
@@ -95,6 +112,7 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
       },
       storeDir,
       kill: end,
+      shutDown,
       restart,
       pause,
       resume,

@@ -33,6 +33,8 @@ describe('NATS server configuration', () => {
     assert.match(text, /^ {2}routes: \["tls:\/\/nats-0\.nats:6222", "tls:\/\/nats-1\.nats:6222"\]$/m);
     assert.match(text, /^ {4}verify_cert_and_check_known_urls: true$/m);
     assert.match(text, /^http: "0\.0\.0\.0:8222"$/m);
+    // A server that hangs is asked for a third of all reads until its routes end.
+    assert.match(text, /^ {2}ping_interval: "5s"\n {2}ping_max: 2$/m);
   });
   it('only the operator may create streams, and no user may delete one or publish to server subjects', () => {
     const [, operator = '', gateway = ''] = serverConfig(OPTIONS).split(/^ {6}# /m);

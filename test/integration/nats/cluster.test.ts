@@ -62,6 +62,24 @@ describe('a cluster of three NATS servers with the generated configuration', () 
     }
   });
 
+  it('a server that ends lets its clients move to another server first, although SIGTERM follows at once', async () => {
+    const gateway = await cluster.connect('gateway');
+    const name = gateway.nats.info?.server_name ?? '';
+    const server = Number(name.at(-1));
+    await cluster.servers[server]?.shutDown();
+    try {
+      await poll('a connection to another server', () => {
+        const { server_name: current = name } = gateway.nats.info ?? {};
+        return gateway.state().connected && current !== name;
+      });
+      const log = (await cluster.servers[server]?.log()) ?? '';
+      assert.match(log, /Entering lame duck mode[^]*Trapped "terminated" signal[^]*Closing existing clients/);
+    } finally {
+      await cluster.servers[server]?.restart();
+      await poll('the streams of the server', () => cluster.isHealthy(server, ''), { timeoutMs: TIMEOUT_MS });
+    }
+  });
+
   it('every server loads a renewed certificate, and one that is down delays no other and is named', async () => {
     const reloads = newReloads();
     const before = await certificateOf(0);
