@@ -3,21 +3,33 @@
 # the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
 #   nats-server, helm, coredns, kwok, pause
+# KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${TEMPER_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/temper/tools}
-kubernetes=1.36.3
+newest=1.36.3
+oldest=1.33.13
+kubernetes=${KUBERNETES_VERSION:-$newest}
 nats_server=2.15.2
 helm=3.22.0
 coredns=1.15.0
 kwok=0.8.0
 
+case $kubernetes in
+  "$newest") sources=hyperkube components='etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl' ;;
+  "$oldest") sources=hyperkube-1.33 components='etcd kube-apiserver kube-controller-manager kubectl' ;;
+  *)
+    echo "build-tools: KUBERNETES_VERSION=$kubernetes cannot be built; use $newest or $oldest" >&2
+    exit 1
+    ;;
+esac
+
 # The key covers the sources, not the compiler, so that Go is only needed for a build.
 key_of() {
   case $1 in
-    control-plane) echo "control-plane-$kubernetes-$(cat "$here"/hyperkube/{go.mod,go.sum,main.go} | digest)" ;;
+    control-plane) echo "control-plane-$kubernetes-$(cat "$here/$sources"/{go.mod,go.sum,main.go} | digest)" ;;
     nats-server) echo "nats-server-$nats_server" ;;
     helm) echo "helm-$helm" ;;
     coredns) echo "coredns-$coredns" ;;
@@ -33,17 +45,18 @@ key_of() {
 # macOS has shasum but not sha256sum.
 digest() { (command -v sha256sum >/dev/null && sha256sum || shasum -a 256) | cut -c1-12; }
 
+major() { cut -d. -f1 <<<"$1"; }
+minor() { cut -d. -f2 <<<"$1"; }
+
 # build TOOL FOLDER
 build() {
-  local major=${kubernetes%%.*} minor
-  minor=$(cut -d. -f2 <<<"$kubernetes")
   case $1 in
     control-plane)
       local stamp=k8s.io/component-base/version
-      (cd "$here/hyperkube" && go_ build -mod=readonly -o "$2/hyperkube" \
-        -ldflags "-s -w -X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" .)
+      (cd "$here/$sources" && go_ build -mod=readonly -o "$2/hyperkube" \
+        -ldflags "-s -w -X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=$(major "$kubernetes") -X $stamp.gitMinor=$(minor "$kubernetes")" .)
       local component
-      for component in etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl; do
+      for component in $components; do
         ln -s hyperkube "$2/$component"
       done
       ;;
@@ -52,7 +65,7 @@ build() {
       # Helm's default Kubernetes version when it is not connected to a cluster; without these flags it is 1.20.
       local in=helm.sh/helm/v3 flags=
       for package in pkg/chartutil pkg/lint/rules; do
-        flags+=" -X $in/$package.k8sVersionMajor=$major -X $in/$package.k8sVersionMinor=$minor"
+        flags+=" -X $in/$package.k8sVersionMajor=$(major "$newest") -X $in/$package.k8sVersionMinor=$(minor "$newest")"
       done
       GOBIN=$2 go_ install -ldflags "-s -w -X $in/internal/version.version=v$helm$flags" "$in/cmd/helm@v$helm"
       ;;

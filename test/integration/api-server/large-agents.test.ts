@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { RecordingMetrics } from '../../../src/kube/metrics.testing.ts';
 import { Reflector } from '../../../src/kube/informer/reflector.ts';
 import { Store } from '../../../src/kube/informer/store.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
-import { createLogger } from '../../../src/telemetry/log.ts';
-import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { type ApiServerFixture, startApiServerFixture } from '../../support/api-server/api-server-fixture.ts';
+import { openKubeFixture } from '../../support/api-server/kube-fixture.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../../support/builders.ts';
 import { startOperator } from '../../support/operator/start-operator.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
@@ -39,27 +37,15 @@ describe('the largest agents of one tenant', () => {
   });
 
   it('a reflector reads 20 MiB of agents in smaller pages, and needs no second list', async () => {
-    const metrics = new RecordingMetrics();
-    const lines: string[] = [];
-    const log = createLogger({
-      level: 'info',
-      destination: { write: (line: string) => lines.push(line) },
-      secrets: createSecretRedactor(),
-    });
-    await using transport = await server.connect();
-    await using reflector = new Reflector<StoredAgent>({
-      type: TYPES.agents,
-      transport,
-      store: new Store<StoredAgent>(),
-      clock: systemClock,
-      log,
-      metrics,
-      random: Math.random,
-    });
+    await using kube = await openKubeFixture(server.plane.kubeconfig);
+    const { transport, log, metrics, logLines } = kube;
+    const store = new Store<StoredAgent>();
+    const [clock, random] = [systemClock, Math.random];
+    await using reflector = new Reflector({ type: TYPES.agents, transport, store, clock, log, metrics, random });
     reflector.start();
     await reflector.synced(NEVER_ABORTED);
     assert.equal(reflector.store.list().length, LARGE_AGENTS);
-    assert.deepEqual(lines, []);
+    assert.deepEqual(logLines, []);
     assert.equal(metrics.counts['reflector_lists_total'], 1);
   });
 
