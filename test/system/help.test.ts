@@ -10,7 +10,8 @@ import { writeSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 registerHooks({ load: (url, context, next) => (writeSync(2, url + '\\n'), next(url, context)) });
 `;
-const NEEDED = /^(?:package\.json|src\/cli\/|src\/lib\/|src\/api\/(?:cluster|quantities)\.ts|node_modules\/commander\/)/;
+const NEEDED =
+  /^(?:package\.json|src\/cli\/|src\/lib\/|src\/api\/(?:cluster|quantities)\.ts|node_modules\/commander\/)/;
 
 describe('the help of the command line', () => {
   it('temper --help loads the descriptions of the verbs, and no library but that of the options', () => {
