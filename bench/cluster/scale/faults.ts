@@ -68,9 +68,13 @@ async function pause(pid: number | undefined): Promise<void> {
 }
 
 async function stepClock(server: ServerProcess | undefined, offsetMs: number): Promise<void> {
-  if (server === undefined) return;
-  await using inspector = await server.inspector();
-  await inspector.evaluate(setClock(offsetMs));
-  await sleep(FAULT_MS);
-  await inspector.evaluate(setClock(0));
+  if (server === undefined || server.hasEnded) return;
+  try {
+    await using inspector = await server.inspector();
+    await inspector.evaluate(setClock(offsetMs));
+    await sleep(FAULT_MS);
+    await inspector.evaluate(setClock(0));
+  } catch (error) {
+    if (!server.hasEnded) throw error;
+  }
 }
