@@ -1,5 +1,3 @@
-import { pollAssertion } from '../../../test/support/poll.ts';
-
 interface Answer {
   readonly id?: number;
   readonly result?: unknown;
@@ -54,12 +52,10 @@ export class Inspector implements AsyncDisposable {
     return usedSize;
   }
 
-  /** Evaluates the expression, which may run twice, in the process and returns its value, which must be plain JSON. */
+  /** Evaluates the expression, in the process and returns its value, which must be plain JSON. */
   async evaluate<T>(expression: string): Promise<T> {
     const parameters = { expression, returnByValue: true };
-    // A busy process may not find its context.
-    const evaluated = await pollAssertion('an evaluation', () => this.#call('Runtime.evaluate', parameters));
-    const { result, exceptionDetails } = evaluated as Evaluation;
+    const { result, exceptionDetails } = (await this.#call('Runtime.evaluate', parameters)) as Evaluation;
     if (exceptionDetails !== undefined) throw new Error(`${expression}: ${exceptionDetails.text}`);
     return result.value as T;
   }
