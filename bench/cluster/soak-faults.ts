@@ -52,7 +52,7 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
     sendMessages(cluster, messages, options.rate, end),
     sample(cluster, messages, trends, end),
   ]);
-  await Promise.race([sending.all, sleep(DRAIN_MS)]);
+  await Promise.race([sending.all, sleep(DRAIN_MS, undefined, { ref: false })]);
   const drained = await drain(messages);
   await record(cluster, messages, trends, options.seconds * 1_000);
   const { lost, doubled, redelivered } = await messages.audit();
