@@ -47,12 +47,12 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   await using fleet = await PodFleet.start(cluster, messages, secureContext);
   const end = AbortSignal.timeout(options.seconds * 1_000);
   const trends = { memory: new Trend(), handles: new Trend(), assets: new Trend(), waiting: new Trend() };
-  const [faults, sending] = await Promise.all([
+  const [{ names: faults, ended }, sending] = await Promise.all([
     causeFaults(cluster, options.faultSeconds, end),
     sendMessages(cluster, messages, options.rate, end),
     sample(cluster, messages, trends, end),
   ]);
-  await Promise.race([sending.all, sleep(DRAIN_MS)]);
+  await Promise.race([sending.all, sleep(DRAIN_MS, undefined, { ref: false })]);
   const drained = await drain(messages);
   await record(cluster, messages, trends, options.seconds * 1_000);
   const { lost, doubled, redelivered } = await messages.audit();
@@ -60,7 +60,7 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   const times = messages.times();
   const what = `${options.agents} agents, ${options.seconds} s, ${faults.length} faults`;
   const kinds = [...new Set(faults)].map((name) => `${faults.filter((other) => other === name).length} × ${name}`);
-  const note = `${messages.sent} messages, ${redelivered} delivered again, p50 ${milliseconds(quantile(times, 0.5))}, p99 ${milliseconds(quantile(times, 0.99))}; ${kinds.join(', ')}; errors of pods: ${fleet.listErrors()}`;
+  const note = `${messages.sent} messages, ${redelivered} delivered again, p50 ${milliseconds(quantile(times, 0.5))}, p99 ${milliseconds(quantile(times, 0.99))}; ${kinds.join(', ')}; ${ended} processes ended on their own and were started again; errors of pods: ${fleet.listErrors()}`;
   return [
     atMost(
       'requirement',
@@ -84,17 +84,20 @@ export async function benchSoakFaults(options: SoakOptions): Promise<Row[]> {
   ];
 }
 
-/** Returns the names of the faults that were caused. */
-async function causeFaults(cluster: ScaleCluster, everySeconds: number, end: AbortSignal): Promise<string[]> {
+/** Returns the names of the faults that were caused, and how many processes ended on their own. */
+async function causeFaults(cluster: ScaleCluster, everySeconds: number, end: AbortSignal) {
   const names: string[] = [];
+  let ended = 0;
   for (let round = 0; !end.aborted; round += 1) {
     await sleep(everySeconds * 1_000, undefined, { signal: end }).catch(() => undefined);
     const fault = FAULTS[round % FAULTS.length];
     if (end.aborted || fault === undefined) break;
     names.push(fault.name);
+    ended += await cluster.restartEnded();
     await fault.cause(cluster, round);
   }
-  return names;
+  ended += await cluster.restartEnded();
+  return { names, ended };
 }
 
 /** Sends at the rate until the signal aborts. Resolves to the end of the messages that are being sent then. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { poll } from '../../../test/support/poll.ts';
 import type { ServerProcess } from '../support/server-process.ts';
 import type { ScaleCluster } from './scale-cluster.ts';
 
@@ -68,9 +69,14 @@ async function pause(pid: number | undefined): Promise<void> {
 }
 
 async function stepClock(server: ServerProcess | undefined, offsetMs: number): Promise<void> {
-  if (server === undefined) return;
-  await using inspector = await server.inspector();
-  await inspector.evaluate(setClock(offsetMs));
-  await sleep(FAULT_MS);
-  await inspector.evaluate(setClock(0));
+  if (server === undefined || server.hasEnded) return;
+  try {
+    await using inspector = await server.inspector();
+    await inspector.evaluate(setClock(offsetMs));
+    await sleep(FAULT_MS);
+    await inspector.evaluate(setClock(0));
+  } catch {
+    // A process that ends waits until its inspector disconnects.
+    await poll('the end of a process without a context', () => server.hasEnded);
+  }
 }

@@ -149,6 +149,15 @@ export class ScaleCluster implements AsyncDisposable {
     return this.operator;
   }
 
+  /** Starts processes that have ended on their own, as a kubelet does, and returns their number. An operator ends when it loses its Lease. */
+  async restartEnded(): Promise<number> {
+    const ended = this.gateways.flatMap((gateway, index) => (gateway.hasEnded ? [index] : []));
+    await Promise.all(ended.map((index) => this.startGateway(index)));
+    if (!this.operator.hasEnded) return ended.length;
+    await (await this.startOperator()).waitUntilReady();
+    return ended.length + 1;
+  }
+
   /** Creates agents up to `count`, evenly over the namespaces, and waits until each is Running. */
   createAgents(count: number, concurrency: number): Promise<Times> {
     const created = this.#agents.list().length;

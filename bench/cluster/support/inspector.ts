@@ -52,7 +52,7 @@ export class Inspector implements AsyncDisposable {
     return usedSize;
   }
 
-  /** Evaluates the expression in the process and returns its value, which must be plain JSON. */
+  /** Evaluates the expression, in the process and returns its value, which must be plain JSON. */
   async evaluate<T>(expression: string): Promise<T> {
     const parameters = { expression, returnByValue: true };
     const { result, exceptionDetails } = (await this.#call('Runtime.evaluate', parameters)) as Evaluation;

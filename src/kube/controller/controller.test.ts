@@ -134,6 +134,24 @@ describe('the controller', () => {
     assert.equal(maxRunning, 2);
   });
 
+  it('reconciles that wait for nothing leave turns of the event loop for other work', async () => {
+    const counter = { runs: 0 };
+    const reconcile = async () => {
+      counter.runs += 1;
+      return DONE;
+    };
+    const { queue, controller } = aController(reconcile, { concurrency: 8 });
+    for (let key = 0; key < 400; key += 1) queue.add(`team/${key}`);
+    const perTurn: number[] = [];
+    while (counter.runs < 400) {
+      const before = counter.runs;
+      await new Promise((resolve) => setImmediate(resolve));
+      perTurn.push(counter.runs - before);
+    }
+    assert.ok(Math.max(...perTurn) <= 50, perTurn.join(', '));
+    assert.equal(await controller.stop(), true);
+  });
+
   it('the controller reconciles all queued keys before it stops', async () => {
     const seen: string[] = [];
     const { queue, controller } = aController(async (key) => {

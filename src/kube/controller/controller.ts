@@ -29,6 +29,8 @@ export interface ControllerOptions {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_GRACE_MS = 30_000;
+/** A reconcile that changes nothing makes no request and takes up to a millisecond, so thousands of them would block the event loop. */
+const MAX_RECONCILES_PER_TURN = 16;
 
 /** The result of a reconcile, or the error that it threw instead of returning it. */
 type RunResult = ReconcileResult | { readonly kind: 'threw'; readonly error: unknown };
@@ -40,6 +42,9 @@ export class Controller {
   readonly #stopping = new AbortController();
   #workers: Promise<void>[] = [];
   #active = 0;
+  #reconcilesInTurn = 0;
+  /** All workers wait for the next turn of the event loop. */
+  #nextTurn: Promise<void> | undefined;
 
   constructor(options: ControllerOptions) {
     this.#options = options;
@@ -74,12 +79,27 @@ export class Controller {
     for (;;) {
       const work = await queue.get();
       if (work === undefined) return;
+      await this.#takeTurn();
       try {
         if (!this.#stopping.signal.aborted) await this.#reconcile(work);
       } finally {
         queue.done(work.key);
       }
     }
+  }
+
+  /** Lets requests, timers and the Lease proceed after some reconciles. */
+  async #takeTurn(): Promise<void> {
+    while (this.#nextTurn !== undefined) await this.#nextTurn;
+    this.#reconcilesInTurn += 1;
+    if (this.#reconcilesInTurn < MAX_RECONCILES_PER_TURN) return;
+    this.#nextTurn = new Promise((resolve) => {
+      setImmediate(() => {
+        this.#nextTurn = undefined;
+        this.#reconcilesInTurn = 0;
+        resolve();
+      });
+    });
   }
 
   async #reconcile(work: WorkItem): Promise<void> {
