@@ -147,6 +147,29 @@ describe('a pod', { timeout: 600_000 }, () => {
     );
   });
 
+  it('a pod whose end is refused for what it carries sends the parts alone, and the message ends', async () => {
+    await using bench = await PodFixture.open({ rules: [{ answer: { text: 'done' } }] });
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    let refusals = 0;
+    gateway.fault = (what) => {
+      if (!what.endsWith('/deliveries') || refusals > 0) return undefined;
+      refusals += 1;
+      return { status: 413 };
+    };
+    await gateway.assign(await quickstartAssignment());
+    const answer = await gateway.inbox.add(aMessage({ text: 'hi' }));
+    assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+    assert.deepEqual([answer.append, answer.reports, gateway.inbox.deliveries], [undefined, undefined, 1]);
+    const { items } = await gateway.sessions.load('s-1');
+    assert.deepEqual(
+      items.map(({ text }) => text),
+      ['hi', 'done'],
+    );
+    assert.equal(gateway.events.filter(({ type }) => type === 'session-end').length, 1);
+  });
+
   it('a turn with a tool without effects takes one request, and any other call is stored before and after it', async () => {
     const rules = [
       { when: { turn: 1 }, answer: { toolCalls: [{ name: 'file_list', arguments: { path: 'data' } }] } },
