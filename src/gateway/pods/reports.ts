@@ -15,6 +15,8 @@ import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 const MAX_BODY_BYTES = 512 * 1_024;
 /** Sessions of one report. An agent works on one message at a time; each session costs a read. */
 const MAX_SESSIONS = 16;
+/** What each record counts at least against the rate of its agent: it is a write to NATS, however small. */
+const MIN_RECORD_BYTES = 1_024;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -48,9 +50,14 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   );
 }
 
+interface ReportRequest extends Pick<FastifyRequest, 'headers' | 'pod'> {
+  body: PodReports;
+}
+
 /** Throws TEMPER_RATE_LIMITED when the agent reports too much. */
-function takeBytes(request: Pick<FastifyRequest, 'headers' | 'body' | 'pod'>, deps: GatewayDeps): void {
-  const bytes = bytesOf(request);
+function takeBytes(request: ReportRequest, deps: GatewayDeps): void {
+  const { events = [], audit = [], uses = [] } = request.body;
+  const bytes = Math.max(bytesOf(request), (events.length + audit.length + uses.length) * MIN_RECORD_BYTES);
   try {
     deps.reportLimits.take(request.pod.agentUid, bytes);
   } catch (error) {
@@ -60,7 +67,7 @@ function takeBytes(request: Pick<FastifyRequest, 'headers' | 'body' | 'pod'>, de
 }
 
 /** The bytes of the body. A request without a length is measured. */
-function bytesOf({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>): number {
+function bytesOf({ headers, body }: Pick<ReportRequest, 'headers' | 'body'>): number {
   const length = Number(headers['content-length']);
   return Number.isSafeInteger(length) ? length : Buffer.byteLength(JSON.stringify(body));
 }
