@@ -28,13 +28,14 @@ export class RoleProcess {
   log = '';
   readonly #waiters = new Set<() => void>();
 
-  constructor(role: string, options: readonly string[]) {
+  constructor(role: string, options: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.child = spawn(
       process.execPath,
       ['--disable-warning=ExperimentalWarning', 'src/cli/main.ts', 'serve', role, ...options],
       {
         cwd: ROOT,
         stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, ...environment },
       },
     );
     for (const stream of [this.child.stdout, this.child.stderr]) {

@@ -18,6 +18,8 @@ export interface ControlPlane extends AsyncDisposable {
   readonly ca: string;
   /** The path of a kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
+  /** The path of the key, PEM, that signs the tokens of ServiceAccounts. */
+  readonly serviceAccountKey: string;
   /** A client with the rights of a cluster administrator. */
   readonly admin: ApiClient;
   /** All resource requests so far, those of `admin` included. Needs the option `audit`. */
@@ -143,6 +145,7 @@ async function startIn(
     url,
     ca: await readFile(join(pki, 'ca.crt'), 'utf8'),
     kubeconfig,
+    serviceAccountKey: join(pki, 'sa.key'),
     admin,
     audit: () => readAudit(folder),
     etcd: `http://127.0.0.1:${ports.etcd}`,

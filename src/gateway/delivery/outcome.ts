@@ -92,7 +92,7 @@ function contentOf(
   { agentUid, session }: DeliveryTokenClaims,
   deps: GatewayDeps,
 ): { store: () => Promise<void> } {
-  if (reports !== undefined) takeReportBytes(agentUid, Buffer.byteLength(JSON.stringify(reports.batch)), deps);
+  if (reports !== undefined) takeReportBytes(agentUid, reports.batch, deps);
   return {
     async store() {
       if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append);

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { MemoryHits, MemoryQuery, MemoryValue } from '../../gateway-api/session-schemas.ts';
@@ -36,6 +37,8 @@ const searchSchema = {
 export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
+    // A search holds the whole memory of its agent, so this process makes one at a time.
+    const searches = new SerialQueue();
     const path = `${POD_API_PATHS.memory}/:key`;
     server.get(path, { config, schema: getSchema }, async (request) => {
       const { key } = request.params;
@@ -58,15 +61,24 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
         return reply.code(204).send(null);
       },
     );
-    server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request) => {
-      const { query, limit } = request.query;
-      const decider = deciderFor(request, deps);
-      const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
-      const readable = hits.filter(
-        ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
-      );
-      return readable.slice(0, limit);
-    });
+    server.get(
+      POD_API_PATHS.memory,
+      { config: { ...config, largeResponse: true }, schema: searchSchema },
+      async (request) => {
+        const { query, limit } = request.query;
+        const decider = deciderFor(request, deps);
+        const found = await searches.run(async () => {
+          request.disconnected.throwIfAborted();
+          const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
+          const readable = hits.filter(
+            ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
+          );
+          return readable.slice(0, limit);
+        });
+        request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
+        return found;
+      },
+    );
   };
 }
 

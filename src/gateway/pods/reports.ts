@@ -15,6 +15,8 @@ import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 const MAX_BODY_BYTES = 512 * 1_024;
 /** Sessions of one report. An agent works on one message at a time; each session costs a read. */
 const MAX_SESSIONS = 16;
+/** What each record counts at least against the rate of its agent: it is a write to NATS, however small. */
+const MIN_RECORD_BYTES = 1_024;
 /** Facts of one audit record. Larger facts are replaced by their size. */
 const MAX_FACTS_BYTES = 16_384;
 
@@ -36,7 +38,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
-      takeReportBytes(request.pod.agentUid, bytesOf(request), deps);
+      takeReportBytes(request.pod.agentUid, request.body, deps);
       await storeReports(request, request.body, request.idempotencyKey, deps);
       return reply.code(204).send(null);
     },
@@ -44,19 +46,16 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
 }
 
 /** Throws TEMPER_RATE_LIMITED when the agent reports too much. */
-export function takeReportBytes(agentUid: string, bytes: number, deps: GatewayDeps): void {
+export function takeReportBytes(agentUid: string, reports: PodReports, deps: GatewayDeps): void {
+  const { events = [], audit = [], uses = [] } = reports;
+  const records = events.length + audit.length + uses.length;
+  const bytes = Math.max(Buffer.byteLength(JSON.stringify(reports)), records * MIN_RECORD_BYTES);
   try {
     deps.reportLimits.take(agentUid, bytes);
   } catch (error) {
     deps.metrics.count('temper_report_bytes_rejected_total', {}, bytes);
     throw error;
   }
-}
-
-/** The bytes of the body. A request without a length is measured. */
-function bytesOf({ headers, body }: Pick<FastifyRequest, 'headers' | 'body'>): number {
-  const length = Number(headers['content-length']);
-  return Number.isSafeInteger(length) ? length : Buffer.byteLength(JSON.stringify(body));
 }
 
 /** Stores reports once per key. Logs dropped events. */

@@ -73,6 +73,7 @@ describe('limits of connections', () => {
     );
     assert.equal(statusOf(await test.exchange('NONSENSE\r\n\r\n')), 400);
     assert.equal(await refusals('request'), 1);
+    for (const reason of ['tls', 'request']) assert.match(warnings(reason)[0] ?? '', /"address":"127\.0\.0\.1"/);
     for (let index = 0; index < 4; index += 1) await test.open();
     for (let index = 0; index < 25; index += 1) await assert.rejects(test.open());
     assert.equal(await refusals('address'), 25);

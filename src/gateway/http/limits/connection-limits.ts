@@ -89,9 +89,9 @@ export class ConnectionLimits {
     server.maxConnections = this.#options.max;
     server.on('connection', (socket: Socket) => this.#admit(socket));
     server.on('drop', (dropped) => onRefused('total', dropped?.remoteAddress ?? ''));
-    // Node emits several errors for one connection.
+    // Node emits several errors for one connection. First of the listeners: the others destroy the socket, which then has no address.
     const failed = new WeakSet<object>();
-    server.on('clientError', (error, socket) => {
+    server.prependListener('clientError', (error, socket) => {
       const reason = reasonOf(error);
       if (reason === undefined || failed.has(socket)) return;
       failed.add(socket);
