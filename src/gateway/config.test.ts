@@ -10,7 +10,7 @@ const REQUIRED = {
 
 describe('the configuration of the gateway', () => {
   it('the number of connections has a default, and a number that cannot be meant is refused with its field', () => {
-    assert.equal(gatewayConfig(REQUIRED).maxConnections, 4_000);
+    assert.equal(gatewayConfig(REQUIRED).maxConnections, 2_500);
     assert.equal(gatewayConfig({ ...REQUIRED, maxConnections: 20_000 }).maxConnections, 20_000);
     for (const maxConnections of [0, -1, 1.5, '4000', 1e9]) {
       assert.throws(() => gatewayConfig({ ...REQUIRED, maxConnections }), {

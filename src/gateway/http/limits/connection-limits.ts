@@ -17,7 +17,7 @@ export interface ConnectionLimitOptions {
   unauthenticatedUsers?: TokenBucketOptions;
 }
 
-export const DEFAULT_MAX_CONNECTIONS = 4_000;
+export const DEFAULT_MAX_CONNECTIONS = 2_500;
 const DEFAULTS: Required<ConnectionLimitOptions> = {
   max: DEFAULT_MAX_CONNECTIONS,
   perAddress: 64,
