@@ -15,9 +15,6 @@ const [AGENT_BYTES, NAMESPACE_BYTES] = [(0.1 * STREAM_BYTES) / 4, (0.5 * STREAM_
 const STREAMS = ['temper-events', 'temper-replies', 'temper-reports', 'temper-deadletters'];
 
 const nats = useNats();
-before(async () => {
-  for (const stream of STREAMS) await nats.operator.manager.streams.update(stream, { max_bytes: STREAM_BYTES });
-});
 
 /** A gateway whose agents are in the namespaces of the map. Knows the sizes of all streams. */
 async function setup(namespaces: ReadonlyMap<string, string>) {
@@ -59,6 +56,10 @@ const event = (text: string): SessionEvent => ({
 const bytesOf = (lines: readonly unknown[]): number => Buffer.byteLength(JSON.stringify(lines));
 
 describe('the shares of agents in streams that remove their oldest messages', () => {
+  before(async () => {
+    for (const stream of STREAMS) await nats.operator.manager.streams.update(stream, { max_bytes: STREAM_BYTES });
+  });
+
   it('an agent that floods the events removes its own oldest events, and none of others', async () => {
     const [victim, hostile] = [newUid(), newUid()];
     const { connection, shares, trimmed, errors } = await setup(
