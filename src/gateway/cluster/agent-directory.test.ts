@@ -84,7 +84,7 @@ describe('the agent directory', () => {
 });
 
 describe('what the gateway keeps of objects of users', () => {
-  it('an Agent and a TrustPolicy keep their spec and binding, and nothing else that a user or the operator writes', () => {
+  it('an Agent and a TrustPolicy keep their spec, binding and spend, and nothing else that a user or the operator writes', () => {
     const filled = {
       annotations: { a: 'x'.repeat(1_000) },
       labels: { b: 'y' },
@@ -96,5 +96,9 @@ describe('what the gateway keeps of objects of users', () => {
     const policy = buildPolicy(1);
     const { status: _status, ...kept } = policy;
     assert.deepEqual(prunePolicy({ ...policy, metadata: { ...policy.metadata, ...filled } }), kept);
+    const counts = { inputTokens: 7, outputTokens: 1, cost: '0.003', toolCalls: 0, networkBytes: 0 };
+    const spend = [{ window: 'day' as const, start: '2026-11-22T00:00:00Z', ...counts }];
+    const { status } = prunePolicy({ ...policy, status: { agents: 2, spend } });
+    assert.deepEqual(status, { spend });
   });
 });

@@ -14,9 +14,16 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent):
   };
 }
 
-/** Without the status, which the operator writes every minute while the agents of the policy spend. */
-export function prunePolicy({ apiVersion, kind, metadata, spec }: TrustPolicy): TrustPolicy {
-  return { apiVersion, kind, metadata: pruneMetadata(metadata), spec };
+/** Of the status only the spend: an account whose record is lost with the store of NATS starts with it. */
+export function prunePolicy({ apiVersion, kind, metadata, spec, status }: TrustPolicy): TrustPolicy {
+  const spend = status?.spend;
+  return {
+    apiVersion,
+    kind,
+    metadata: pruneMetadata(metadata),
+    spec,
+    ...(spend === undefined ? {} : { status: { spend } }),
+  };
 }
 
 function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {

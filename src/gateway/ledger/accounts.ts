@@ -32,6 +32,5 @@ export function policyHolder(policy: TrustPolicy, directory: Pick<AgentDirectory
 
 /** The spend the operator last wrote into the policy's status. */
 function spendIn({ status }: TrustPolicy): readonly SpendWindow[] {
-  const spend = (status as { spend?: readonly SpendWindow[] } | undefined)?.spend;
-  return spend ?? [];
+  return status?.spend ?? [];
 }
