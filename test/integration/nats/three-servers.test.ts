@@ -21,7 +21,7 @@ const HANG_MS = Number(process.env['HANG_SECONDS'] ?? 10) * 1_000;
 const MESSAGES_PER_KILL = 4;
 const TEST_TIMEOUT_MS = 300_000 + KILLS * 120_000 + HANG_MS;
 
-/** Sends and receives while `disturb` runs, and checks that each message was acknowledged once, in the order of its session. */
+/** Sends and receives while `disturb` runs, and checks that each message was acknowledged once, and delivered in the order of its session. */
 async function exchange(
   cluster: NatsClusterFixture,
   { messages, servers }: { messages: number; servers: readonly [number | undefined, number | undefined] },
@@ -35,6 +35,8 @@ async function exchange(
   ] as const;
   const uids = Array.from({ length: AGENTS }, newUid);
   const acked = new Map<string, string[]>();
+  /** First deliveries. An acknowledgement whose response was lost is complete here only after later messages. */
+  const delivered = new Map<string, string[]>();
   const deliveredAgain: string[] = [];
   const total = AGENTS * SESSIONS.length * messages;
   let count = 0;
@@ -52,8 +54,10 @@ async function exchange(
       const delivery = await withRetry(() => inbox.fetchNext(uid, 500, AbortSignal.timeout(TIMEOUT_MS)));
       if (delivery === undefined) continue;
       const { message, coordinates } = delivery;
-      const ended = acked.get(`${uid} ${message.session}`) ?? [];
-      acked.set(`${uid} ${message.session}`, ended);
+      const key = `${uid} ${message.session}`;
+      const ended = acked.get(key) ?? [];
+      acked.set(key, ended);
+      delivered.set(key, [...new Set([...(delivered.get(key) ?? []), message.text])]);
       if (ended.includes(message.text)) deliveredAgain.push(message.text);
       try {
         if (coordinates.deliveries === 1 && Number(message.text) % 4 === 1) {
@@ -82,10 +86,15 @@ async function exchange(
   assert.deepEqual(deliveredAgain, []);
   const inOrder = Array.from({ length: messages }, (_, index) => String(index));
   for (const uid of uids) {
-    for (const session of SESSIONS) assert.deepEqual(acked.get(`${uid} ${session}`), inOrder);
+    for (const session of SESSIONS) {
+      assert.deepEqual(delivered.get(`${uid} ${session}`), inOrder);
+      assert.deepEqual(acked.get(`${uid} ${session}`)?.toSorted(byNumber), inOrder);
+    }
     assert.deepEqual(await withRetry(() => inboxes[0].depth(uid)), { pending: 0, inFlight: 0 });
   }
 }
+
+const byNumber = (one: string, other: string): number => Number(one) - Number(other);
 
 describe('inboxes on three servers', () => {
   let cluster: NatsClusterFixture;
