@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import { LRUCache } from 'lru-cache';
 import { createAuthenticator } from '../identity/authenticator.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
@@ -38,6 +37,7 @@ import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
+import { MinuteCounts } from './http/limits/minute-counts.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
@@ -266,7 +266,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
   // Limits the log: a pod that causes the error can call as often as it likes.
-  const reported = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
+  const conflicts = new MinuteCounts(clock);
   return {
     clock,
     ids: ulids,
@@ -278,8 +278,7 @@ function depsOf(context: ServerContext): GatewayDeps {
       bindings: directory.bindings,
       onBindingConflict: (podUid, agents) => {
         const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
-        if (reported.has(podUid)) return;
-        reported.set(podUid, true);
+        if (conflicts.add(podUid) > 1) return;
         log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
       },
     }),

@@ -1,6 +1,6 @@
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { StampedEvent } from '../tools/events.ts';
-import { isEnd, parseEnd, type SessionEnd, type StoredSessionEnd } from './session-replies.ts';
+import { parseEnd, type SessionEnd, type StoredSessionEnd } from './session-replies.ts';
 
 /** One event of a session. */
 export type SessionEvent = { kind: 'event'; event: StampedEvent } | SessionEnd;
@@ -69,7 +69,7 @@ export async function* unfold(
   for await (const batch of batches) {
     const skipped = isFirst && batch.seq === after + 1 ? skip : 0;
     isFirst = false;
-    if (isEndBatch(batch)) {
+    if (batch.kind !== 'events') {
       yield batch;
       continue;
     }
@@ -80,8 +80,4 @@ export async function* unfold(
       yield { kind: 'event', event, ...(isLast ? { seq } : { seq: seq - 1, skip: index + 1 }) };
     }
   }
-}
-
-function isEndBatch(batch: StoredBatch): batch is StoredSessionEnd {
-  return isEnd(batch);
 }

@@ -24,8 +24,8 @@ interface DirtyKey {
 }
 
 /**
- * A deduplicating work queue with priorities, as client-go's workqueue, whose namespaces take turns. Invariant: every queued key is dirty, and no queued key is being
- * processed. So a key is never processed by two workers at the same time, and a key that is added any number of times while it is processed is
+ * A deduplicating work queue with priorities, as client-go's workqueue, whose namespaces take turns. Invariant: every queued key is
+ * dirty, and no queued key is being processed. So a key is never processed by two workers at the same time, and a key that is added any number of times while it is processed is
  * processed exactly once more.
  */
 export class WorkQueue {

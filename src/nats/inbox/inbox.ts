@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
+import { Reconnects } from '../connection/reconnects.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 import { BUCKETS, bucketStream, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
@@ -98,11 +99,11 @@ export function createNatsInbox(connection: JetStreamConnection, rules: Partial<
 class JetStreamInbox implements NatsInbox {
   readonly #connection: JetStreamConnection;
   readonly #deliveries: InboxDeliveries;
-  /** Start of the connection whose store the deliveries remember. */
-  #connectedSince = 0;
+  readonly #reconnects: Reconnects;
 
   constructor(connection: JetStreamConnection, rules: DeliveryRules) {
     this.#connection = connection;
+    this.#reconnects = new Reconnects(connection);
     const changed = (agentUid: string): void => notify(connection, subjects.notifyInbox(agentUid));
     const store = createNatsInboxStore(connection);
     this.#deliveries = new InboxDeliveries({ store, clock: connection.clock, rules, changed });
@@ -192,9 +193,7 @@ class JetStreamInbox implements NatsInbox {
 
   /** After a reconnect the store may be another one, in which sequences start again. */
   #current(): InboxDeliveries {
-    const since = this.#connection.state().since.getTime();
-    if (since !== this.#connectedSince) this.#deliveries.clear();
-    this.#connectedSince = since;
+    if (this.#reconnects.happened()) this.#deliveries.clear();
     return this.#deliveries;
   }
 }

@@ -1,7 +1,9 @@
+import { LRUCache } from 'lru-cache';
 import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { streamMaxBytes } from '../jetstream/stream-reader.ts';
 import { countBytes, streamOf } from './byte-count.ts';
+import { type Count, COUNT_RULES } from './count-rules.ts';
 import { NamespaceBytes } from './namespace-bytes.ts';
 import { type CountedStore, COUNTED_STORES, type ResidentAgent } from './resident.ts';
 import { createResidents, type Residents } from './residents.ts';
@@ -27,25 +29,9 @@ export interface AgentQuota {
   recount(store: CountedStore): Promise<void>;
 }
 
-interface Count {
-  bytes: number;
-  /** The part of the bytes that this process added since it counted. */
-  added: number;
-  /** Undefined before the first count. */
-  countedAt: number | undefined;
-  /** The bytes in the entry of the agent. */
-  written: number;
-}
-
-/** A count by another gateway is taken over after this time at the latest. */
-const COUNT_TTL_MS = 60_000;
 const STREAM_SIZE_TTL_MS = 300_000;
 /** The entry of an agent is written when its bytes differ by this. */
 const WRITE_STEP_BYTES = 256 * 1_024;
-/** Messages leave the inbox unseen, so it is counted after as much was added, and not by time: without traffic it costs nothing. */
-const INBOX_STEP_BYTES = 1_024 * 1_024;
-/** Counting a full inbox reads it. */
-const INBOX_RECOUNT_MS = 10_000;
 const MAX_CACHED = 20_000;
 /** Agents that are counted again before a namespace is refused: deletions by age change no entry. */
 const RECOUNTED = 10;
@@ -58,8 +44,9 @@ export class StorageQuota {
   readonly #deps: StorageQuotaDeps;
   readonly #residents: Residents;
   readonly #namespaces: NamespaceBytes;
-  readonly #counts = new Map<string, Count>();
-  readonly #known = new Map<string, number>();
+  readonly #counts = new LRUCache<string, Count>({ max: MAX_CACHED * COUNTED_STORES.length });
+  /** The start of the connection on which the entry of an agent was written. */
+  readonly #known = new LRUCache<string, number>({ max: MAX_CACHED });
   readonly #streamBytes = new Map<CountedStore, { bytes: number; readAt: number }>();
 
   constructor(deps: StorageQuotaDeps) {
@@ -88,7 +75,7 @@ export class StorageQuota {
     const generation = this.#deps.connection.state().since.getTime();
     if (this.#known.get(agentUid) === generation) return agent;
     await this.#residents.ensure(agent, this.#deps.release);
-    remember(this.#known, agentUid, generation);
+    this.#known.set(agentUid, generation);
     return agent;
   }
 
@@ -96,20 +83,20 @@ export class StorageQuota {
     const agent = await this.ensureResident(agentUid);
     const limit = this.#deps.limits.agentBytes[store];
     let count = await this.#current(agent, store);
-    if (count.bytes + bytes > limit && this.#mayRecount(store, count)) count = await this.#count(agent, store);
+    if (count.bytes + bytes > limit && COUNT_RULES[store].mayRecount(count, this.#now()))
+      count = await this.#count(agent, store);
     await this.#assertNamespace(agent, store, bytes);
     if (count.bytes + bytes > limit) {
       const what = `the ${STORE_NAMES[store]} of agent "${agent.name}"`;
       throw storageLimitExceeded(what, count.bytes + bytes, limit, FIXES[store]);
     }
     this.#add(agentUid, store, bytes);
-    // What was added to an inbox may have left it already.
-    if (store !== 'inbox' && Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES)
+    if (!COUNT_RULES[store].writesOnlyCounted && Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES)
       await this.#write(agent, store, count);
   }
 
-  #mayRecount(store: CountedStore, { countedAt = Number.NEGATIVE_INFINITY }: Count): boolean {
-    return store !== 'inbox' || this.#deps.connection.clock.monotonic() - countedAt >= INBOX_RECOUNT_MS;
+  #now(): number {
+    return this.#deps.connection.clock.monotonic();
   }
 
   async #assertNamespace(agent: ResidentAgent, store: CountedStore, bytes: number): Promise<void> {
@@ -128,17 +115,12 @@ export class StorageQuota {
   async #current(agent: ResidentAgent, store: CountedStore): Promise<Count> {
     const key = `${store}/${agent.uid}`;
     const known = this.#counts.get(key);
-    if (known === undefined && store === 'inbox') {
-      const empty: Count = { bytes: 0, added: 0, countedAt: undefined, written: 0 };
-      remember(this.#counts, key, empty);
+    if (known === undefined && COUNT_RULES[store].startsEmpty) {
+      const empty: Count = { bytes: 0, added: 0, countedAt: Number.NEGATIVE_INFINITY, written: 0 };
+      this.#counts.set(key, empty);
       return empty;
     }
-    return known !== undefined && this.#isCurrent(store, known) ? known : this.#count(agent, store);
-  }
-
-  #isCurrent(store: CountedStore, { bytes, added, countedAt = Number.NEGATIVE_INFINITY }: Count): boolean {
-    if (store === 'inbox') return added < Math.max(INBOX_STEP_BYTES, (bytes - added) / 2);
-    return this.#deps.connection.clock.monotonic() - countedAt < COUNT_TTL_MS;
+    return known !== undefined && COUNT_RULES[store].isCurrent(known, this.#now()) ? known : this.#count(agent, store);
   }
 
   async #count(agent: ResidentAgent, store: CountedStore): Promise<Count> {
@@ -148,10 +130,10 @@ export class StorageQuota {
     const count: Count = {
       bytes,
       added: 0,
-      countedAt: connection.clock.monotonic(),
+      countedAt: this.#now(),
       written: this.#counts.get(key)?.written ?? 0,
     };
-    remember(this.#counts, key, count);
+    this.#counts.set(key, count);
     if (Math.abs(count.bytes - count.written) >= WRITE_STEP_BYTES || bytes === 0)
       await this.#write(agent, store, count);
     return count;
@@ -177,7 +159,7 @@ export class StorageQuota {
 
   async #streamSize(store: CountedStore): Promise<number> {
     const { connection } = this.#deps;
-    const now = connection.clock.monotonic();
+    const now = this.#now();
     const known = this.#streamBytes.get(store);
     if (known !== undefined && now - known.readAt < STREAM_SIZE_TTL_MS) return known.bytes;
     const bytes = await streamMaxBytes(connection, streamOf(store));
@@ -192,12 +174,3 @@ const FIXES: Record<CountedStore, string> = {
   memory: 'set keys that are not needed to a short value',
   inbox: 'send again when the agent has processed waiting messages',
 };
-
-/** Keeps the newest entries. */
-function remember<V>(map: Map<string, V>, key: string, value: V): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= MAX_CACHED * COUNTED_STORES.length) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
-}

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { JetStreamConnection } from '../connection/connection.ts';
+import { Reconnects } from '../connection/reconnects.ts';
 import type { SessionHead } from './session-head.ts';
 
 export interface StoredHead {
@@ -15,12 +16,11 @@ const MAX_KNOWN = 10_000;
  * and reads it. Forgets all at a reconnect, after which the store may be another one, in which revisions start again.
  */
 export class SessionHeads {
-  readonly #connection: Pick<JetStreamConnection, 'state'>;
+  readonly #reconnects: Reconnects;
   readonly #known = new LRUCache<string, StoredHead>({ max: MAX_KNOWN });
-  #connectedSince = 0;
 
   constructor(connection: Pick<JetStreamConnection, 'state'>) {
-    this.#connection = connection;
+    this.#reconnects = new Reconnects(connection);
   }
 
   get(subject: string): StoredHead | undefined {
@@ -38,8 +38,6 @@ export class SessionHeads {
   }
 
   #clearAfterReconnect(): void {
-    const since = this.#connection.state().since.getTime();
-    if (since !== this.#connectedSince) this.#known.clear();
-    this.#connectedSince = since;
+    if (this.#reconnects.happened()) this.#known.clear();
   }
 }

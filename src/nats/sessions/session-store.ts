@@ -125,7 +125,7 @@ class BucketSessionStore implements NatsSessionStore {
 
   async loadSized(session: string): Promise<SizedHistory> {
     const found = await this.#readHead(session);
-    if (found === undefined) return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
+    if (found === undefined) return { history: emptyHistory(), bytes: 0 };
     const { bytes = Number.POSITIVE_INFINITY } = found.head;
     const load = () => this.#load(session, found);
     return bytes < LARGE_BYTES ? load() : this.#largeRead(load);
@@ -133,7 +133,7 @@ class BucketSessionStore implements NatsSessionStore {
 
   async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
     const found = await this.#readHead(session);
-    if (found === undefined) return { seq: 0, items: [], tainted: false };
+    if (found === undefined) return emptyHistory();
     return (found.head.bytes ?? bytes) < bytes ? (await this.#load(session, found)).history : undefined;
   }
 
@@ -149,7 +149,7 @@ class BucketSessionStore implements NatsSessionStore {
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
       found = await this.#readHead(session);
     }
-    return { history: { seq: 0, items: [], tainted: false }, bytes: 0 };
+    return { history: emptyHistory(), bytes: 0 };
   }
 
   async isTainted(session: string): Promise<boolean> {
@@ -324,6 +324,10 @@ class BucketSessionStore implements NatsSessionStore {
     this.#heads.set(subject, { head, revision: written.seq });
     return true;
   }
+}
+
+function emptyHistory(): SessionHistory {
+  return { seq: 0, items: [], tainted: false };
 }
 
 /** The append is the last one of the session: its response was lost. */

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
+import { Reconnects } from '../connection/reconnects.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, token } from '../jetstream/names.ts';
 import { purge, streamMaxBytes } from '../jetstream/stream-reader.ts';
 import { type Cut, Generations } from './generations.ts';
@@ -75,10 +76,11 @@ export class StreamShares {
   readonly #sizes = new Map<string, { bytes: number; readAt: number }>();
   readonly #sizeReads = new SingleFlight<void>();
   readonly #trims = new SerialQueue();
-  #connectedSince = 0;
+  readonly #reconnects: Reconnects;
 
   constructor(deps: StreamSharesDeps) {
     this.#deps = deps;
+    this.#reconnects = new Reconnects(deps.connection);
   }
 
   /** Resolves when everything that was found to be beyond a share is removed. */
@@ -91,7 +93,7 @@ export class StreamShares {
     const shared = SHARED_STREAMS.find(({ prefix }) => subject.startsWith(prefix));
     const agentUid = shared === undefined ? undefined : subject.slice(shared.prefix.length).split('.')[shared.uidAt];
     if (shared === undefined || agentUid === undefined) return;
-    this.#clearAfterReconnect();
+    if (this.#reconnects.happened()) this.#generations.clear();
     const size = this.#sizeOf(shared.stream);
     if (size === undefined) return;
     const namespace = this.#deps.namespaceOf(agentUid);
@@ -115,7 +117,7 @@ export class StreamShares {
 
   #remove({ stream, subjectsOf }: SharedStream, { before, agents }: Cut, trimmed: Trimmed): void {
     const { connection, onTrimmed, onError } = this.#deps;
-    const since = this.#connectedSince;
+    const since = connection.state().since.getTime();
     this.#trims
       .run(async () => {
         for (const agentUid of agents) {
@@ -126,12 +128,6 @@ export class StreamShares {
         onTrimmed(trimmed);
       })
       .catch(onError);
-  }
-
-  #clearAfterReconnect(): void {
-    const since = this.#deps.connection.state().since.getTime();
-    if (since !== this.#connectedSince) this.#generations.clear();
-    this.#connectedSince = since;
   }
 
   /** The last known size, which is read again in the background. */

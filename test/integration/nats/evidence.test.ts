@@ -3,23 +3,11 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents, type SessionEvent } from '../../../src/nats/session-events.ts';
-import { newUid } from '../../support/nats/nats-fixture.ts';
+import { messageEvent, newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 
 const nats = useNats();
 
-const event = (text: string): SessionEvent => ({
-  kind: 'event',
-  event: {
-    type: 'message',
-    text,
-    delta: false,
-    time: '2026-11-22T10:00:00Z',
-    agent: 'a',
-    session: 's',
-    rootMessage: 'r',
-  },
-});
 const reply = (message: string): SessionEvent => ({ kind: 'reply', message, text: 'done', finishReason: 'complete' });
 const record = (evidence: 'observed' | 'reported', size = 10) =>
   ({ action: 'tool.accepted', actor: 'agent/a', evidence, subject: 'x', facts: { text: 'x'.repeat(size) } }) as const;
@@ -29,9 +17,9 @@ describe('replies', () => {
     await nats.operator.manager.streams.update('temper-events', { max_msgs_per_subject: 3 });
     const events = createSessionEvents(nats.gateway);
     const uid = newUid();
-    const before = await events.append(uid, 's', event('before'));
+    const before = await events.append(uid, 's', messageEvent('before'));
     const seq = await events.append(uid, 's', reply('m-1'));
-    for (let index = 0; index < 5; index += 1) await events.append(uid, 's', event(`flood ${index}`));
+    for (let index = 0; index < 5; index += 1) await events.append(uid, 's', messageEvent(`flood ${index}`));
     const lines = await events.read(uid, 's', before, 100);
     assert.deepEqual(
       lines.map(({ kind }) => kind),
@@ -56,7 +44,7 @@ describe('replies', () => {
     const before = await events.lastSequence(victim, 's');
     await events.append(victim, 's', reply('m-1'));
     for (let index = 0; index < 10; index += 1) {
-      await events.append(hostile, 's', event(String(index).repeat(16 * 1_024)));
+      await events.append(hostile, 's', messageEvent(String(index).repeat(16 * 1_024)));
     }
     const lines = await events.read(victim, 's', before, 10);
     assert.deepEqual(

@@ -3,9 +3,9 @@ import { before, describe, it } from 'node:test';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
-import { createSessionEvents, type SessionEvent } from '../../../src/nats/session-events.ts';
+import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { StreamShares, type Trimmed } from '../../../src/nats/shares/stream-shares.ts';
-import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { messageEvent, newMessage, newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 import { poll } from '../../support/poll.ts';
 
@@ -40,19 +40,6 @@ async function setup(namespaces: ReadonlyMap<string, string>) {
   return { connection, shares, trimmed, errors };
 }
 
-const event = (text: string): SessionEvent => ({
-  kind: 'event',
-  event: {
-    type: 'message',
-    text,
-    delta: false,
-    time: '2026-11-22T10:00:00Z',
-    agent: 'a',
-    session: 's',
-    rootMessage: 'r',
-  },
-});
-
 const bytesOf = (lines: readonly unknown[]): number => Buffer.byteLength(JSON.stringify(lines));
 
 describe('the shares of agents in streams that remove their oldest messages', () => {
@@ -69,10 +56,10 @@ describe('the shares of agents in streams that remove their oldest messages', ()
       ]),
     );
     const events = createSessionEvents(connection);
-    await events.append(victim, 's', event('kept'));
+    await events.append(victim, 's', messageEvent('kept'));
     // More than the whole stream, over many sessions.
     for (let index = 0; index < 60; index += 1)
-      await events.append(hostile, `s-${index % 7}`, event(`${index} ${'x'.repeat(100_000)}`));
+      await events.append(hostile, `s-${index % 7}`, messageEvent(`${index} ${'x'.repeat(100_000)}`));
     await shares.idle();
     assert.equal((await events.read(victim, 's', 0, 10)).length, 1);
     const kept = await Promise.all(Array.from({ length: 7 }, (_, index) => events.read(hostile, `s-${index}`, 0, 100)));
@@ -89,8 +76,8 @@ describe('the shares of agents in streams that remove their oldest messages', ()
       new Map([[victim, 'a'], ...hostile.map((uid): [string, string] => [uid, 'b'])]),
     );
     const events = createSessionEvents(connection);
-    await events.append(victim, 's', event('kept'));
-    for (const uid of hostile) await events.append(uid, 's', event('x'.repeat(45_000)));
+    await events.append(victim, 's', messageEvent('kept'));
+    for (const uid of hostile) await events.append(uid, 's', messageEvent('x'.repeat(45_000)));
     await shares.idle();
     assert.equal((await events.read(victim, 's', 0, 10)).length, 1);
     assert.deepEqual(new Set(trimmed.map(({ scope, namespace }) => `${scope} ${namespace}`)), new Set(['namespace b']));

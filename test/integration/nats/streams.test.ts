@@ -3,12 +3,7 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import type { SessionStreamLine } from '../../../src/gateway-api/user-api.ts';
 import { createNatsAudit, type StoredAuditRecord } from '../../../src/nats/audit.ts';
-import {
-  createSessionEvents,
-  type SessionEvent,
-  type FollowOptions,
-  type StoredSessionEvent,
-} from '../../../src/nats/session-events.ts';
+import { createSessionEvents, type FollowOptions, type StoredSessionEvent } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { CONSUMERS, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
@@ -18,7 +13,7 @@ import { createSessionStore } from '../../../src/nats/sessions/session-store.ts'
 import { deleteAgentData } from '../../../src/nats/agent-data.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { userMessage } from '../../contracts/stores.ts';
-import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
+import { messageEvent, newMessage, newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
 import { pollValue } from '../../support/poll.ts';
 
@@ -33,11 +28,6 @@ async function whenDrained(stream: string, consumer: string): Promise<void> {
     ({ num_pending, num_ack_pending }) => num_pending === 0 && num_ack_pending === 0,
   );
 }
-
-const messageEvent = (text: string, session: string): SessionEvent => ({
-  kind: 'event',
-  event: { type: 'message', text, delta: false, time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' },
-});
 
 describe('the events of a session', () => {
   it('session events are read from a sequence number and followed live, separately per session', async () => {

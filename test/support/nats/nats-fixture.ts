@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { type JetStreamConnection, connectNats } from '../../../src/nats/connection/connection.ts';
 import { type NatsPermissions, type NatsUser, serverConfig } from '../../../src/nats/server/server-config.ts';
 import type { NewMessage } from '../../../src/nats/inbox/inbox.ts';
+import type { SessionEvent } from '../../../src/nats/session-events.ts';
 import { reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
 import { type NatsServer, startNats } from '../../cluster/nats-server.ts';
 import { freePorts } from '../../cluster/process.ts';
@@ -141,4 +142,10 @@ export function newUid(): string {
 export function newMessage(text: string, session = 's-1'): NewMessage {
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
   return { from: 'user/a', to: 'agent', session, text, depth: 0, deadline, time: new Date().toISOString() };
+}
+
+/** An event as a pod reports it. */
+export function messageEvent(text: string, session = 's'): SessionEvent {
+  const stamp = { time: '2026-11-21T10:00:00Z', agent: 'a', session, rootMessage: 'r' };
+  return { kind: 'event', event: { type: 'message', text, delta: false, ...stamp } };
 }
