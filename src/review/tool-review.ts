@@ -20,7 +20,7 @@ export interface ToolReview {
   readonly provenance: readonly ProvenanceReference[];
 }
 
-export interface ReviewedPromotion {
+interface ReviewedPromotion {
   /** The tier before; absent when the tool has none yet in this namespace. */
   readonly from?: string;
   readonly nonce: string;

@@ -36,7 +36,7 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-api': ENGINE_MAY,
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
-  review: ['lib', 'api'],
+  review: ['lib', 'api', 'tempering'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],

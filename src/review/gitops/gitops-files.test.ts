@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { parse } from 'yaml';
 import { validateObject } from '../../api/manifests.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';

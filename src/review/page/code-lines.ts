@@ -5,7 +5,7 @@ import { visibleParts } from './visible-text.ts';
 /** Longer lines continue on the next one, so that no text is beyond the right edge. */
 export const MAX_COLUMNS = 140;
 /** Longer runs of blank lines become one remark, so that no text is beyond the bottom. */
-const MAX_BLANK_LINES = 3;
+export const MAX_BLANK_LINES = 3;
 const CONTINUED = '↳';
 const OMITTED = '⋯';
 

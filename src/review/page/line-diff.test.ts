@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { diffLines } from './line-diff.ts';
 
 function shown(before: string, after: string): string[] {
@@ -20,7 +20,7 @@ describe('the difference of two texts', () => {
       ' g',
       ' h',
       ' i',
-      '⋯1 equal lines',
+      '⋯1 equal line',
     ]);
     assert.deepEqual(shown('a', 'a'), []);
   });
@@ -43,6 +43,10 @@ describe('the difference of two texts', () => {
       }),
       { seed: 1 },
     );
+  });
+
+  it('many blank lines become one line, so that no change is far below', () => {
+    assert.deepEqual(shown('a', `a\n${'\n'.repeat(900)}steal()`), [' a', '+900 blank lines', '+steal()']);
   });
 
   it('texts too long to compare are shown one after the other', () => {

@@ -1,5 +1,5 @@
 import type { BoxLine, Span } from './document.ts';
-import { remark, splitSpans, wrapped } from './code-lines.ts';
+import { MAX_BLANK_LINES, remark, splitSpans, wrapped } from './code-lines.ts';
 
 /** Cells of the comparison table; texts of more lines are shown one after the other. */
 const MAX_CELLS = 4_000_000;
@@ -16,23 +16,39 @@ export function diffLines(before: string, after: string): BoxLine[] {
   const all = compare(before.split('\n'), after.split('\n'));
   const lines: BoxLine[] = [];
   let skipped = 0;
-  for (const [index, line] of all.entries()) {
-    if (!isNearChange(all, index)) {
+  for (let index = 0; index < all.length; index += 1) {
+    const line = all[index];
+    if (line === undefined || !isNearChange(all, index)) {
       skipped += 1;
       continue;
     }
-    if (skipped > 0) lines.push(remark('⋯', `${skipped} equal lines`));
+    if (skipped > 0) lines.push(equalLines(skipped));
     skipped = 0;
-    lines.push(...wrapped(line.mark, spansOf(line)));
+    const blank = blankRun(all, index);
+    if (blank > MAX_BLANK_LINES) {
+      lines.push(remark(line.mark, `${blank} blank lines`));
+      index += blank - 1;
+    } else lines.push(...wrapped(line.mark, spansOf(line)));
   }
-  if (skipped > 0) lines.push(remark('⋯', `${skipped} equal lines`));
+  if (skipped > 0) lines.push(equalLines(skipped));
   return lines;
+}
+
+function equalLines(count: number): BoxLine {
+  return remark('⋯', count === 1 ? '1 equal line' : `${count} equal lines`);
 }
 
 function spansOf({ mark, text }: DiffLine): Span[] {
   const kind = mark === '+' ? 'added' : mark === '-' ? 'removed' : 'plain';
   const [spans = []] = splitSpans(text, []);
   return spans.map((span) => (span.kind === 'escape' ? span : { ...span, kind }));
+}
+
+/** The number of blank lines from here on that have the same mark. */
+function blankRun(lines: readonly DiffLine[], from: number): number {
+  let end = from;
+  while (lines[end]?.text.trim() === '' && lines[end]?.mark === lines[from]?.mark) end += 1;
+  return end - from;
 }
 
 function isNearChange(lines: readonly DiffLine[], index: number): boolean {

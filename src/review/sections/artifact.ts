@@ -77,7 +77,7 @@ function testCase({ input, expectedOutput, fixtures }: ToolTest, index: number):
 }
 
 /** JSON text, indented. A text that is not the usual form of its value is shown as it is: an indented form could leave members out. */
-export function jsonBox(text: string): Block[] {
+function jsonBox(text: string): Block[] {
   const box = (shown: string): Box => ({ type: 'box', language: 'json', lines: codeLines(shown) });
   const value = parse(text);
   if (value !== undefined && [JSON.stringify(value), canonicalOf(value)].includes(text)) {
