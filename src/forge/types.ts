@@ -55,6 +55,10 @@ export interface JudgeVerdict {
   /** The model's own identity, pinned in the record. */
   model: string;
   promptDigest: string;
+  /** Digest of the prompt without the tool, which only a release of Temper changes. */
+  templateDigest?: string;
+  /** The lines of the presented tool that the verdict rests on, as the reviewer read them. */
+  citations?: { line: number; text: string }[];
   /** The judge is the model that wrote the tool; the policy permits it (`models.judgeMayBeAuthor`). */
   judgeIsAuthor?: true;
 }

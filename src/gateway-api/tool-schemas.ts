@@ -48,6 +48,8 @@ const Verdict = describes<JudgeVerdict>()(
     reasoning: Type.String(),
     model: Type.String(),
     promptDigest: Type.String(),
+    templateDigest: Type.Optional(Type.String()),
+    citations: Type.Optional(Type.Array(Type.Object({ line: Type.Integer(), text: Type.String() }))),
     judgeIsAuthor: Type.Optional(Type.Literal(true)),
   }),
 );

@@ -2,12 +2,11 @@ import type { JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { JsonObject } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
-import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
+import { askModel, type ReviewAnswer, type ReviewQuestion } from './ask-model.ts';
 import { isSameModelName } from '../../api/names.ts';
-import { isConfidence, unavailableVerdict } from './judge.ts';
+import { isConfidence, pinnedFacts, unavailableVerdict } from './judge.ts';
 import { normalizeArtifact } from './normalize-artifact.ts';
 import type { RegisteredTool } from '../types.ts';
 
@@ -51,7 +50,8 @@ const CORRECTNESS_RUBRIC = `${SHARED_RUBRIC}You are the correctness reviewer. Lo
 tests and the re-run record show; are edge cases (empty, negative, repeated, missing) handled; are answers computed and not looked up.
 Whether it is harmful is not your question.`;
 
-const ANSWER_FORM = '{"nonce":string,"approved":boolean,"confidence":number from 0 to 1,"reasoning":string}';
+const ANSWER_FORM =
+  '{"nonce":string,"lines":[integer],"approved":boolean,"confidence":number from 0 to 1,"reasoning":string}';
 
 /** Creates a panel of two reviewers with two models and two questions. They run concurrently and do not see each other's response. */
 export function createPanel(deps: PanelDeps): Panel {
@@ -112,14 +112,14 @@ async function ask(
   const answer = await askModel(deps.model, question, deps.clock, op);
   if (!answer.ok)
     return unavailableVerdict(answer.model, `the reviewer gave no usable answer: ${answer.problem}`, question);
-  return readReview(answer.object, answer.model, question);
+  return readReview(answer, question);
 }
 
-function readReview(object: JsonObject, model: string, question: ReviewQuestion): JudgeVerdict {
-  const { approved, confidence, reasoning } = object;
+function readReview(answer: Extract<ReviewAnswer, { ok: true }>, question: ReviewQuestion): JudgeVerdict {
+  const { approved, confidence, reasoning } = answer.object;
   if (typeof approved !== 'boolean' || typeof reasoning !== 'string' || !isConfidence(confidence)) {
     return unavailableVerdict(
-      model,
+      answer.model,
       'the reviewer gave no usable answer: approved, confidence or reasoning is missing',
       question,
     );
@@ -127,8 +127,7 @@ function readReview(object: JsonObject, model: string, question: ReviewQuestion)
   const pinned = {
     confidence,
     reasoning: printable(reasoning, 600),
-    model: printable(model, 128),
-    promptDigest: promptDigest(question),
+    ...pinnedFacts(answer, question),
   };
   return approved ? { approved, ...pinned } : { approved, code: 'TEMPER_JUDGE_REFUSED', ...pinned };
 }

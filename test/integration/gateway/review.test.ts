@@ -22,6 +22,7 @@ const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
 const opinion = (approved: boolean) =>
   JSON.stringify({
     nonce: 'NONCE',
+    lines: [4],
     safety: { passed: approved, concerns: approved ? [] : ['it looks around'] },
     correctness: { passed: true, failedTests: [] },
     determinism: { likely: true, reasoning: '' },
