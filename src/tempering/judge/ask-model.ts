@@ -5,7 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { type JsonObject, member } from '../../lib/json.ts';
 import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
-import { type CitedLine, citedLines, type Material, materialOf, numbered } from './answer/material-lines.ts';
+import { citedLines, type Material, materialOf, numbered } from './answer/material-lines.ts';
 import { parseAnswer } from './answer/parse-answer.ts';
 
 const MAX_RESPONSE_CHARACTERS = 32_768;
@@ -26,7 +26,7 @@ export interface ReviewQuestion {
 
 /** The JSON object of the response, or the reason why the response is unusable. */
 export type ReviewAnswer =
-  | { ok: true; object: JsonObject; model: string; citations: CitedLine[] }
+  | { ok: true; object: JsonObject; model: string; citedLines: number[] }
   | { ok: false; problem: string; model: string };
 
 /**
@@ -46,8 +46,7 @@ export async function askModel(
     const response = await withTimeout(op, clock, TIMEOUT_MS, (inner) => readResponse(model, question, prompt, inner));
     const answer = parseAnswer(response.text, question.nonce, material);
     if (!answer.ok) return { ...answer, model: response.model };
-    const citations = citedLines(member(answer.object, 'lines'), material);
-    return { ...answer, model: response.model, citations };
+    return { ...answer, model: response.model, citedLines: citedLines(member(answer.object, 'lines')) };
   } catch (error) {
     if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
     const problem = isTemperError(error) ? `${error.code}: ${error.message}` : messageOf(error);

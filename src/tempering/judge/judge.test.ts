@@ -51,9 +51,7 @@ describe('the judge', () => {
     assert.equal(first.confidence, 0.93);
     assert.equal(first.model, 'replay/judge');
     assert.match(first.promptDigest, /^sha256:/);
-    assert.deepEqual(first.citations, [
-      { line: 4, text: '"function execute(input) { return { result: input.value * 2 }; }"' },
-    ]);
+    assert.deepEqual(first.citedLines, [4]);
     assert.deepEqual({ ...second }, { ...first });
   });
   it('the judge request has temperature 0, the candidate between markers and the instructions after them', async () => {

@@ -6,7 +6,8 @@ import { type JsonObject, member } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
 import { askModel, promptDigest, type ReviewAnswer, type ReviewQuestion, templateDigest } from './ask-model.ts';
-import { presentArtifact, presentEvidence } from './material.ts';
+import { type Canaries, NO_CANARIES, type SupervisedVerdict } from '../canary/canaries.ts';
+import { presentArtifact, presentCanary, presentEvidence } from './material.ts';
 
 const MAX_REASONING_CHARACTERS = 600;
 
@@ -19,6 +20,8 @@ export interface JudgeDeps {
   clock: Clock;
   /** Returns a new unpredictable word for each call. */
   nonce(): string;
+  /** Default: none. */
+  canaries?: Canaries;
   /** Approvals below this confidence count as refusals; default 0.7. */
   minConfidence?: number;
 }
@@ -55,20 +58,41 @@ export function createJudge(deps: JudgeDeps): Judge {
       const material = prepared ?? presentArtifact(candidate.artifact);
       if (!material.ok)
         return unavailableVerdict(judgeModel, `the tool cannot be presented to a judge: ${material.problem}`);
-      const question: ReviewQuestion = {
+      const supervised = await (deps.canaries ?? NO_CANARIES).review({
         model: judgeModel,
-        rubric: RUBRIC,
+        role: 'judge',
         material: `${material.text}\n${presentEvidence(candidate.evidence)}`,
-        nonce: deps.nonce(),
-        responseFormat: ANSWER_FORM,
-      };
-      const answer = await askModel(deps.model, question, deps.clock, op);
-      if (!answer.ok)
-        return unavailableVerdict(answer.model, `the judge gave no usable answer: ${answer.problem}`, question);
-      const verdict = readVerdict(answer, question, deps.minConfidence ?? 0.7);
+        present: (canary) => presentCanary(canary, candidate),
+        ask: (text) => askJudge(deps, judgeModel, text, op),
+      });
+      const verdict = countedVerdict(judgeModel, supervised);
       return isAuthor ? { ...verdict, judgeIsAuthor: true } : verdict;
     },
   };
+}
+
+async function askJudge(deps: JudgeDeps, model: string, material: string, op: CallOptions): Promise<JudgeVerdict> {
+  const question: ReviewQuestion = {
+    model,
+    rubric: RUBRIC,
+    material,
+    nonce: deps.nonce(),
+    responseFormat: ANSWER_FORM,
+  };
+  const answer = await askModel(deps.model, question, deps.clock, op);
+  if (!answer.ok)
+    return unavailableVerdict(answer.model, `the judge gave no usable answer: ${answer.problem}`, question);
+  return readVerdict(answer, question, deps.minConfidence ?? 0.7);
+}
+
+/** The verdict of a reviewer whose verdicts count; a refusal without a verdict otherwise. */
+export function countedVerdict(model: string, supervised: SupervisedVerdict): JudgeVerdict {
+  if ('verdict' in supervised) return supervised.verdict;
+  if ('unknown' in supervised)
+    return unavailableVerdict(model, `the standing of ${model} could not be read: ${supervised.unknown}`);
+  const { id, since } = supervised.suspension;
+  const reasoning = `${model} is suspended since ${since}, because it approved a known-bad tool; name another model in the TrustPolicy, or have an administrator lift ${id}`;
+  return { ...unavailableVerdict(model, reasoning), code: 'TEMPER_JUDGE_SUSPENDED' };
 }
 
 type UsableAnswer = Extract<ReviewAnswer, { ok: true }>;
@@ -127,14 +151,14 @@ function namesFailedTests(object: JsonObject): boolean {
 
 /** What the record says about the reviewer and its prompt. */
 export function pinnedFacts(
-  { model, citations }: UsableAnswer,
+  answer: UsableAnswer,
   question: ReviewQuestion,
-): Pick<JudgeVerdict, 'model' | 'promptDigest' | 'templateDigest' | 'citations'> {
+): Pick<JudgeVerdict, 'model' | 'promptDigest' | 'templateDigest' | 'citedLines'> {
   return {
-    model: printable(model, 128),
+    model: printable(answer.model, 128),
     promptDigest: promptDigest(question),
     templateDigest: templateDigest(question),
-    citations,
+    citedLines: answer.citedLines,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Json } from '../../../lib/json.ts';
 
 const MAX_CITATIONS = 20;
-const MAX_CITED_CHARACTERS = 160;
 /** The sections of a presented artifact that hold what the tool runs. */
 const IMPLEMENTATION = /^"(?:code|steps)":\[$/;
 
@@ -10,13 +9,6 @@ export interface Material {
   lines: readonly string[];
   /** The numbers of the lines of the implementation; of all lines with letters when the material presents no artifact. */
   implementation: ReadonlySet<number>;
-}
-
-/** A line that a reviewer named as the basis of its verdict. */
-export interface CitedLine {
-  line: number;
-  /** The line as the reviewer read it: printable, with placeholders. */
-  text: string;
 }
 
 export function materialOf(text: string): Material {
@@ -44,13 +36,10 @@ export function citationProblem(value: Json | undefined, { lines, implementation
   return 'the answer cites no line of the implementation';
 }
 
-/** The cited lines of an answer whose citations have no problem, each once. */
-export function citedLines(value: Json | undefined, { lines }: Material): CitedLine[] {
-  const numbers = Array.isArray(value) ? value.filter((line) => typeof line === 'number') : [];
-  return [...new Set(numbers)].map((line) => ({
-    line,
-    text: (lines[line - 1] ?? '').slice(0, MAX_CITED_CHARACTERS),
-  }));
+/** The cited lines of an answer whose citations have no problem, each once, in order. */
+export function citedLines(value: Json | undefined): number[] {
+  const lines = Array.isArray(value) ? value.filter((line) => typeof line === 'number') : [];
+  return [...new Set(lines)].sort((a, b) => a - b);
 }
 
 function numbersOf(lines: readonly string[], selects: (line: string, index: number) => boolean): Set<number> {
