@@ -178,6 +178,7 @@ describe('the chart', () => {
     assert.deepEqual(gateway['models'], {
       providers: [{ ...rest, keyFile: '/etc/temper/provider-keys/openai' }],
       aliases: { 'default/default': 'openai/gpt-4o-mini' },
+      judges: { canaryPercent: 5, resumed: [] },
     });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
@@ -295,7 +296,7 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 18);
+    assert.equal(alerts.length, 19);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
     const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
     for (const { alert, expr } of alerts) {
