@@ -129,9 +129,21 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(output())
     .action(async (options) => {
       refusePlugin('audit', io);
-      const { audit } = await import('./state/audit.ts');
+      const { audit } = await import('./audit/audit.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => audit(options, io)));
+    });
+  program
+    .command('judges', { hidden: isPlugin(io) })
+    .description('print what canaries showed about judges and reviewers')
+    .option('--resume <suspension>', 'lift this suspension')
+    .addOption(state())
+    .addOption(output())
+    .action(async (options) => {
+      refusePlugin('judges', io);
+      const { judges } = await import('./state/judges.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => judges(options, io)));
     });
   const decisions = [
     ['approve', 'request', 'Approve', 'approve a request of an agent or of a promotion'],
