@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson, textAt } from '../lib/json.ts';
 import { printable } from '../lib/printable.ts';
-import { readSecretFile } from '../lib/secret-file.ts';
+import { readSecretFile } from '../net/secret-file.ts';
 import type { Network } from '../net/dialer.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import type { TargetRules } from '../net/targets.ts';

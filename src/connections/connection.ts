@@ -55,7 +55,7 @@ export type Connection = Static<typeof ConnectionSection>;
 export type GitConnection = Connection & { git: NonNullable<Connection['git']> };
 
 /** The section `connections` of a configuration. */
-export const ConnectionsSection = Type.Array(ConnectionSection, {
+const ConnectionsSection = Type.Array(ConnectionSection, {
   maxItems: 100,
   description: 'Credentials, each tied to exact hosts and to the namespaces that may use it.',
 });

@@ -1,5 +1,5 @@
 import { TemperError } from '../lib/errors.ts';
-import { headerSecret, readSecretFile, type SecretFile } from '../lib/secret-file.ts';
+import { headerSecret, readSecretFile, type SecretFile } from '../net/secret-file.ts';
 
 /** The part of a provider's configuration that determines its key. */
 interface KeyConfig {

@@ -45,11 +45,14 @@ export function validateTarget(text: string, rules: TargetRules): Target {
   const port = url.port === '' ? defaultPort : Number(url.port);
   if (port !== defaultPort && !(rules.ports ?? []).includes(port)) throw denied(text, `port ${port} is not allowed`);
   const mayBePrivate = !isIpAddress && rules.privateHosts?.has(host) === true;
-  if (isIpAddress ? !isPublicAddress(host) : isInternalHostname(host) && !mayBePrivate)
-    throw denied(text, `${host} is not on the public internet`);
+  if (!mayBePrivate && !isPublicHost(host, isIpAddress)) throw denied(text, `${host} is not on the public internet`);
   const reason = rules.hostDenialReason(host, port);
   if (reason !== undefined) throw denied(text, reason);
   return { url, host, port, isHttps, isIpAddress, mayBePrivate };
+}
+
+function isPublicHost(host: string, isIpAddress: boolean): boolean {
+  return isIpAddress ? isPublicAddress(host) : !isInternalHostname(host);
 }
 
 function parse(text: string): URL {

@@ -54,9 +54,8 @@ export async function startGitea(): Promise<Gitea> {
       });
     await command('migrate');
     await command('admin', 'user', 'create', '--username', OWNER, '--random-password', '--email', 'owner@example.com');
-    const { stdout } = await command(
-      ...['admin', 'user', 'generate-access-token', '--username', OWNER, '--scopes', 'all', '--raw'],
-    );
+    const scopes = ['--scopes', 'all', '--raw'];
+    const { stdout } = await command('admin', 'user', 'generate-access-token', '--username', OWNER, ...scopes);
     const token = stdout.trim().split('\n').at(-1) ?? '';
     const caFile = join(folder, 'pki', 'ca.crt');
     const url = `https://localhost:${port}`;

@@ -182,9 +182,8 @@ describe('pull requests over a connection to Gitea', () => {
     await registry.register(accepted, aCaller());
     const limits = { sessionTools: 10, agentTools: 50 };
     const owner = { agent: 'analyst', namespace: 'team-a' };
-    await registry.promote({
-      ...{ digest: accepted.digest, owner, to: 'Agent', verdicts: [], actor: 'system', limits, sourceWithheld: false },
-    });
+    const order = { digest: accepted.digest, owner, to: 'Agent', verdicts: [], actor: 'system', limits } as const;
+    await registry.promote({ ...order, sourceWithheld: false });
     await audit.flush();
     await writeFile(join(folder, 'connections.json'), JSON.stringify({ connections: [sectionOf()] }));
     const args = ['tool', 'export', 'double', '--state', join(folder, 'state'), '--approver', 'system:admin'];

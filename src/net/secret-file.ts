@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { messageOf } from './errors.ts';
+import { messageOf } from '../lib/errors.ts';
 
 /** A secret for an HTTP header, or why the file contains none. The problem never contains a part of the file. */
 export type SecretFile = { readonly secret: string } | { readonly problem: string };
