@@ -80,7 +80,7 @@ export interface RecordedInput {
 /** Result of one re-run. Failures that say nothing about the tool are thrown instead. */
 export type RerunOutcome = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
 
-interface TestReport {
+export interface TestReport {
   /** Cases, not runs. */
   passed: number;
   failed: number;

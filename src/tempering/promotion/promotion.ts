@@ -27,7 +27,7 @@ import {
   type PromotionSubject,
   type StoredPromotionState,
 } from './promotion-state-store.ts';
-import { reverify } from './reverify.ts';
+import { reverify } from '../verification/reverify.ts';
 
 export interface PromotionDeps extends PromotionEffectDeps {
   verifier: Verifier;

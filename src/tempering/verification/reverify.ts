@@ -1,8 +1,9 @@
-import type { Json, JsonObject } from '../../lib/json.ts';
+import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { RerunFigures } from './promotion-rules.ts';
-import type { RecordedInput, RegisteredTool, Verifier } from '../types.ts';
+import type { RerunFigures } from '../promotion/promotion-rules.ts';
+import type { RecordedInput, RegisteredTool, RerunOutcome, TestReport, Verifier } from '../types.ts';
 
 /** Re-runs the tests and the recorded inputs of a tool. As in every call, each output must match the output schema. */
 export async function reverify(
@@ -15,11 +16,20 @@ export async function reverify(
   const tests = await deps.verifier.tests(artifact, op);
   const inputs = recorded.map(({ input }) => input);
   const outcomes = inputs.length === 0 ? [] : await deps.verifier.outputs(artifact, inputs, op);
-  const check = deps.schemas.check(JSON.parse(artifact.outputSchema) as JsonObject);
-  const isValid = (output: Json): boolean => check(output).length === 0;
+  return rerunFigures(artifact, { tests, recorded, outcomes }, deps.schemas);
+}
+
+/** The figures of re-runs. `outcomes` has one entry per recorded input; a missing one counts as a failure. */
+export function rerunFigures(
+  artifact: ToolArtifact,
+  reruns: { tests: TestReport; recorded: readonly Pick<RecordedInput, 'root'>[]; outcomes: readonly RerunOutcome[] },
+  schemas: SchemaCompiler,
+): RerunFigures {
+  const { tests, recorded, outcomes } = reruns;
+  const check = schemas.check(JSON.parse(artifact.outputSchema) as JsonObject);
   const successful = recorded.filter((_, index) => {
     const outcome = outcomes[index];
-    return outcome?.ok === true && isValid(outcome.output);
+    return outcome?.ok === true && check(outcome.output).length === 0;
   });
   return {
     tests: tests.passed + tests.failed,
