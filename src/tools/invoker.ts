@@ -1,6 +1,6 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
 import { abortable } from '../lib/async/abort.ts';
-import { digestOf } from '../lib/canonical.ts';
+import { tryDigestOf } from '../lib/canonical.ts';
 import { suggestName } from '../lib/suggest.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
@@ -18,6 +18,8 @@ import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
+import { CallRecorder } from './recording/call-recorder.ts';
+import type { CallRecording } from './recording/call-recording.ts';
 
 /** Maximum depth of nested tool calls. */
 const MAX_DEPTH = 5;
@@ -28,6 +30,8 @@ export interface CompletedCall {
   input: Json;
   result: ToolResult;
   caller: CallerContext;
+  /** What a forged tool got from outside. Absent when its output depends on its input alone. */
+  recording?: CallRecording;
 }
 
 export interface InvokerDeps {
@@ -67,13 +71,20 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       const started = deps.clock.monotonic();
       const shown = shownName(name);
       const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
-      const { tool, reached, answer } = await inSpan(SPANS.executeTool(shown), { attributes }, async (span) => {
-        const attempted = await attempt(deps, { name, input, caller, op, invoker });
-        if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
-        return attempted;
-      });
+      const { tool, reached, answer, recording } = await inSpan(
+        SPANS.executeTool(shown),
+        { attributes },
+        async (span) => {
+          const attempted = await attempt(deps, { name, input, caller, op, invoker });
+          if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
+          return attempted;
+        },
+      );
       const result: ToolResult = { ...answer, milliseconds: deps.clock.monotonic() - started };
-      if (tool !== undefined && reached) deps.observe({ tool: tool.descriptor, input, result, caller });
+      if (tool !== undefined && reached) {
+        const recorded = recording === undefined ? {} : { recording };
+        deps.observe({ tool: tool.descriptor, input, result, caller, ...recorded });
+      }
       const record: AuditRecord = {
         action: result.ok ? 'tool.called' : 'tool.call-failed',
         actor: `agent/${caller.agent}`,
@@ -116,6 +127,7 @@ interface Attempt {
   /** Whether the call reached the tool itself. Only then it counts as a use. */
   reached: boolean;
   answer: Answer;
+  recording?: CallRecording | undefined;
 }
 
 /** Runs the steps of a call in their order, up to the first that fails. */
@@ -127,7 +139,7 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   if ('failure' in admitted) return { tool, reached: false, answer: admitted.failure };
   const ran = await runGuarded(deps, tool, call);
   const committed = await outcomeOf(call, () => admitted.value.commit());
-  return { tool, reached: ran.reached, answer: 'failure' in committed ? committed.failure : ran.answer };
+  return { ...ran, tool, answer: 'failure' in committed ? committed.failure : ran.answer };
 }
 
 /** The value of one step, or the answer of a call that fails in it. */
@@ -178,13 +190,15 @@ async function runGuarded(deps: InvokerDeps, tool: Tool, call: RequestedCall): P
   const guard = isForgeTestCall(caller) ? NO_LOOP_GUARD : deps.loopGuard(caller);
   const warning = await outcomeOf(call, async () => checkLoop(guard, name, input));
   if ('failure' in warning) return { reached: false, answer: warning.failure };
+  const recorder = tool.descriptor.forged === undefined ? undefined : new CallRecorder();
+  const ended = (answer: Answer) => ({ reached: true, answer, recording: recorder?.recording });
   try {
-    const output = await execute(deps, tool, call);
+    const output = await execute(deps, tool, call, recorder);
     guard.record(name, input, output);
-    return { reached: true, answer: { ok: true, tool: name, output, ...noticeOf(deps, warning.value) } };
+    return ended({ ok: true, tool: name, output, ...noticeOf(deps, warning.value) });
   } catch (error) {
     guard.record(name, input, { error: messageOf(error, 200) });
-    return { reached: true, answer: failedAnswer(call, error) };
+    return ended(failedAnswer(call, error));
   }
 }
 
@@ -260,13 +274,19 @@ function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefi
 }
 
 /** Calls the tool with a copy of the arguments, within its time. */
-async function execute(deps: InvokerDeps, tool: Tool, { input, caller, op, invoker }: RequestedCall): Promise<Json> {
+async function execute(
+  deps: InvokerDeps,
+  tool: Tool,
+  { input, caller, op, invoker }: RequestedCall,
+  recorder: CallRecorder | undefined,
+): Promise<Json> {
   const { name, forged } = tool.descriptor;
   const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
   return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
+      ...(recorder === undefined ? {} : { recorder }),
       invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
     });
     return abortable(work, inner.signal, () => abortError(inner.signal, name));
@@ -290,21 +310,12 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
     tool: result.tool,
     session: caller.session,
     rootMessage: caller.rootMessage,
-    inputDigest: safeDigest(input),
+    // A model may write arguments that canonical JSON refuses; the call is recorded anyway.
+    inputDigest: tryDigestOf(input) ?? 'none',
     milliseconds: Math.round(result.milliseconds),
     depth: caller.stack.length,
     ...(result.ok
       ? {}
       : { code: result.error.code, ...(result.error.rule === undefined ? {} : { rule: result.error.rule }) }),
   };
-}
-
-/** A model may write arguments that canonical JSON refuses; the call is recorded anyway. */
-function safeDigest(input: Json): string {
-  try {
-    return digestOf(input);
-  } catch (error) {
-    if (error instanceof RangeError) return 'none';
-    throw error;
-  }
 }

@@ -8,6 +8,7 @@ import {
   failedVerification,
   type PromotionRules,
   type RerunFigures,
+  recordingGaps,
   useGaps,
   verificationGaps,
 } from './promotion-rules.ts';
@@ -39,7 +40,11 @@ export function planAgentPromotion(facts: PromotionInput): PromotionStep {
   if (tool.tier !== 'Session') return stay({ state: 'Promoted', to: tool.tier });
   const blocking = blockingState(storedState, now);
   if (blocking !== undefined) return stay(blocking);
-  const missing = [...useGaps(tool, facts.uses, rules), ...dependencyGaps(facts.dependencies, 'Agent')];
+  const missing = [
+    ...useGaps(tool, facts.uses, rules),
+    ...recordingGaps(facts.uses, 'Agent', rules),
+    ...dependencyGaps(facts.dependencies, 'Agent'),
+  ];
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }
 
@@ -54,6 +59,7 @@ export function planSharedPromotion(facts: PromotionInput): PromotionStep {
   const missing = dependencyGaps(facts.dependencies, 'Shared');
   if (tool.sourceWithheld)
     missing.push('its source is not stored in the object; set forge.persistSource and forge it again');
+  missing.push(...recordingGaps(uses, 'Shared', rules));
   if (uses.agents < rules.minAgents) missing.push(`${uses.agents} of ${rules.minAgents} agents used it`);
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }

@@ -1,7 +1,8 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { RegisteredTool, ToolStatistics } from '../types.ts';
+import type { RecordedInput, RegisteredTool, ToolStatistics } from '../types.ts';
 import { MAX_STORED_INPUTS } from '../use/use-record.ts';
+import { deniedCause, unrecordedCauses } from './promotion-messages.ts';
 
 /** The requirements of a policy for the promotion of a tool. */
 export interface PromotionRules {
@@ -16,6 +17,8 @@ export interface PromotionRules {
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMs: number;
   requireHuman: boolean;
+  /** Whether answers that only a pod reported may carry a promotion to tier Agent. They never carry one to tier Shared. */
+  reportedEvidence: 'Deny' | 'Allow';
   /** Number of agents that must have used the tool before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
@@ -33,6 +36,7 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     confidenceBound: toAgent.confidenceBound ?? 'Rate',
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
+    reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
@@ -46,6 +50,33 @@ export interface RerunFigures {
   successes: number;
   /** Successful re-runs whose inputs came with different root messages. */
   distinctInputs: number;
+  /** Successful re-runs with recorded answers, by the evidence of the answers. */
+  observedAnswers: number;
+  reportedAnswers: number;
+}
+
+/** The recorded uses that may carry a promotion to the tier: answers that only a pod reported never carry one to tier Shared. */
+export function admissibleInputs(
+  recorded: readonly RecordedInput[],
+  to: 'Agent' | 'Shared',
+  { reportedEvidence }: Pick<PromotionRules, 'reportedEvidence'>,
+): RecordedInput[] {
+  const mayBeReported = to === 'Agent' && reportedEvidence === 'Allow';
+  return recorded.filter(({ answers }) => mayBeReported || answers !== 'reported');
+}
+
+/** The requirements that the stored uses do not meet because some of them cannot be repeated or do not count. */
+export function recordingGaps(
+  { recordedInputs, unrecorded }: ToolStatistics,
+  to: 'Agent' | 'Shared',
+  rules: PromotionRules,
+): string[] {
+  const denied = to === 'Agent' && rules.reportedEvidence === 'Allow' ? 0 : recordedInputs.reported;
+  const repeatable = recordedInputs.none + recordedInputs.observed + recordedInputs.reported - denied;
+  const needed = Math.min(rules.minSuccessfulUses, MAX_STORED_INPUTS);
+  const causes = [...deniedCause(denied, to), ...unrecordedCauses(unrecorded)];
+  if (repeatable >= needed || causes.length === 0) return [];
+  return [`${repeatable} of ${needed} recorded uses that a re-run can repeat: ${causes.join('; ')}`];
 }
 
 /** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */

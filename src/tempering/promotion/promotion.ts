@@ -8,7 +8,7 @@ import type { ApprovalDecision } from '../../tools/approvals.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Panel } from '../judge/panel.ts';
 import { type ToolOwner, widestActive } from '../registry/visibility.ts';
-import type { PromotionState, RegisteredTool, Verifier } from '../types.ts';
+import type { PromotionState, RecordedInput, RegisteredTool, Verifier } from '../types.ts';
 import { ExclusiveRuns } from './exclusive-runs.ts';
 import { type PromotionEffectDeps, PromotionEffects } from './promotion-effects.ts';
 import { formatFigures } from './promotion-messages.ts';
@@ -21,7 +21,7 @@ import {
   planSharedPromotion,
   type PromotionInput,
 } from './promotion-plan.ts';
-import type { PromotionRules } from './promotion-rules.ts';
+import { admissibleInputs, type PromotionRules } from './promotion-rules.ts';
 import {
   createPromotionStateStore,
   type PromotionSubject,
@@ -92,7 +92,12 @@ class PromotionProcess implements Promotion {
       const problem = this.#effects.promotionProblem(subject);
       if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
       this.#effects.setState(plan.tool, subject, { state: 'Verifying' }, 'tests run again in a fresh runner');
-      const tested = planAfterTests(await reverify(plan.tool, [], this.#deps, op), facts.rules);
+      // Recorded answers carried the tool to tier Agent; the observed ones among them carry it further.
+      const recorded = await this.#recordedInputs(subject, facts.rules);
+      const replayed = recorded.filter(({ answers }) => answers !== 'none');
+      const figures = await reverify(plan.tool, replayed, this.#deps, op);
+      const tested = (replayed.length === 0 ? planAfterTests : planAfterReruns)(figures, facts.rules);
+      if (tested.step === 'stay') return tested.state;
       if (tested.step === 'reject') return this.#effects.reject(plan.tool, subject, tested);
       return this.#effects.awaitApproval(plan.tool, subject, []);
     });
@@ -137,8 +142,7 @@ class PromotionProcess implements Promotion {
     if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
     const verifying = 'tests and recorded inputs run again in a fresh runner';
     this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
-    const recorded = await this.#deps.registry.recordedInputs(subject.digest, subject.namespace);
-    const figures = await reverify(tool, recorded, this.#deps, op);
+    const figures = await reverify(tool, await this.#recordedInputs(subject, rules), this.#deps, op);
     const verified = planAfterReruns(figures, rules);
     if (verified.step === 'stay') return verified.state;
     if (verified.step === 'reject') return this.#effects.reject(tool, subject, verified);
@@ -169,6 +173,11 @@ class PromotionProcess implements Promotion {
     const tested = planAfterTests(await reverify(tool, [], this.#deps, op), rules);
     if (tested.step === 'reject') return this.#effects.reject(tool, subject, tested);
     return this.#effects.promote(tool, subject, verdicts, decision.by, `approved by ${printable(decision.by, 120)}`);
+  }
+
+  async #recordedInputs(subject: PromotionSubject, rules: PromotionRules): Promise<RecordedInput[]> {
+    const { digest, namespace, to } = subject;
+    return admissibleInputs(await this.#deps.registry.recordedInputs(digest, namespace), to, rules);
   }
 
   async #loadInput(subject: PromotionSubject): Promise<PromotionInput> {

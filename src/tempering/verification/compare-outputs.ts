@@ -5,16 +5,32 @@ import type { ParsedArtifact } from '../../forge/parse-artifact.ts';
 import type { TestCase } from '../../forge/request.ts';
 import { differenceFrom, sameJson } from '../../forge/test-runs/compare-json.ts';
 import type { TestResult } from '../../forge/types.ts';
+import { tryDigestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { RerunOutcome, TestReport } from '../types.ts';
+import type { RecordedInput, RerunOutcome, TestReport } from '../types.ts';
 import type { CaseOutputs, RunOutput } from './verification-case.ts';
 
-/** The outcome of a recorded input: its output, when both runs gave the same one. */
-export function outcomeOf(artifact: ToolArtifact, [first, second]: CaseOutputs): RerunOutcome {
+/** The outcome of an input: its output, when both runs gave the same one. */
+export function outcomeOf(artifact: ToolArtifact, outputs: CaseOutputs): RerunOutcome {
+  return combine(outputs, mayVary(artifact));
+}
+
+/** The outcome of a recorded use: both runs must give its output, because they got the same from outside. */
+export function replayOutcomeOf(
+  { output, recording }: RecordedInput,
+  artifact: ToolArtifact,
+  outputs: CaseOutputs,
+): RerunOutcome {
+  const outcome = combine(outputs, recording === undefined && mayVary(artifact));
+  if (!outcome.ok || output === undefined || tryDigestOf(outcome.output) === output) return outcome;
+  return { ok: false, code: 'TEMPER_REPLAY_MISMATCH', message: 'the re-run gave another output than the use' };
+}
+
+function combine([first, second]: CaseOutputs, mayDiffer: boolean): RerunOutcome {
   if (!first.ok) return first;
   if (!second.ok) return second;
-  if (!mayVary(artifact) && !sameJson(first.output, second.output)) {
+  if (!mayDiffer && !sameJson(first.output, second.output)) {
     return {
       ok: false,
       code: 'TEMPER_FORGE_NONDETERMINISTIC',

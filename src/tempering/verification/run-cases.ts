@@ -1,5 +1,7 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import type { PlannedStep } from '../../forge/compose/plan.ts';
 import { type ParsedArtifact, parseArtifact } from '../../forge/parse-artifact.ts';
+import { isPure } from '../../forge/purity.ts';
 import { splitReference, type TestCase } from '../../forge/request.ts';
 import { runTests, type TestEnvironment } from '../../forge/test-runs/run-tests.ts';
 import type { TestResult } from '../../forge/types.ts';
@@ -8,6 +10,7 @@ import { TemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { NestedCall, ToolResult } from '../../tools/contract.ts';
 import { outcomeOf } from './compare-outputs.ts';
+import { replayCase } from './replay-case.ts';
 import type { CaseOutputs, RunOutput, VerificationCase } from './verification-case.ts';
 
 /** Maximum depth of composed tools that call composed tools during verification. */
@@ -47,6 +50,11 @@ async function runCase(
   op: CallOptions,
   depth: number,
 ): Promise<CaseOutputs> {
+  if (test.recording !== undefined) {
+    const pureStep = ({ tool }: PlannedStep) =>
+      isPureTool(tool, environment) ? nestedCall(environment, depth) : undefined;
+    return replayCase(open, test.input, test.recording, { ...environment, pureStep }, op);
+  }
   const tests: TestCase[] = [{ input: test.input, fixtures: [...test.fixtures] }];
   const invoke = nestedCall(environment, depth);
   const results = await runTests({ ...open, tests }, { ...environment, invoke, concurrency: 1 }, op);
@@ -55,6 +63,14 @@ async function runCase(
     throw new TemperError('TEMPER_INTERNAL', 'a run of a verification ended without a result');
   }
   return [first, second];
+}
+
+/** The same rule by which a use records the call of a step. */
+function isPureTool(tool: string, environment: CaseEnvironment, depth = 1): boolean {
+  const { digest } = splitReference(tool);
+  const artifact = digest === undefined ? undefined : environment.dependency(digest);
+  if (artifact === undefined || depth > MAX_DEPTH) return false;
+  return isPure(artifact, (step) => isPureTool(step, environment, depth + 1));
 }
 
 function outputOf({ got, failure }: TestResult): RunOutput {

@@ -5,8 +5,8 @@ import type { JsonObject } from '../../lib/json.ts';
 import type { HostCalls, Sandbox } from '../../sandbox/port.ts';
 import type { NestedCall, ToolView } from '../../tools/contract.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Verifier } from '../types.ts';
-import { assertRan, outcomeOf, reportTests } from './compare-outputs.ts';
+import type { RecordedInput, Verifier } from '../types.ts';
+import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from './compare-outputs.ts';
 import { parseAccepted, runCases } from './run-cases.ts';
 import type { CaseOutputs, VerificationCase } from './verification-case.ts';
 
@@ -37,7 +37,19 @@ export function createVerifier(deps: VerifierDeps): Verifier {
       const outputs = await runFresh(deps, artifact, cases, op);
       return outputs.map((runs) => outcomeOf(artifact, runs));
     },
+    async replay(artifact, uses, op) {
+      const outputs = await runFresh(deps, artifact, uses.map(replayCaseOf), op);
+      return outputs.flatMap((runs, index) => {
+        const use = uses[index];
+        return use === undefined ? [] : [replayOutcomeOf(use, artifact, runs)];
+      });
+    },
   };
+}
+
+function replayCaseOf({ input, recording }: RecordedInput): VerificationCase {
+  const test = { input: input as JsonObject, fixtures: [] };
+  return recording === undefined ? test : { ...test, recording };
 }
 
 async function runFresh(
