@@ -11,7 +11,7 @@ import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { runSteps, type StepCall } from './compose/run.ts';
 import { sandboxJob } from './sandbox-job.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
-import { isPure } from './purity.ts';
+import { isPure } from './compose/purity.ts';
 import { splitReference } from './request.ts';
 
 export interface ForgedToolDeps {

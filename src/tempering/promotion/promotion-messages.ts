@@ -1,6 +1,6 @@
 import type { PromotionSubject } from './promotion-state-store.ts';
 import type { RerunFigures } from './promotion-rules.ts';
-import type { RegisteredTool, ToolStatistics, UnstoredReason } from '../types.ts';
+import type { RegisteredTool } from '../types.ts';
 
 /** Risk and reason shown to the approver, without any text from the tool's author. */
 export function approvalSummary(
@@ -23,33 +23,6 @@ export function formatFigures(figures: RerunFigures): string {
       ? ''
       : ` (recorded answers: ${observedAnswers} observed, ${reportedAnswers} reported by the pod)`;
   return `${successes} valid re-runs of ${reruns}${answers}, ${distinctInputs} root messages, ${tests} tests`;
-}
-
-/** Why recorded uses with reported answers do not count. */
-export function deniedCause(uses: number, to: 'Agent' | 'Shared'): string[] {
-  if (uses === 0) return [];
-  const reason =
-    to === 'Agent'
-      ? 'TrustPolicy spec.promotion.toAgent.reportedEvidence is Deny'
-      : 'tier Shared needs observed answers';
-  return [`${uses} have answers that only the pod reported, and ${reason}`];
-}
-
-const UNSTORED: Record<UnstoredReason, string> = {
-  InputTooLarge: 'had an input that is too large to store',
-  StorageFull: 'found the storage of the tool or the agent full',
-  TooManyCalls: 'made too many calls to record',
-  RecordingTooLarge: 'had arguments and answers that are too large to record',
-  ContainsSecret: 'had a secret in an argument or an answer, and Temper stores no secrets',
-  NotCanonical: 'had text that is not valid Unicode',
-};
-
-/** Why uses cannot be repeated, with their numbers. */
-export function unrecordedCauses(unrecorded: ToolStatistics['unrecorded']): string[] {
-  return Object.entries(UNSTORED).flatMap(([reason, text]) => {
-    const uses = unrecorded[reason as UnstoredReason] ?? 0;
-    return uses === 0 ? [] : [`${uses} ${text}`];
-  });
 }
 
 export function testFailureMessage({ failedTests, tests }: RerunFigures): string {

@@ -8,10 +8,10 @@ import {
   failedVerification,
   type PromotionRules,
   type RerunFigures,
-  recordingGaps,
   useGaps,
   verificationGaps,
 } from './promotion-rules.ts';
+import { recordingGaps } from './recording-rules.ts';
 import type { StoredPromotionState } from './promotion-state-store.ts';
 
 /** Snapshot of all inputs of the next step. */
@@ -131,7 +131,7 @@ function blockingState(stored: StoredPromotionState | undefined, now: Date): Pro
 }
 
 /** A tool must not outlive its dependencies: the tools it calls must be at the target tier or a wider one. */
-function dependencyGaps(dependencies: PromotionInput['dependencies'], to: 'Agent' | 'Shared'): string[] {
+export function dependencyGaps(dependencies: PromotionInput['dependencies'], to: 'Agent' | 'Shared'): string[] {
   return dependencies.flatMap((dependency) => {
     if (dependency === undefined || !dependency.active)
       return ['a forged tool that one of its steps calls is no longer active'];

@@ -1,8 +1,7 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { RecordedInput, RegisteredTool, ToolStatistics } from '../types.ts';
+import type { RegisteredTool, ToolStatistics } from '../types.ts';
 import { MAX_STORED_INPUTS } from '../use/use-record.ts';
-import { deniedCause, unrecordedCauses } from './promotion-messages.ts';
 
 /** The requirements of a policy for the promotion of a tool. */
 export interface PromotionRules {
@@ -25,18 +24,24 @@ export interface PromotionRules {
   maxErrorPercent: number;
 }
 
+const TO_AGENT_DEFAULTS = {
+  minSuccessfulUses: 5,
+  minSuccessPercent: 80,
+  minDistinctInputs: 3,
+  minJudgeConfidencePercent: 80,
+  confidenceBound: 'Rate',
+  requireHuman: false,
+  reportedEvidence: 'Deny',
+} as const;
+
 /** The rules of a policy, with defaults for absent fields. */
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
+  const { coolDown = '24h', ...requirements } = toAgent;
   return {
-    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
-    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
-    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
-    minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
-    confidenceBound: toAgent.confidenceBound ?? 'Rate',
-    coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
-    requireHuman: toAgent.requireHuman ?? false,
-    reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
+    ...TO_AGENT_DEFAULTS,
+    ...requirements,
+    coolDownMs: parseDuration(coolDown),
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
@@ -53,30 +58,6 @@ export interface RerunFigures {
   /** Successful re-runs with recorded answers, by the evidence of the answers. */
   observedAnswers: number;
   reportedAnswers: number;
-}
-
-/** The recorded uses that may carry a promotion to the tier: answers that only a pod reported never carry one to tier Shared. */
-export function admissibleInputs(
-  recorded: readonly RecordedInput[],
-  to: 'Agent' | 'Shared',
-  { reportedEvidence }: Pick<PromotionRules, 'reportedEvidence'>,
-): RecordedInput[] {
-  const mayBeReported = to === 'Agent' && reportedEvidence === 'Allow';
-  return recorded.filter(({ answers }) => mayBeReported || answers !== 'reported');
-}
-
-/** The requirements that the stored uses do not meet because some of them cannot be repeated or do not count. */
-export function recordingGaps(
-  { recordedInputs, unrecorded }: ToolStatistics,
-  to: 'Agent' | 'Shared',
-  rules: PromotionRules,
-): string[] {
-  const denied = to === 'Agent' && rules.reportedEvidence === 'Allow' ? 0 : recordedInputs.reported;
-  const repeatable = recordedInputs.none + recordedInputs.observed + recordedInputs.reported - denied;
-  const needed = Math.min(rules.minSuccessfulUses, MAX_STORED_INPUTS);
-  const causes = [...deniedCause(denied, to), ...unrecordedCauses(unrecorded)];
-  if (repeatable >= needed || causes.length === 0) return [];
-  return [`${repeatable} of ${needed} recorded uses that a re-run can repeat: ${causes.join('; ')}`];
 }
 
 /** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */

@@ -20,8 +20,10 @@ import {
   planAgentPromotion,
   planSharedPromotion,
   type PromotionInput,
+  type PromotionStep,
 } from './promotion-plan.ts';
-import { admissibleInputs, type PromotionRules } from './promotion-rules.ts';
+import type { PromotionRules } from './promotion-rules.ts';
+import { admissibleInputs } from './recording-rules.ts';
 import {
   createPromotionStateStore,
   type PromotionSubject,
@@ -46,6 +48,8 @@ export interface Promotion {
   evaluate(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState>;
   /** Requests tier Shared, which always needs an approval. */
   requestShared(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState>;
+  /** Stores why the policy does not allow the promotion now, for users. */
+  notAllowed(digest: Digest, owner: ToolOwner, to: 'Agent' | 'Shared', reason: string): Promise<void>;
   /** The promotions that await an approval, including those of an earlier process. The caller continues each in the background. */
   awaitingApproval(): Promise<PromotionSubject[]>;
   /**
@@ -76,31 +80,21 @@ class PromotionProcess implements Promotion {
 
   evaluate(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Agent');
-    return this.#runs.run(subject, async () => {
-      const facts = await this.#loadInput(subject);
-      const plan = planAgentPromotion(facts);
-      return plan.step === 'stay' ? plan.state : this.#promoteToAgent(plan.tool, subject, facts.rules, op);
-    });
+    return this.#attempt(subject, planAgentPromotion, (tool, { rules }) =>
+      this.#promoteToAgent(tool, subject, rules, op),
+    );
   }
 
   requestShared(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Shared');
-    return this.#runs.run(subject, async () => {
-      const facts = await this.#loadInput(subject);
-      const plan = planSharedPromotion(facts);
-      if (plan.step === 'stay') return plan.state;
-      const problem = this.#effects.promotionProblem(subject);
-      if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
-      this.#effects.setState(plan.tool, subject, { state: 'Verifying' }, 'tests run again in a fresh runner');
-      // Recorded answers carried the tool to tier Agent; the observed ones among them carry it further.
-      const recorded = await this.#recordedInputs(subject, facts.rules);
-      const replayed = recorded.filter(({ answers }) => answers !== 'none');
-      const figures = await reverify(plan.tool, replayed, this.#deps, op);
-      const tested = (replayed.length === 0 ? planAfterTests : planAfterReruns)(figures, facts.rules);
-      if (tested.step === 'stay') return tested.state;
-      if (tested.step === 'reject') return this.#effects.reject(plan.tool, subject, tested);
-      return this.#effects.awaitApproval(plan.tool, subject, []);
-    });
+    return this.#attempt(subject, planSharedPromotion, (tool, { rules }) =>
+      this.#verifyForSharing(tool, subject, rules, op),
+    );
+  }
+
+  async notAllowed(digest: Digest, owner: ToolOwner, to: 'Agent' | 'Shared', reason: string): Promise<void> {
+    const subject = this.#subject(digest, owner, to);
+    if ((await this.#states.read(subject)) === undefined) await this.#effects.stay(subject, [reason]);
   }
 
   awaitingApproval(): Promise<PromotionSubject[]> {
@@ -130,6 +124,43 @@ class PromotionProcess implements Promotion {
       return { state: 'Candidate', missing: ['the decision was already applied'] };
     };
     return this.#runs.run(subject, work, true);
+  }
+
+  /** Takes the step of the plan, and stores why an attempt ended without a verdict. */
+  async #attempt(
+    subject: PromotionSubject,
+    plan: (facts: PromotionInput) => PromotionStep,
+    take: (tool: RegisteredTool, facts: PromotionInput) => Promise<PromotionState>,
+  ): Promise<PromotionState> {
+    let attempted = false;
+    const state = await this.#runs.run(subject, async () => {
+      const facts = await this.#loadInput(subject);
+      const planned = plan(facts);
+      if (planned.step === 'stay') return planned.state;
+      attempted = true;
+      return take(planned.tool, facts);
+    });
+    if (attempted && state.state === 'Candidate') await this.#effects.stay(subject, state.missing);
+    return state;
+  }
+
+  async #verifyForSharing(
+    tool: RegisteredTool,
+    subject: PromotionSubject,
+    rules: PromotionRules,
+    op: CallOptions,
+  ): Promise<PromotionState> {
+    const problem = this.#effects.promotionProblem(subject);
+    if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
+    // Recorded answers carried the tool to tier Agent; the observed ones among them carry it further.
+    const replayed = (await this.#recordedInputs(subject, rules)).filter(({ answers }) => answers !== 'none');
+    const verifying = `tests${replayed.length === 0 ? '' : ' and recorded inputs'} run again in a fresh runner`;
+    this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
+    const figures = await reverify(tool, replayed, this.#deps, op);
+    const tested = (replayed.length === 0 ? planAfterTests : planAfterReruns)(figures, rules);
+    if (tested.step === 'stay') return tested.state;
+    if (tested.step === 'reject') return this.#effects.reject(tool, subject, tested);
+    return this.#effects.awaitApproval(tool, subject, []);
   }
 
   async #promoteToAgent(

@@ -5,9 +5,9 @@ import { answerEvidence, countAnswers } from './use-recording.ts';
 /** Maximum number of stored inputs per tool. */
 export const MAX_STORED_INPUTS = 50;
 /** Bytes of the stored inputs and recordings: of one use, of one tool, and of all tools of one agent. */
-export const MAX_USE_BYTES = 2_097_152;
-export const MAX_TOOL_BYTES = 16_777_216;
-export const MAX_AGENT_BYTES = 134_217_728;
+const MAX_USE_BYTES = 2_097_152;
+const MAX_TOOL_BYTES = 16_777_216;
+const MAX_AGENT_BYTES = 134_217_728;
 const MAX_DISTINCT = 200;
 const RECENT_USES = 20;
 

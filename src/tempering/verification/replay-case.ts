@@ -17,7 +17,7 @@ export interface ReplayEnvironment {
   sandbox: Sandbox;
   clock: Clock;
   /** Runs a step whose output depends on its input alone. Undefined for every other step, whose answer is recorded. */
-  pureStep(step: PlannedStep): NestedCall | undefined;
+  readonly pureStep: (step: PlannedStep) => NestedCall | undefined;
 }
 
 /** Repeats a use twice with its recorded answers. A run that makes other calls fails, whatever it gives. */

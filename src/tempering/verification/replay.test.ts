@@ -5,7 +5,7 @@ import { createForgedTool } from '../../forge/forged-tool.ts';
 import { digestOf, sha256 } from '../../lib/canonical.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { Json, JsonObject } from '../../lib/json.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import type { HostCalls } from '../../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
 import type { NestedCall, ToolDescriptor } from '../../tools/contract.ts';
@@ -115,7 +115,7 @@ function pages(): HostCalls {
   return {
     call: async (api, input) => {
       if (api === 'fs.readFile') throw new TemperError('TEMPER_FILE_FAILED', '"gone" does not exist');
-      const url = String((input as { url: Json }).url);
+      const url = (input as { url: string }).url;
       if (url.endsWith('1')) await second.promise;
       else second.resolve();
       return { status: 200, headers: {}, body: `page ${url.at(-1)}`, url, redirected: false };
@@ -232,7 +232,7 @@ describe('the replay of a composed tool', () => {
       : undefined;
   const invoke: NestedCall = async (tool, input) =>
     tool === 'file_read'
-      ? { ok: true, tool, output: { count: 21, text: String((input as { path: Json }).path) }, milliseconds: 1 }
+      ? { ok: true, tool, output: { count: 21, text: (input as { path: string }).path }, milliseconds: 1 }
       : { ok: true, tool, output: { result: 2 * (input as { value: number }).value }, milliseconds: 1 };
 
   it('a replay answers the steps that reach outside, and runs the forged steps that do not', async () => {

@@ -1,7 +1,7 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { PlannedStep } from '../../forge/compose/plan.ts';
 import { type ParsedArtifact, parseArtifact } from '../../forge/parse-artifact.ts';
-import { isPure } from '../../forge/purity.ts';
+import { isPure } from '../../forge/compose/purity.ts';
 import { splitReference, type TestCase } from '../../forge/request.ts';
 import { runTests, type TestEnvironment } from '../../forge/test-runs/run-tests.ts';
 import type { TestResult } from '../../forge/types.ts';

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { HostAnswer, HostCalls, TimeAndRandomness } from '../../sandbox/port.ts';
-import type { ToolResult } from '../contract.ts';
 import type { CallRecording, RecordedAnswer, RecordedCall } from './call-recording.ts';
 
 const SEED_BYTES = 16;
 const MAX_MESSAGE = 4_000;
+
+type StepResult = { ok: true; output: Json } | { ok: false; error: { code: ErrorCode; message: string } };
 
 /**
  * Records what one run of a forged tool gets from outside: the answers to its host calls or to the calls of its steps, time and randomness.
@@ -54,7 +56,7 @@ export class CallRecorder {
     this.#answers = answers;
   }
 
-  step(name: string, input: Json, result: ToolResult): void {
+  step(name: string, input: Json, result: StepResult): void {
     const answer: RecordedAnswer = result.ok
       ? { ok: true, value: result.output }
       : { ok: false, code: result.error.code, message: printable(result.error.message, MAX_MESSAGE) };

@@ -23,7 +23,7 @@ export interface CallRecording<Call extends RecordedCall = RecordedCall> {
 }
 
 /** Time and randomness of a run in the sandbox, and the answers to its host calls in the order in which it got them. */
-export interface SandboxRecording {
+interface SandboxRecording {
   startTime: number;
   seed: string;
   answers: HostAnswer[];

@@ -1,4 +1,4 @@
-import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 
 /** Host functions whose result depends on their arguments alone. */
 const PURE_APIS: ReadonlySet<string> = new Set(['crypto']);
