@@ -6,8 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
+import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { builtInNames } from './built-in.ts';
-import { anEngine as createTestEngine, type EngineChanges } from './engine.testing.ts';
+import { anEngine as createTestEngine, anOp, type EngineChanges } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
   name: 'twice',
@@ -59,6 +60,42 @@ describe('the engine', () => {
     assert.ok(events.some((event) => event.type === 'promotion' && event.state === 'Promoted'));
     const later = await call('twice', { n: 4 }, 's-2');
     assert.deepEqual(later.ok && later.output, { n: 8 });
+  });
+
+  it('an imported tool is judged once and stays in every session of its agent, also after a restart', async () => {
+    const first = await anEngine();
+    const { records } = first;
+    const digest = `sha256:${'0'.repeat(64)}` as const;
+    const owner = { agent: 'a', namespace: 'n' };
+    await storePendingImport(records, { ...owner, name: 'twice', digest, request: TWICE, importedAt: '' });
+    await first.engine.submitPendingImports('s-1', anOp());
+    const accepted = first.events.filter(({ type }) => type === 'forge-accepted').length;
+    assert.equal(accepted, 1);
+    await first.engine.closeSession('s-1');
+    const second = await anEngine({ records });
+    await second.engine.submitPendingImports('s-2', anOp());
+    assert.equal(second.events.filter(({ type }) => type === 'forge-start').length, 0, 'it is not judged again');
+    for (const session of ['s-1', 's-2']) {
+      const used = await second.call('twice', { n: 21 }, session);
+      assert.deepEqual(used.ok && used.output, { n: 42 });
+    }
+    const other = { ...TWICE, description: 'Another one.' };
+    const refused = await second.call('forge_tool', other, 's-3');
+    assert.equal(!refused.ok && refused.error.code, 'TEMPER_FORGE_NAME_TAKEN', 'no session replaces an imported tool');
+  });
+
+  it('an agent replaces a bad tool of its own session by forging it again under its name', async () => {
+    const { call, registry } = await anEngine();
+    const code = 'function execute(input) { return { n: 4 }; }';
+    const wrong = { ...TWICE, implementation: { mode: 'sandbox', code, allowlist: [] } };
+    assert.ok((await call('forge_tool', wrong)).ok);
+    const same = await call('forge_tool', wrong);
+    assert.equal(!same.ok && same.error.code, 'TEMPER_FORGE_NAME_TAKEN');
+    const forged = await call('forge_tool', TWICE);
+    assert.ok(forged.ok, JSON.stringify(forged));
+    const used = await call('twice', { n: 21 });
+    assert.deepEqual(used.ok && used.output, { n: 42 });
+    assert.equal(registry.all().length, 1);
   });
 
   it('calls that a forge makes to test a composed tool do not count as uses', async () => {

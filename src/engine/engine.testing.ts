@@ -138,7 +138,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
   return { engine, registry, records, events, audit, asked, call };
 }
 
-function anOp(): CallOptions {
+export function anOp(): CallOptions {
   return {
     signal: new AbortController().signal,
     deadline: systemClock.monotonic() + 60_000,

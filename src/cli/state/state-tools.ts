@@ -4,6 +4,8 @@ import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { explainStoredPromotion } from '../../standalone/explain-tool.ts';
 import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
 import { unrecordedCauses } from '../../tempering/promotion/recording-rules.ts';
+import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
+import { sessionPath } from '../../tools/session-path.ts';
 import { emptyUseRecord, statisticsOf, type UseRecord } from '../../tempering/use/use-record.ts';
 
 /** A forged tool of any tier in the state folder. */
@@ -12,12 +14,19 @@ export interface StateTool extends StoredRecord {
   evidence: string;
 }
 
-/** Tools of tier Agent and Shared, then those of each session. */
+/** Tools of tier Agent and Shared, then the imported ones of each agent and those of each session. */
 export async function listStateTools(records: RecordStore): Promise<StateTool[]> {
-  const sessions = await records.list('sessions');
+  const [agents, sessions] = await Promise.all([records.list('agents'), records.list('sessions')]);
+  const imports = agents.map(({ name: agent, value }) => {
+    const namespace = textAt(value, ['metadata', 'namespace'], 'default');
+    return sessionPath({ agent, namespace, session: IMPORTS_SESSION });
+  });
   const collections = [
     { tools: 'tools', evidence: 'evidence' },
-    ...sessions.map(({ name }) => ({ tools: `sessions/${name}/tools`, evidence: `sessions/${name}/evidence` })),
+    ...[...imports, ...sessions.map(({ name }) => `sessions/${name}`)].map((path) => ({
+      tools: `${path}/tools`,
+      evidence: `${path}/evidence`,
+    })),
   ];
   const found = await Promise.all(
     collections.map(async ({ tools, evidence }) =>

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
-import type { RefusedTool } from '../../forge/types.ts';
+import type { AcceptedTool, RefusedTool } from '../../forge/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import type { JsonObject } from '../../lib/json.ts';
@@ -75,7 +75,7 @@ describe('registering a tool', () => {
     const registry = await aRegistry();
     await registry.register(anAcceptance(), aCaller());
     const again = anAcceptance(anArtifact('double', { description: 'Another one.' }));
-    await assert.rejects(registry.register(again, aCaller()), refusal('TEMPER_FORGE_NAME_TAKEN'));
+    await assert.rejects(registry.register(anAcceptance(), aCaller()), refusal('TEMPER_FORGE_NAME_TAKEN'));
     await assert.rejects(
       registry.register(anAcceptance(anArtifact('file_read')), aCaller()),
       refusal('TEMPER_FORGE_NAME_TAKEN'),
@@ -83,6 +83,31 @@ describe('registering a tool', () => {
     await registry.register(again, aCaller({ session: 's-2' }));
     await registry.register(again, aCaller({ agent: 'writer' }));
     assert.equal(registry.resolve('analyst', 'team-a', 's-1').length, 1);
+  });
+  it('a session replaces its own tool of the same name, also at its limit, and no tool of another session', async () => {
+    const records = memoryRecordStore();
+    const registry = await aRegistry(records);
+    const limits = { sessionTools: 1, agentTools: 50 };
+    const [first, second] = ['one', 'two'].map((description) =>
+      anAcceptance(anArtifact('double', { description })),
+    ) as [AcceptedTool, AcceptedTool];
+    await registry.register(first, aCaller(), limits);
+    await registry.register(first, aCaller({ session: 's-2' }), limits);
+    await registry.recordUse(aUse(first.artifact, { value: 1 }));
+    await registry.register(second, aCaller(), limits);
+    for (const current of [registry, await aRegistry(records)]) {
+      const digests = (session: string) => current.resolve('analyst', 'team-a', session).map(({ digest }) => digest);
+      assert.deepEqual([digests('s-1'), digests('s-2')], [[second.digest], [first.digest]]);
+      assert.equal(current.all().length, 2, 'only the chain keeps the replaced tool');
+      assert.equal((await current.statistics(first.digest, 'team-a')).totalUses, 1, 'the other session still has it');
+    }
+    await registry.register(first, aCaller(), limits);
+    const again = await aRegistry(records);
+    assert.deepEqual(
+      again.resolve('analyst', 'team-a', 's-1').map(({ digest }) => digest),
+      [first.digest],
+    );
+    assert.equal((await again.statistics(second.digest, 'team-a')).totalUses, 0);
   });
   it('tool limits apply per session', async () => {
     const registry = await aRegistry();
