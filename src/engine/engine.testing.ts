@@ -28,6 +28,7 @@ function scriptedModel(respond: (request: ModelRequest) => ModelEvent[]): Model 
   const yes = (nonce: string): string =>
     JSON.stringify({
       nonce,
+      lines: [4],
       safety: { passed: true, concerns: [] },
       correctness: { passed: true, failedTests: [] },
       determinism: { likely: true, reasoning: '' },
@@ -110,6 +111,8 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
           return `request-${asked.length}`;
         },
         waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
+        decisionOrPark: async () => ({ decision: 'Parked' }),
+        use: async () => undefined,
       },
       tools: registry,
       tempering: {
