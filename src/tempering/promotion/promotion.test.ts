@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { ApprovalDecision, ApprovalInput, PromotionApprovals } from '../../tools/approvals.ts';
 import type { AgentEvent } from '../../tools/events.ts';
@@ -21,7 +22,7 @@ import {
   createFakeClock,
   type ManualClock,
 } from '../tempering.testing.ts';
-import type { Verifier } from '../types.ts';
+import type { RerunOutcome, Verifier } from '../types.ts';
 
 const OWNER = { agent: 'analyst', namespace: 'team-a' };
 const DAY = 24 * 3_600_000;
@@ -48,9 +49,13 @@ interface FixtureOptions {
 /** A verifier that computes the outputs of the doubling tool, like a fresh runner. */
 const faithful: Verifier = {
   tests: async (artifact) => ({ passed: artifact.tests.length, failed: 0, problems: [] }),
-  outputs: async (_artifact, inputs) =>
-    inputs.map((input) => ({ ok: true, output: { result: 2 * (input as { value: number }).value } })),
+  outputs: async (_artifact, inputs) => inputs.map(doubled),
+  replay: async (_artifact, uses) => uses.map(({ input }) => doubled(input)),
 };
+
+function doubled(input: Json): RerunOutcome {
+  return { ok: true, output: { result: 2 * (input as { value: number }).value } };
+}
 
 function approval(confidence = 0.91): PanelVerdict {
   return {
@@ -186,7 +191,7 @@ describe('promotion to tier Agent', () => {
   it('the re-runs decide, regardless of the reported uses', async () => {
     const fixture = await createFixture({
       verifier: {
-        outputs: async (_tool, inputs) =>
+        replay: async (_tool, inputs) =>
           inputs.map(() => ({ ok: false, code: 'TEMPER_SANDBOX_EXCEPTION', message: 'no' })),
       },
     });
@@ -198,7 +203,7 @@ describe('promotion to tier Agent', () => {
   });
   it('an output that violates its schema counts as a failed re-run', async () => {
     const fixture = await createFixture({
-      verifier: { outputs: async (_tool, inputs) => inputs.map(() => ({ ok: true, output: { result: 'four' } })) },
+      verifier: { replay: async (_tool, inputs) => inputs.map(() => ({ ok: true, output: { result: 'four' } })) },
     });
     await useOften(fixture);
     assert.equal((await fixture.promotion.evaluate(digest, OWNER, anOp())).state, 'Rejected');
