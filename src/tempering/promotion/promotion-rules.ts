@@ -24,26 +24,28 @@ export interface PromotionRules {
   maxErrorPercent: number;
 }
 
-const TO_AGENT_DEFAULTS = {
-  minSuccessfulUses: 5,
-  minSuccessPercent: 80,
-  minDistinctInputs: 3,
-  minJudgeConfidencePercent: 80,
-  confidenceBound: 'Rate',
-  requireHuman: false,
-  reportedEvidence: 'Deny',
-} as const;
-
 /** The rules of a policy, with defaults for absent fields. */
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
-  const { coolDown = '24h', ...requirements } = toAgent;
   return {
-    ...TO_AGENT_DEFAULTS,
-    ...requirements,
-    coolDownMs: parseDuration(coolDown),
+    ...useRequirements(toAgent),
+    minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
+    coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
+    requireHuman: toAgent.requireHuman ?? false,
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
+  };
+}
+
+type ToAgent = NonNullable<NonNullable<TrustPolicySpec['promotion']>['toAgent']>;
+
+function useRequirements(toAgent: ToAgent) {
+  return {
+    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
+    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
+    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
+    confidenceBound: toAgent.confidenceBound ?? 'Rate',
+    reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
   };
 }
 

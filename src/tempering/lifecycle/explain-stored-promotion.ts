@@ -1,15 +1,15 @@
-import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { splitReference } from '../forge/request.ts';
-import type { Digest } from '../lib/canonical.ts';
-import { isJsonObject, type Json, member, textAt } from '../lib/json.ts';
-import type { RecordStore } from '../lib/record-store.ts';
-import { explainPromotion, type PromotionExplanation } from '../tempering/promotion/explain-promotion.ts';
-import { promotionRules } from '../tempering/promotion/promotion-rules.ts';
-import { createPromotionStateStore } from '../tempering/promotion/promotion-state-store.ts';
-import { fromDocuments } from '../tempering/registry/serialization.ts';
-import { widestActive } from '../tempering/registry/visibility.ts';
-import type { RegisteredTool } from '../tempering/types.ts';
-import { createUseStore } from '../tempering/use/use-store.ts';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import { splitReference } from '../../forge/request.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import { isJsonObject, type Json, member, textAt } from '../../lib/json.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+import { explainPromotion, type PromotionExplanation } from '../promotion/explain-promotion.ts';
+import { promotionRules } from '../promotion/promotion-rules.ts';
+import { createPromotionStateStore } from '../promotion/promotion-state-store.ts';
+import { fromDocuments } from '../registry/serialization.ts';
+import { widestActive } from '../registry/visibility.ts';
+import type { RegisteredTool } from '../types.ts';
+import { createUseStore } from '../use/use-store.ts';
 
 /** A tool as it is stored: the object, and the evidence beside it. */
 export interface StoredTool {
