@@ -7,7 +7,7 @@ import { explainPromotion, type PromotionExplanation } from '../promotion/explai
 import { promotionRules } from '../promotion/promotion-rules.ts';
 import { createPromotionStateStore } from '../promotion/promotion-state-store.ts';
 import { fromDocuments } from '../registry/serialization.ts';
-import { widestActive } from '../registry/visibility.ts';
+import { holdersOf, widestActive } from '../registry/visibility.ts';
 import type { RegisteredTool } from '../types.ts';
 import { createUseStore } from '../use/use-store.ts';
 
@@ -38,6 +38,7 @@ export async function explainStoredPromotion(
   const pins = (tool.artifact.implementation.steps ?? []).flatMap((step) => splitReference(step.tool).digest ?? []);
   const facts = {
     tool,
+    holders: holdersOf(tools, { digest, namespace }),
     uses: await createUseStore(records).statistics(digest, namespace),
     storedState: await createPromotionStateStore(records).read({
       digest,

@@ -18,7 +18,7 @@ export interface PromotionRules {
   requireHuman: boolean;
   /** Whether answers that only a pod reported may carry a promotion to tier Agent. They never carry one to tier Shared. */
   reportedEvidence: 'Deny' | 'Allow';
-  /** Number of agents that must have used the tool before an approval to share it is requested. */
+  /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
   maxErrorPercent: number;

@@ -7,7 +7,7 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { ApprovalDecision } from '../../tools/approvals.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Panel } from '../judge/panel.ts';
-import { type ToolOwner, widestActive } from '../registry/visibility.ts';
+import { holdersOf, type ToolOwner, widestActive } from '../registry/visibility.ts';
 import type { PromotionState, RecordedInput, RegisteredTool, Verifier } from '../types.ts';
 import { ExclusiveRuns } from './exclusive-runs.ts';
 import { type PromotionEffectDeps, PromotionEffects } from './promotion-effects.ts';
@@ -218,6 +218,7 @@ class PromotionProcess implements Promotion {
     return {
       tool,
       uses: await registry.statistics(subject.digest, subject.namespace),
+      holders: holdersOf(registry.all(), subject),
       storedState: await this.#states.read(subject),
       rules: this.#deps.rules(subject),
       dependencies: pins

@@ -129,3 +129,12 @@ export function widestActive(
     .filter((tool) => tool.tier === 'Shared' || tool.owner.agent === agent)
     .sort((a, b) => TIERS.indexOf(b.tier) - TIERS.indexOf(a.tier))[0];
 }
+
+/** The number of agents of the namespace that have this digest at tier Agent. */
+export function holdersOf(
+  tools: readonly RegisteredTool[],
+  { digest, namespace }: Pick<ToolOwner, 'namespace'> & { digest: RegisteredTool['digest'] },
+): number {
+  const holding = tools.filter((tool) => tool.active && tool.tier === 'Agent' && tool.digest === digest);
+  return new Set(holding.filter(({ owner }) => owner.namespace === namespace).map(({ owner }) => owner.agent)).size;
+}
