@@ -12,7 +12,7 @@ import type { RegisteredTool } from '../types.ts';
 import { createUseStore } from '../use/use-store.ts';
 
 /** A tool as it is stored: the object, and the evidence beside it. */
-export interface StoredTool {
+export interface StoredToolDocuments {
   tool: Json;
   evidence: Json;
 }
@@ -23,8 +23,8 @@ export interface StoredTool {
  */
 export async function explainStoredPromotion(
   records: RecordStore,
-  stored: StoredTool,
-  all: readonly StoredTool[],
+  stored: StoredToolDocuments,
+  all: readonly StoredToolDocuments[],
   now: Date,
 ): Promise<PromotionExplanation | undefined> {
   const tools = all.map(readTool).filter((tool) => tool !== undefined);
@@ -54,7 +54,7 @@ export async function explainStoredPromotion(
   return explainPromotion(facts, policy.promotion?.toShared !== undefined);
 }
 
-function readTool({ tool, evidence }: StoredTool): RegisteredTool | undefined {
+function readTool({ tool, evidence }: StoredToolDocuments): RegisteredTool | undefined {
   const read = fromDocuments('', { tool, evidence });
   return read === undefined ? undefined : { ...read, active: member(member(tool, 'status'), 'active') === true };
 }
