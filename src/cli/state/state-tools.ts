@@ -1,7 +1,7 @@
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
-import { explainStoredPromotion } from '../tools/explain-tool.ts';
+import { explainStoredPromotion } from '../../tempering/lifecycle/explain-stored-promotion.ts';
 import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
 import { unrecordedCauses } from '../../tempering/promotion/recording-rules.ts';
 import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';

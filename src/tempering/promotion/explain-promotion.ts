@@ -62,7 +62,7 @@ function afterAttempt({ storedState }: PromotionInput): Pick<PromotionExplanatio
 }
 
 function nextStepOf(to: 'Agent' | 'Shared', facts: PromotionInput): string {
-  const { tool, uses, rules, dependencies } = facts;
+  const { tool, uses, rules, dependencies, holders } = facts;
   const steps: string[] = [];
   if (to === 'Agent' && tool !== undefined && useGaps(tool, uses, rules).length > 0)
     steps.push('use it with different inputs in different messages, or lower the requirements of the TrustPolicy');
@@ -74,6 +74,6 @@ function nextStepOf(to: 'Agent' | 'Shared', facts: PromotionInput): string {
     );
   if (dependencyGaps(dependencies, to).length > 0) steps.push('promote the tools that its steps call first');
   if (to === 'Shared' && tool?.sourceWithheld === true) steps.push('set forge.persistSource and forge it again');
-  if (to === 'Shared' && uses.agents < rules.minAgents) steps.push('have more agents use it');
+  if (to === 'Shared' && holders < rules.minAgents) steps.push('have more agents bring it to tier Agent');
   return steps.length === 0 ? NEXT_USE : steps.join('; ');
 }

@@ -52,7 +52,7 @@ export function planAgentPromotion(facts: PromotionInput): PromotionStep {
 
 /** Requests an approval only for a tool that can be shared once it is approved. */
 export function planSharedPromotion(facts: PromotionInput): PromotionStep {
-  const { tool, storedState, rules, now, holders } = facts;
+  const { tool, uses, storedState, rules, now, holders } = facts;
   if (tool?.tier === 'Shared') return stay({ state: 'Promoted', to: 'Shared' });
   if (tool?.tier !== 'Agent')
     return stay({ state: 'Candidate', missing: ['only an active tool of tier Agent can be shared'] });
@@ -61,7 +61,7 @@ export function planSharedPromotion(facts: PromotionInput): PromotionStep {
   const missing = dependencyGaps(facts.dependencies, 'Shared');
   if (tool.sourceWithheld)
     missing.push('its source is not stored in the object; set forge.persistSource and forge it again');
-  missing.push(...recordingGaps(facts.uses, 'Shared', rules));
+  missing.push(...recordingGaps(uses, 'Shared', rules));
   if (holders < rules.minAgents) missing.push(`${holders} of ${rules.minAgents} agents have it at tier Agent`);
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }

@@ -28,16 +28,24 @@ export interface PromotionRules {
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
   return {
+    ...useRequirements(toAgent),
+    minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
+    coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
+    requireHuman: toAgent.requireHuman ?? false,
+    minAgents: toShared.minAgents ?? 1,
+    maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
+  };
+}
+
+type ToAgent = NonNullable<NonNullable<TrustPolicySpec['promotion']>['toAgent']>;
+
+function useRequirements(toAgent: ToAgent) {
+  return {
     minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
     minSuccessPercent: toAgent.minSuccessPercent ?? 80,
     minDistinctInputs: toAgent.minDistinctInputs ?? 3,
-    minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
     confidenceBound: toAgent.confidenceBound ?? 'Rate',
-    coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
-    requireHuman: toAgent.requireHuman ?? false,
     reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
-    minAgents: toShared.minAgents ?? 1,
-    maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
 }
 

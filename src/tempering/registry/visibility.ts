@@ -1,5 +1,4 @@
 import type { Tier } from '../../api/v1alpha1/common.ts';
-import type { Digest } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { sessionPath } from '../../tools/session-path.ts';
 import { objectName } from './object-name.ts';
@@ -131,10 +130,10 @@ export function widestActive(
     .sort((a, b) => TIERS.indexOf(b.tier) - TIERS.indexOf(a.tier))[0];
 }
 
-/** The number of agents of the namespace that hold the digest at tier Agent. */
+/** The number of agents of the namespace that have this digest at tier Agent. */
 export function holdersOf(
   tools: readonly RegisteredTool[],
-  { digest, namespace }: { digest: Digest; namespace: string },
+  { digest, namespace }: Pick<ToolOwner, 'namespace'> & { digest: RegisteredTool['digest'] },
 ): number {
   const holding = tools.filter((tool) => tool.active && tool.tier === 'Agent' && tool.digest === digest);
   return new Set(holding.filter(({ owner }) => owner.namespace === namespace).map(({ owner }) => owner.agent)).size;

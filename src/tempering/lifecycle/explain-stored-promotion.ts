@@ -3,16 +3,16 @@ import { splitReference } from '../../forge/request.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json, member, textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
-import { explainPromotion, type PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
-import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
-import { createPromotionStateStore } from '../../tempering/promotion/promotion-state-store.ts';
-import { fromDocuments } from '../../tempering/registry/serialization.ts';
-import { holdersOf, widestActive } from '../../tempering/registry/visibility.ts';
-import type { RegisteredTool } from '../../tempering/types.ts';
-import { createUseStore } from '../../tempering/use/use-store.ts';
+import { explainPromotion, type PromotionExplanation } from '../promotion/explain-promotion.ts';
+import { promotionRules } from '../promotion/promotion-rules.ts';
+import { createPromotionStateStore } from '../promotion/promotion-state-store.ts';
+import { fromDocuments } from '../registry/serialization.ts';
+import { holdersOf, widestActive } from '../registry/visibility.ts';
+import type { RegisteredTool } from '../types.ts';
+import { createUseStore } from '../use/use-store.ts';
 
 /** A tool as it is stored: the object, and the evidence beside it. */
-export interface RecordedTool {
+export interface StoredToolDocuments {
   tool: Json;
   evidence: Json;
 }
@@ -23,8 +23,8 @@ export interface RecordedTool {
  */
 export async function explainStoredPromotion(
   records: RecordStore,
-  stored: RecordedTool,
-  all: readonly RecordedTool[],
+  stored: StoredToolDocuments,
+  all: readonly StoredToolDocuments[],
   now: Date,
 ): Promise<PromotionExplanation | undefined> {
   const tools = all.map(readTool).filter((tool) => tool !== undefined);
@@ -38,8 +38,8 @@ export async function explainStoredPromotion(
   const pins = (tool.artifact.implementation.steps ?? []).flatMap((step) => splitReference(step.tool).digest ?? []);
   const facts = {
     tool,
-    uses: await createUseStore(records).statistics(digest, namespace),
     holders: holdersOf(tools, { digest, namespace }),
+    uses: await createUseStore(records).statistics(digest, namespace),
     storedState: await createPromotionStateStore(records).read({
       digest,
       tool: tool.artifact.name,
@@ -54,7 +54,7 @@ export async function explainStoredPromotion(
   return explainPromotion(facts, policy.promotion?.toShared !== undefined);
 }
 
-function readTool({ tool, evidence }: RecordedTool): RegisteredTool | undefined {
+function readTool({ tool, evidence }: StoredToolDocuments): RegisteredTool | undefined {
   const read = fromDocuments('', { tool, evidence });
   return read === undefined ? undefined : { ...read, active: member(member(tool, 'status'), 'active') === true };
 }
