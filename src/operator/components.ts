@@ -30,14 +30,7 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import {
-  type AgentActivity,
-  type AgentStats,
-  NO_AGENT_STATS,
-  type OperatorAudit,
-  type SpendReader,
-  type ToolUses,
-} from './ports.ts';
+import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type OperatorAudit, type SpendReader } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -58,7 +51,6 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly audit?: OperatorAudit;
-  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -101,7 +93,6 @@ export interface Components {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
   readonly audit: OperatorAudit | undefined;
-  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -112,7 +103,7 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit, toolUses } = deps;
+  const { audit } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -166,7 +157,6 @@ export function createComponents(
     agentStats,
     spend,
     audit,
-    toolUses,
   };
 }
 
