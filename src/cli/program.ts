@@ -178,10 +178,10 @@ async function decideOnCluster(
   io: CliIo,
 ): Promise<number> {
   if (verb === 'Demote') {
-    const { demote } = await import('./cluster/verbs/demote.ts');
+    const { demote } = await import('./cluster/decisions/demote.ts');
     return demote({ ...options, tool: target }, io);
   }
-  const { decide } = await import('./cluster/verbs/decide.ts');
+  const { decide } = await import('./cluster/decisions/decide.ts');
   return decide({ ...options, decision: verb, request: target }, io);
 }
 

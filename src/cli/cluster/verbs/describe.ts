@@ -13,7 +13,7 @@ import { describeEvents, describeObject } from '../../objects/sections.ts';
 import { oneTarget } from '../../objects/targets.ts';
 import { formatAge } from '../../table.ts';
 import { stripManagedFields } from '../listing.ts';
-import { requestReview } from './request-review.ts';
+import { requestReview } from '../decisions/request-review.ts';
 
 export interface ClusterDescribeOptions extends ClusterOptions {
   /** `KIND NAME` or `KIND/NAME`. */

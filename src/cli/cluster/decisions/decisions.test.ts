@@ -6,7 +6,7 @@ import { artifactDigest } from '../../../tempering/registry/serialization.ts';
 import { aTerminal, type FakeResponse, fakeCluster, type RecordedRequest } from '../api-server.testing.ts';
 import { decide } from './decide.ts';
 import { demote } from './demote.ts';
-import { clusterDescribe } from './describe.ts';
+import { clusterDescribe } from '../verbs/describe.ts';
 
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces/team-a';
 const artifact = anArtifact('csv_rows');
