@@ -109,12 +109,6 @@ export function createComponents(
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
-  const caches = {
-    tools: informers.tools.cache,
-    approvals: informers.approvals.cache,
-    requests: informers.requests.cache,
-  };
-  addToolIndexes(caches);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -140,9 +134,7 @@ export function createComponents(
     agents,
     policies,
     pods,
-    ...caches,
-    admissionAge: admissionAgeOf(config, informers),
-    identity: new OperatorIdentity(client),
+    ...toolComponents(informers, config, client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
@@ -158,6 +150,21 @@ export function createComponents(
     spend,
     audit,
   };
+}
+
+/** What the controllers of tools and of decisions about them share. */
+function toolComponents(
+  informers: Informers,
+  config: OperatorConfig,
+  client: KubeClient,
+): Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
+  const caches = {
+    tools: informers.tools.cache,
+    approvals: informers.approvals.cache,
+    requests: informers.requests.cache,
+  };
+  addToolIndexes(caches);
+  return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */
