@@ -74,7 +74,7 @@ function reviewOf({ tool, agents, replaced }: RequestFacts): PromotionReview {
 }
 
 /** What a tool requires, one line each. */
-export function requirementsOf({ apis, domains, paths }: ToolArtifact['requires']): string[] {
+function requirementsOf({ apis, domains, paths }: ToolArtifact['requires']): string[] {
   return [
     ...apis.map((api) => `api ${api}`),
     ...domains.map((host) => `host ${printable(host, 253)}`),

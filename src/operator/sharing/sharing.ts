@@ -34,7 +34,7 @@ export type SharingStep =
   | { readonly step: 'stay'; readonly condition: ConditionUpdate<'Shared'>; readonly retryMs?: number };
 
 /** As many requests of one agent wait for approvers at once. */
-export const MAX_PENDING_REQUESTS = 5;
+const MAX_PENDING_REQUESTS = 5;
 const RETRY_MS = 60_000;
 
 /** Decides whether to request an approval. Requests none for a tool that could not be shared once it is approved. Pure. */
