@@ -7,6 +7,7 @@ import type {
   Receipt as BusReceipt,
 } from '../bus/port.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { ParkedRequests } from './approval-schemas.ts';
 import { PodReports } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
@@ -122,11 +123,15 @@ export const DeliveryOutcome = Type.Union(
       },
       closed,
     ),
+    Type.Object(
+      { ...outcomeContent, deliveryToken: DeliveryToken, action: Type.Literal('park'), requests: ParkedRequests },
+      closed,
+    ),
     Type.Object({ deliveryToken: DeliveryToken, action: Type.Literal('extend') }, closed),
   ],
   {
     description:
-      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
+      'The outcome of a delivery: `ack` with the reply, `retry`, `reject`, or `park` until one of the requests is decided; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
   },
 );
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;

@@ -5,6 +5,7 @@
  * The `*-schemas.ts` files beside this one describe each body once: type, check at the gateway and OpenAPI derive from the schema. This
  * file names the types only, so that a pod does not load the schema library.
  */
+export type { CallApproval, CallApprovalRequest, UseApprovalRequest } from './approval-schemas.ts';
 export type { Assignment } from './assignment-schema.ts';
 export type {
   DeliveryOutcome,
@@ -26,6 +27,10 @@ export const POD_API_PATHS = {
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
+  /** POST `CallApprovalRequest`: `CallApproval`. */
+  approvals: '/v1/approvals',
+  /** POST `UseApprovalRequest`: 204. */
+  useApproval: '/v1/approvals/use',
   /** POST `DeliveryOutcome`. */
   deliveries: '/v1/deliveries',
   /** POST `StreamRequest`: one `ModelStreamLine` per line. */

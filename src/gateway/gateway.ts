@@ -24,6 +24,7 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
+import { createPendingCalls } from '../nats/pending-calls.ts';
 import { createWakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -33,7 +34,9 @@ import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { createToolUseReports } from './pods/tool-use-reports.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
-import { WatchedDemotions } from './cluster/demotions.ts';
+import { inService, WatchedDemotions } from './cluster/demotions.ts';
+import { CallApprovals, type CallApprovalsDeps } from './approvals/call-approvals.ts';
+import { indexCallApprovals } from './approvals/approval-index.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
@@ -97,6 +100,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
+  const approvalsOf = indexCallApprovals(watches.approvals.store);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
   const catalog = startCatalog(watches, transport, log);
   const bus = stack.use(await connect(config, run));
@@ -125,6 +129,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     sessionsOf,
     modules,
     keys,
+    approvalsOf,
     draining: draining.signal,
   };
   const server = await openServer(context, stack);
@@ -215,6 +220,7 @@ interface ServerContext {
   sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
+  approvalsOf: CallApprovalsDeps['approvals'];
   draining: AbortSignal;
 }
 
@@ -252,7 +258,9 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
       onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  server = await createGatewayServer(depsOf(context), {
+  const deps = depsOf(context);
+  context.watches.approvals.subscribe((change) => deps.approvals.approvalChanged(change));
+  server = await createGatewayServer(deps, {
     tls: pairOf(certificate.contents),
     connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],
@@ -270,6 +278,11 @@ function depsOf(context: ServerContext): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
+  const inbox = withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
+    quotaOf: (agentUid) => storage.of(agentUid),
+  });
+  const wakeups = createWakeups(bus);
+  const tools = withPromotedTools(registry, catalog, directory);
   // Limits the log: a pod that causes the error can call as often as it likes.
   const conflicts = new MinuteCounts(clock);
   return {
@@ -289,18 +302,32 @@ function depsOf(context: ServerContext): GatewayDeps {
     }),
     directory,
     deliveryTokens: createDeliveryTokens(() => keys.contents),
-    inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
-      quotaOf: (agentUid) => storage.of(agentUid),
+    inbox,
+    approvals: new CallApprovals({
+      calls: createPendingCalls(bus),
+      approvals: context.approvalsOf,
+      directory,
+      inbox,
+      wakeups,
+      clock,
+      ids: ulids,
+      log,
+      signal: draining,
     }),
+    toolsOf: async ({ agentUid, namespace }, session) =>
+      inService(
+        await tools.tools(agentUid, session),
+        (digest) => demotions.reason(namespace, digest) !== undefined,
+      ),
     sessionContent: createSessionContent({
       sessionsOf,
-      registry: withPromotedTools(registry, catalog, directory),
+      registry: tools,
       demotions,
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
     events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),
-    wakeups: createWakeups(bus),
+    wakeups,
     audit,
     uses: createToolUseReports({ audit, registry, counts: uses }),
     reportLimits: new ReportLimits(clock),

@@ -24,7 +24,8 @@ function tool(name: string, reason: string, namespace = 'team-a'): ToolServiceSt
 
 function approval(decision: 'Approve' | 'Deny' | 'Revoke'): ApprovalSummary {
   const promotion = { tool: 'csv_rows', digest: DIGEST, tier: 'Shared' } as const;
-  return pruneApproval({ metadata: meta('word', 'team-a'), spec: { decision, subject: { promotion } } });
+  const spec = { decision, nonce: 'n-0123456789abcdef', approvedBy: { username: 'alice' }, subject: { promotion } };
+  return pruneApproval({ metadata: meta('word', 'team-a'), spec });
 }
 
 describe('the demotions', () => {

@@ -18,16 +18,30 @@ export interface ToolServiceStatus extends KubeObject {
 
 /** The cached members of an Approval. */
 export interface ApprovalSummary extends KubeObject {
-  spec: Pick<ApprovalSpec, 'decision' | 'subject'>;
+  metadata: KubeObject['metadata'] & { creationTimestamp?: string };
+  spec: Pick<ApprovalSpec, 'decision' | 'nonce' | 'approvedBy' | 'reason' | 'subject'>;
 }
+
+const MAX_REASON = 300;
 
 /** Removes the artifact, which may have 128 KiB. */
 export function pruneToolStatus({ metadata, spec: { digest }, status }: ToolServiceStatus): ToolServiceStatus {
   return { metadata: pruneMetadata(metadata), spec: { digest }, ...(status === undefined ? {} : { status }) };
 }
 
-export function pruneApproval({ metadata, spec: { decision, subject } }: ApprovalSummary): ApprovalSummary {
-  return { metadata: pruneMetadata(metadata), spec: { decision, subject } };
+export function pruneApproval({ metadata, spec }: ApprovalSummary): ApprovalSummary {
+  const { decision, nonce, approvedBy, reason, subject } = spec;
+  const { creationTimestamp } = metadata;
+  return {
+    metadata: { ...pruneMetadata(metadata), ...(creationTimestamp === undefined ? {} : { creationTimestamp }) },
+    spec: {
+      decision,
+      nonce,
+      approvedBy: { username: approvedBy.username },
+      ...(reason === undefined ? {} : { reason: reason.slice(0, MAX_REASON) }),
+      subject,
+    },
+  };
 }
 
 function pruneMetadata({ name, namespace, uid, resourceVersion }: KubeObject['metadata']): KubeObject['metadata'] {

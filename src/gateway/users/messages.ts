@@ -82,7 +82,10 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   await requestWakeup(state, deps);
   // The reply to a duplicate may precede this request, so the client reads from the start.
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
-  return { ...receipt, session: targetSession, podBound: state.podUid !== undefined, after, traceId };
+  const waitsFor = session === undefined ? [] : await deps.approvals.waitingIn(state.uid, session);
+  const podBound = state.podUid !== undefined;
+  const waiting = waitsFor.length === 0 ? {} : { waitsFor };
+  return { ...receipt, session: targetSession, podBound, after, traceId, ...waiting };
 }
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */
