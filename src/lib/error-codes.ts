@@ -205,6 +205,10 @@ export const ERROR_CODES = {
     meaning: 'No judge is configured, or its response is unusable. Without a judge no tool is accepted.',
     fix: 'Name a judge in TrustPolicy spec.models.judge.',
   },
+  TEMPER_JUDGE_SUSPENDED: {
+    meaning: 'The judge approved a known-bad tool, so its verdicts count for nothing.',
+    fix: 'Name another judge in TrustPolicy spec.models, or lift the suspension that the message names.',
+  },
   TEMPER_JUDGE_REFUSED: {
     meaning: 'The judge rejected the tool.',
     fix: 'Correct the tool; the message has the reasons of the judge.',
