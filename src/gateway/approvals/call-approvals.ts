@@ -1,7 +1,8 @@
 import { approvalRecord, type ApprovalRecord } from '../../approvals/approval-record.ts';
 import type { Change } from '../../kube/informer/store.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
@@ -24,17 +25,19 @@ export interface CallApprovalsDeps {
   clock: Clock;
   ids: IdGenerator;
   log: Logger;
-  /** Ends the retries of resumptions. */
+  /** Ends the retries of decisions. */
   signal: AbortSignal;
 }
 
 const RETRY_MS = 2_000;
+/** As long as NATS keeps a pending call. */
+const MAX_AGE_MS = 8 * 24 * 3_600_000;
 
 /** Approvals of calls. What is pending is durable in NATS; who approved is read from the Approval itself, at each use. */
 export class CallApprovals {
   readonly #deps: CallApprovalsDeps;
-  /** Calls whose resumption failed and is retried. */
-  readonly #retries = new Set<string>();
+  /** One after another: a user may create many Approvals at once. */
+  readonly #decisions = new SerialQueue();
 
   constructor(deps: CallApprovalsDeps) {
     this.#deps = deps;
@@ -118,29 +121,26 @@ export class CallApprovals {
 
   /** Records the decision of an Approval and resumes the message that waits for it. Never throws; a failure is retried. */
   approvalChanged(change: Change<ApprovalSummary>): void {
-    const { call } = change.object.spec.subject;
+    const { metadata, spec } = change.object;
+    const { call } = spec.subject;
     if (change.type === 'deleted' || call === undefined) return;
-    if (this.#deps.directory.byUid(call.agentUid) === undefined) return;
-    void this.#decideUntilStored(call.agentUid, call.callId);
+    const age = this.#deps.clock.now().getTime() - Date.parse(metadata.creationTimestamp ?? '');
+    // The first list of a new process has all of them; NATS keeps no call as old as that.
+    if (age > MAX_AGE_MS) return;
+    void this.#decisions.run(() => this.#decideUntilStored(call.agentUid, call.callId));
   }
 
   async #decideUntilStored(agentUid: string, callId: string): Promise<void> {
     const { clock, log, signal } = this.#deps;
-    const key = `${agentUid}/${callId}`;
-    if (this.#retries.has(key)) return;
-    this.#retries.add(key);
-    try {
-      while (!signal.aborted) {
-        try {
-          await this.#decide(agentUid, callId);
-          return;
-        } catch (error) {
-          log.warn({ error, agentUid }, 'the decision about a call could not be stored yet');
-          await clock.sleep(RETRY_MS, signal).catch(() => undefined);
-        }
+    while (!signal.aborted) {
+      try {
+        return await this.#decide(agentUid, callId);
+      } catch (error) {
+        log.warn({ error, agentUid }, 'the decision about a call could not be stored');
+        // A subject that a user chose may name no agent at all.
+        if (!isTemperError(error) || error.retry === 'never') return;
+        await clock.sleep(RETRY_MS, signal).catch(() => undefined);
       }
-    } finally {
-      this.#retries.delete(key);
     }
   }
 

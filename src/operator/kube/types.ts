@@ -85,6 +85,7 @@ const admission = (plural: string, kind: string): ResourceType => ({
 export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  approvalRequests: own('approvalrequests', 'ApprovalRequest'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
   events: core('events', 'Event'),

@@ -1,4 +1,5 @@
-import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, PendingCallSource, SpendReader } from '../ports.ts';
+import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
@@ -9,6 +10,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly pendingCalls: PendingCallSource;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -21,6 +23,7 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    pendingCalls: natsPendingCalls(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }
