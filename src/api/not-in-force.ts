@@ -150,12 +150,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     inForce: isEmpty,
   },
   {
-    kind: 'TrustPolicy',
-    field: 'spec.approvals',
-    where: 'cluster',
-    plan: 'decide how long a call waits for an approver; until then such a call is denied',
-  },
-  {
     kind: 'EmergentTool',
     field: 'spec.requestNonce',
     where: 'everywhere',
@@ -224,10 +218,9 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Approval',
-    field: 'spec.decision',
+    field: 'spec.subject.promotion',
     where: 'cluster',
-    plan: 'decide requests of agents; until then only Revoke has an effect',
-    inForce: is('Revoke'),
+    plan: 'decide promotions; until then only the decision Revoke has an effect on a tool',
   },
 ];
 

@@ -5,14 +5,16 @@
  * The `*-schemas.ts` files beside this one describe each body once: type, check at the gateway and OpenAPI derive from the schema. This
  * file names the types only, so that a pod does not load the schema library.
  */
-export type { CallApproval, CallApprovalRequest, UseApprovalRequest } from './approval-schemas.ts';
 export type { Assignment } from './assignment-schema.ts';
 export type {
+  CallApproval,
+  CallApprovalRequest,
   DeliveryOutcome,
   NextMessageRequest,
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
+  UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';

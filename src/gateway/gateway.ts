@@ -315,10 +315,7 @@ function depsOf(context: ServerContext): GatewayDeps {
       signal: draining,
     }),
     toolsOf: async ({ agentUid, namespace }, session) =>
-      inService(
-        await tools.tools(agentUid, session),
-        (digest) => demotions.reason(namespace, digest) !== undefined,
-      ),
+      inService(await tools.tools(agentUid, session), (digest) => demotions.reason(namespace, digest) !== undefined),
     sessionContent: createSessionContent({
       sessionsOf,
       registry: tools,

@@ -113,8 +113,9 @@ export function withCall(
 /** Only gateways and the operator write documents, so their form is checked as far as it decides. */
 function parseCalls(value: Json | undefined): readonly PendingCall[] {
   if (!isJsonObject(value) || !Array.isArray(value.calls)) return [];
-  return value.calls.filter((call) => isJsonObject(call) && REQUIRED.every((name) => typeof call[name] === 'string')) as
-    unknown as readonly PendingCall[];
+  return value.calls.filter(
+    (call) => isJsonObject(call) && REQUIRED.every((name) => typeof call[name] === 'string'),
+  ) as unknown as readonly PendingCall[];
 }
 
 const REQUIRED = ['request', 'nonce', 'agent', 'agentUid', 'namespace', 'tool', 'argumentsDigest', 'callId', 'message'];

@@ -27,7 +27,13 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type PendingCallSource, type SpendReader } from './ports.ts';
+import {
+  type AgentActivity,
+  type AgentStats,
+  NO_AGENT_STATS,
+  type PendingCallSource,
+  type SpendReader,
+} from './ports.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;

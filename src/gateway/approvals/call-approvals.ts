@@ -13,7 +13,15 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import type { ApprovalSummary } from '../cluster/demotions.ts';
 import type { AgentDirectory } from '../deps.ts';
-import { addCall, approverDecision, type CallQuestion, decisionOf, isApproved, newPendingCall, parkedUntil } from './pending-call.ts';
+import {
+  addCall,
+  approverDecision,
+  type CallQuestion,
+  decisionOf,
+  isApproved,
+  newPendingCall,
+  parkedUntil,
+} from './pending-call.ts';
 
 export interface CallApprovalsDeps {
   calls: PendingCalls;
@@ -74,7 +82,10 @@ export class CallApprovals {
    * Whether a used approval permits this brokered call of the message, once: a repeated request has the same key. The gateway performs
    * such a call itself, so it does not rely on what the pod says about its approval.
    */
-  async permits(claims: DeliveryTokenClaims, call: { tool: string; digests: readonly Digest[]; key: string }): Promise<boolean> {
+  async permits(
+    claims: DeliveryTokenClaims,
+    call: { tool: string; digests: readonly Digest[]; key: string },
+  ): Promise<boolean> {
     const { calls, clock, directory } = this.#deps;
     const { policy } = directory.byUid(claims.agentUid) ?? {};
     const now = clock.now();

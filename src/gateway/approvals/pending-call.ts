@@ -31,7 +31,15 @@ export interface CallQuestion {
   now: Date;
 }
 
-export function newPendingCall({ delivery, descriptor, input, callKey, decision, nonce, now }: CallQuestion): PendingCall {
+export function newPendingCall({
+  delivery,
+  descriptor,
+  input,
+  callKey,
+  decision,
+  nonce,
+  now,
+}: CallQuestion): PendingCall {
   const { claims, state } = delivery;
   const { agent, agentUid, namespace, session, message, at } = claims;
   const argumentsDigest = digestOf(input);

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { CallApproval, CallApprovalRequest, UseApprovalRequest } from '../../gateway-api/approval-schemas.ts';
+import { CallApproval, CallApprovalRequest, UseApprovalRequest } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
@@ -74,11 +74,7 @@ async function requestApproval(
   };
 }
 
-async function descriptorOf(
-  name: string,
-  { claims }: AuthorizedDelivery,
-  deps: GatewayDeps,
-): Promise<ToolDescriptor> {
+async function descriptorOf(name: string, { claims }: AuthorizedDelivery, deps: GatewayDeps): Promise<ToolDescriptor> {
   const { agent, namespace, session } = claims;
   const view = descriptionOnlyView(await deps.toolsOf(claims, session), { agent, namespace, session });
   const found = view.find(name)?.descriptor;
@@ -103,7 +99,12 @@ async function publish(
   const stamped = { ...event, time: clock.now().toISOString(), agent, session, rootMessage: root };
   const subject = 'request' in event ? event.request : '';
   try {
-    await events.append(agentUid, session, { kind: 'event', event: stamped }, { once: `approval/${subject}/${event.type}` });
+    await events.append(
+      agentUid,
+      session,
+      { kind: 'event', event: stamped },
+      { once: `approval/${subject}/${event.type}` },
+    );
   } catch (error) {
     log.warn({ error, request: subject }, 'an event of an approval could not be published');
   }

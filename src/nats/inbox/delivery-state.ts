@@ -132,7 +132,10 @@ function isWaitingParked({ parkedAt, until }: OpenDelivery, now: number): boolea
 }
 
 /** What the next delivery of a message takes over from the one before. */
-export function carriedOver(previous: OpenDelivery | undefined, now: number): Pick<OpenDelivery, 'parkedMs' | 'uncounted'> {
+export function carriedOver(
+  previous: OpenDelivery | undefined,
+  now: number,
+): Pick<OpenDelivery, 'parkedMs' | 'uncounted'> {
   if (previous === undefined) return {};
   const { parkedAt, parkedMs = 0, uncounted } = previous;
   const total = parkedMs + (parkedAt === undefined ? 0 : Math.max(0, now - parkedAt));

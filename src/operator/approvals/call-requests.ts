@@ -122,7 +122,11 @@ export class CallRequests {
   async #collect(signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     const [[label, value] = ['', '']] = Object.entries(CALL_REQUEST_LABEL);
-    const all = await client.list<StoredRequest>(TYPES.approvalRequests, { labelSelector: `${label}=${value}` }, signal);
+    const all = await client.list<StoredRequest>(
+      TYPES.approvalRequests,
+      { labelSelector: `${label}=${value}` },
+      signal,
+    );
     const now = clock.now().getTime();
     for (const object of all.filter((one) => isOutdated(one, now))) {
       const { namespace = '', name, uid } = object.metadata;

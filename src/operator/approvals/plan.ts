@@ -6,6 +6,8 @@ import { MANAGED_LABEL } from '../kube/types.ts';
 /** Label of the ApprovalRequests of calls; the operator deletes those that were decided long ago. */
 export const CALL_REQUEST_LABEL = { 'temper.dev/approval-type': 'ToolCall' } as const;
 
+const MESSAGE_ENDED = 'the message of the call has ended';
+
 /** How long a decided request stays for users to see. */
 const KEPT_MS = 24 * 3_600_000;
 
@@ -65,7 +67,7 @@ export function dueEscalations({ decision, escalation = [] }: PendingCall, since
 /** A call whose message has ended cannot be resumed. */
 export function endedCall(call: PendingCall): PendingCall {
   if (call.decision !== undefined) return call;
-  return { ...call, decision: { decision: 'Expired', by: 'system', reason: 'the message of the call has ended' } };
+  return { ...call, decision: { decision: 'Expired', by: 'system', reason: MESSAGE_ENDED } };
 }
 
 /** Whether a request of a call was decided so long ago that it is deleted. */

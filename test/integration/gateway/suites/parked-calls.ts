@@ -106,7 +106,11 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     assertError(await send('hello', 'send-1'), 'TEMPER_POLICY_DENIED');
     const asked = await world.approval(resumed, message);
     await world.approve(await world.request(asked.request));
-    await pollValue('the approval', () => world.approval(resumed, message), ({ decision }) => decision === 'Approve');
+    await pollValue(
+      'the approval',
+      () => world.approval(resumed, message),
+      ({ decision }) => decision === 'Approve',
+    );
     assertError(await send('hello', 'send-1'), 'TEMPER_POLICY_DENIED');
     parsed(await world.use(resumed, asked.request), 204);
     assertError(await send('something else', 'send-1'), 'TEMPER_POLICY_DENIED');
@@ -148,7 +152,11 @@ async function openWorld(fixture: GatewayFixture, name: string) {
   let gateway: GatewayReplica | undefined;
   let keys = 0;
   opening.defer(() => gateway?.stop());
-  const log = createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() });
+  const log = createLogger({
+    level: 'error',
+    destination: { write: () => undefined },
+    secrets: createSecretRedactor(),
+  });
   const access = await loadClusterAccess({ kind: 'file', path: fixture.plane.kubeconfig }, systemClock);
   const transport = opening.use(createTransport({ access, clock: systemClock, metrics: NO_METRICS }));
   const client = createKubeClient(transport);
