@@ -12,20 +12,21 @@ import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
 import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
+import type { Digest } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../nats/session-events.ts';
-import { createNatsInbox } from '../nats/inbox/inbox.ts';
+import { createNatsInbox, type NatsInbox } from '../nats/inbox/inbox.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { StorageQuota } from '../nats/residents/storage-quota.ts';
 import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
-import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
+import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
-import { createWakeups } from '../nats/wakeups.ts';
+import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
@@ -35,7 +36,7 @@ import { createToolUseReports } from './pods/tool-use-reports.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
 import { inService, WatchedDemotions } from './cluster/demotions.ts';
-import { CallApprovals, type CallApprovalsDeps } from './approvals/call-approvals.ts';
+import { CallApprovals } from './approvals/call-approvals.ts';
 import { indexCallApprovals } from './approvals/approval-index.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
@@ -100,7 +101,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const approvalsOf = indexCallApprovals(watches.approvals.store);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
   const catalog = startCatalog(watches, transport, log);
   const bus = stack.use(await connect(config, run));
@@ -129,7 +129,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     sessionsOf,
     modules,
     keys,
-    approvalsOf,
     draining: draining.signal,
   };
   const server = await openServer(context, stack);
@@ -220,7 +219,6 @@ interface ServerContext {
   sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
-  approvalsOf: CallApprovalsDeps['approvals'];
   draining: AbortSignal;
 }
 
@@ -258,9 +256,7 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
       onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  const deps = depsOf(context);
-  context.watches.approvals.subscribe((change) => deps.approvals.approvalChanged(change));
-  server = await createGatewayServer(deps, {
+  server = await createGatewayServer(depsOf(context), {
     tls: pairOf(certificate.contents),
     connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],
@@ -303,19 +299,8 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox,
-    approvals: new CallApprovals({
-      calls: createPendingCalls(bus),
-      approvals: context.approvalsOf,
-      directory,
-      inbox,
-      wakeups,
-      clock,
-      ids: ulids,
-      log,
-      signal: draining,
-    }),
-    toolsOf: async ({ agentUid, namespace }, session) =>
-      inService(await tools.tools(agentUid, session), (digest) => demotions.reason(namespace, digest) !== undefined),
+    approvals: openApprovals(context, inbox, wakeups),
+    toolsOf: servedTools(tools, demotions),
     sessionContent: createSessionContent({
       sessionsOf,
       registry: tools,
@@ -334,6 +319,33 @@ function depsOf(context: ServerContext): GatewayDeps {
     sessionsOf,
     usage: modules.usage,
     draining,
+  };
+}
+
+function openApprovals(
+  { bus, directory, log, draining, watches }: ServerContext,
+  inbox: NatsInbox,
+  wakeups: Wakeups,
+): CallApprovals {
+  const approvals = new CallApprovals({
+    calls: createPendingCalls(bus),
+    approvals: indexCallApprovals(watches.approvals.store),
+    agent: (uid) => directory.byUid(uid),
+    inbox,
+    wakeups,
+    clock,
+    ids: ulids,
+    log,
+    signal: draining,
+  });
+  watches.approvals.subscribe((change) => approvals.approvalChanged(change));
+  return approvals;
+}
+
+function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: WatchedDemotions): GatewayDeps['toolsOf'] {
+  return async ({ agentUid, namespace }, session) => {
+    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
+    return inService(await registry.tools(agentUid, session), isOut);
   };
 }
 

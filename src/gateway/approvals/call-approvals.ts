@@ -1,5 +1,6 @@
 import { approvalRecord, type ApprovalRecord } from '../../approvals/approval-record.ts';
 import type { Change } from '../../kube/informer/store.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -10,9 +11,7 @@ import { type PendingCall, type PendingCalls, withCall } from '../../nats/pendin
 import type { Wakeups } from '../../nats/wakeups.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
-import type { AuthorizedDelivery } from '../delivery/authorize.ts';
 import type { ApprovalSummary } from '../cluster/demotions.ts';
-import type { AgentDirectory } from '../deps.ts';
 import {
   addCall,
   approverDecision,
@@ -27,7 +26,8 @@ export interface CallApprovalsDeps {
   calls: PendingCalls;
   /** The Approvals of a namespace about one call. */
   approvals: (namespace: string, agentUid: string, callId: string) => readonly ApprovalSummary[];
-  directory: Pick<AgentDirectory, 'byUid'>;
+  /** The agent with this UID, from the cache. */
+  agent: (uid: string) => { policy: TrustPolicy | undefined; podUid: string | undefined } | undefined;
   inbox: Pick<NatsInbox, 'resume' | 'park'>;
   wakeups: Wakeups;
   clock: Clock;
@@ -65,12 +65,13 @@ export class CallApprovals {
    * Records the use of an approval before its call starts. Throws TEMPER_APPROVAL_DENIED when no Approval permits the call now, and
    * TEMPER_APPROVAL_USED when another attempt at the call used it.
    */
-  async use({ claims, state }: AuthorizedDelivery, request: string, key: string): Promise<PendingCall> {
-    const { calls, clock } = this.#deps;
+  async use(claims: DeliveryTokenClaims, request: string, key: string): Promise<PendingCall> {
+    const { calls, clock, agent } = this.#deps;
+    const policy = agent(claims.agentUid)?.policy;
     const now = clock.now();
     const stored = await calls.update(claims.agentUid, (all) => {
       const call = ownCall(all, claims, request);
-      if (!isApproved(call, this.#records(call), state.policy, now)) throw notApproved(call);
+      if (!isApproved(call, this.#records(call), policy, now)) throw notApproved(call);
       if (call.used?.key === key) return all;
       if (call.used !== undefined) throw alreadyUsed(call);
       return withCall(all, request, (one) => ({ ...one, used: { key, at: now.toISOString() } }));
@@ -86,8 +87,8 @@ export class CallApprovals {
     claims: DeliveryTokenClaims,
     call: { tool: string; digests: readonly Digest[]; key: string },
   ): Promise<boolean> {
-    const { calls, clock, directory } = this.#deps;
-    const { policy } = directory.byUid(claims.agentUid) ?? {};
+    const { calls, clock, agent } = this.#deps;
+    const policy = agent(claims.agentUid)?.policy;
     const now = clock.now();
     let isPermitted = false;
     await calls.update(claims.agentUid, (all) => {
@@ -169,9 +170,9 @@ export class CallApprovals {
   }
 
   async #resume({ agentUid, message }: Pick<PendingCall, 'agentUid' | 'message'>): Promise<void> {
-    const { inbox, wakeups, directory } = this.#deps;
+    const { inbox, wakeups, agent } = this.#deps;
     const isResumed = await inbox.resume(agentUid, message);
-    if (isResumed && directory.byUid(agentUid)?.podUid === undefined) await wakeups.publish(agentUid);
+    if (isResumed && agent(agentUid)?.podUid === undefined) await wakeups.publish(agentUid);
   }
 
   /** The call with what is decided about it at this moment. */

@@ -5,7 +5,7 @@ import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { PendingCall } from '../../nats/pending-calls.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
-import type { AuthorizedDelivery } from '../delivery/authorize.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import {
   addCall,
   type CallQuestion,
@@ -40,7 +40,8 @@ function aCall(change: Partial<CallQuestion> = {}, policy: TrustPolicy = aPolicy
     at: { streamSequence: 7, deliveries: 1 },
   };
   return newPendingCall({
-    delivery: { claims, state: { policy } } as unknown as AuthorizedDelivery,
+    claims: claims as DeliveryTokenClaims,
+    policy,
     descriptor: FILE_READ,
     input: { path: 'note.txt' },
     callKey: 'k-1',

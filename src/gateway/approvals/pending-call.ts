@@ -11,7 +11,7 @@ import type { Decision } from '../../policy/types.ts';
 import { callIdOf } from '../../tools/approvals.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { shownArguments } from '../../tools/shown-arguments.ts';
-import type { AuthorizedDelivery } from '../delivery/authorize.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
 /** The pure rules for calls that need an approval. */
 
@@ -22,7 +22,8 @@ const MAX_STORED = 20;
 const MAX_ARGUMENTS = 4_000;
 
 export interface CallQuestion {
-  delivery: AuthorizedDelivery;
+  claims: DeliveryTokenClaims;
+  policy: TrustPolicy | undefined;
   descriptor: ToolDescriptor;
   input: Json;
   callKey: string;
@@ -32,7 +33,8 @@ export interface CallQuestion {
 }
 
 export function newPendingCall({
-  delivery,
+  claims,
+  policy,
   descriptor,
   input,
   callKey,
@@ -40,7 +42,6 @@ export function newPendingCall({
   nonce,
   now,
 }: CallQuestion): PendingCall {
-  const { claims, state } = delivery;
   const { agent, agentUid, namespace, session, message, at } = claims;
   const argumentsDigest = digestOf(input);
   const callId = callIdOf(callKey);
@@ -63,7 +64,7 @@ export function newPendingCall({
     summary: reason.slice(0, 1_024),
     arguments: cutJson(shownArguments(input, (text) => text)),
     createdAt: now.toISOString(),
-    ...requestTimes(approvalRules(state.policy?.spec.approvals, risk), now),
+    ...requestTimes(approvalRules(policy?.spec.approvals, risk), now),
   };
 }
 

@@ -41,8 +41,8 @@ export function approvalRoutes(server: GatewayServer, deps: GatewayDeps): void {
       },
     },
     async (request, reply) => {
-      const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
-      const call = await deps.approvals.use(delivery, request.body.request, request.idempotencyKey);
+      const { claims } = authorizeDelivery(request, request.body.deliveryToken, deps);
+      const call = await deps.approvals.use(claims, request.body.request, request.idempotencyKey);
       await recordUse(call, deps);
       return reply.code(204).send(null);
     },
@@ -63,7 +63,14 @@ async function requestApproval(
   ]);
   const decision = deps.directory.decider(state, tainted).decide(toolRequest(descriptor, input));
   if (decision.effect === 'Deny') throw policyDenied(decision);
-  const { call, isNew } = await deps.approvals.request({ delivery, descriptor, input, callKey, decision });
+  const { call, isNew } = await deps.approvals.request({
+    claims,
+    policy: state.policy,
+    descriptor,
+    input,
+    callKey,
+    decision,
+  });
   await publish(eventOf(call), isNew ? 'new' : (call.decision?.decision ?? 'pending'), claims, deps);
   const { by = '', reason = '' } = call.decision ?? {};
   return {

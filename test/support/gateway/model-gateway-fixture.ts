@@ -227,6 +227,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         ...shared,
         calls: createPendingCalls(bus),
         approvals: () => [],
+        agent: (uid) => this.#directory.byUid(uid),
         inbox,
         wakeups: createWakeups(bus),
         signal: new AbortController().signal,
