@@ -124,13 +124,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toShared.minAgents',
-    where: 'everywhere',
-    plan: 'count the agents of the namespace that used the tool; until then only the agent itself counts',
-    inForce: is(1),
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.promotion.toShared.gitOps',
     where: 'everywhere',
     plan: 'request the approval with a pull request',
@@ -148,12 +141,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     where: 'cluster',
     plan: 'limit the hosts that an egress proxy connects to for a tainted session',
     inForce: isEmpty,
-  },
-  {
-    kind: 'EmergentTool',
-    field: 'spec.requestNonce',
-    where: 'everywhere',
-    plan: 'bind the tool to its ApprovalRequest',
   },
   {
     kind: 'Capability',
@@ -215,12 +202,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.subject.trust',
     where: 'everywhere',
     plan: 'change the access level of an agent',
-  },
-  {
-    kind: 'Approval',
-    field: 'spec.subject.promotion',
-    where: 'cluster',
-    plan: 'decide promotions; until then only the decision Revoke has an effect on a tool',
   },
 ];
 

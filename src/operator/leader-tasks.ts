@@ -1,7 +1,7 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
-import { CallRequests } from './approvals/call-requests.ts';
+import { CallRequests } from './calls/call-requests.ts';
 import { OrphanedPods } from './pods/orphaned-pods.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import { isLate } from './pods/start-delay.ts';

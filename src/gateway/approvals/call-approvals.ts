@@ -1,4 +1,4 @@
-import { approvalRecord, type ApprovalRecord } from '../../approvals/approval-record.ts';
+import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import type { Change } from '../../kube/informer/store.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -133,10 +133,10 @@ export class CallApprovals {
 
   /** Records the decision of an Approval and resumes the message that waits for it. Never throws; a failure is retried. */
   approvalChanged(change: Change<ApprovalSummary>): void {
-    const { metadata, spec } = change.object;
-    const { call } = spec.subject;
+    const { createdAt, subject } = change.object.record;
+    const { call } = subject;
     if (change.type === 'deleted' || call === undefined) return;
-    const age = this.#deps.clock.now().getTime() - Date.parse(metadata.creationTimestamp ?? '');
+    const age = this.#deps.clock.now().getTime() - Date.parse(createdAt);
     // The first list of a new process has all of them; NATS keeps no call as old as that.
     if (age > MAX_AGE_MS) return;
     void this.#decisions.run(() => this.#decideUntilStored(call.agentUid, call.callId));
@@ -182,12 +182,8 @@ export class CallApprovals {
   }
 
   #records({ namespace, agentUid, callId }: PendingCall): ApprovalRecord[] {
-    return this.#deps.approvals(namespace, agentUid, callId).map(recordOf);
+    return this.#deps.approvals(namespace, agentUid, callId).map(({ record }) => record);
   }
-}
-
-function recordOf({ metadata: { name, creationTimestamp = '' }, spec }: ApprovalSummary): ApprovalRecord {
-  return approvalRecord({ metadata: { name, creationTimestamp }, spec });
 }
 
 /** A pod names requests of the message that it works on, and no others. */

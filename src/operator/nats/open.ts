@@ -1,8 +1,9 @@
-import type { AgentActivity, AgentStats, PendingCallSource, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, OperatorAudit, PendingCallSource, SpendReader } from '../ports.ts';
 import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
+import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -11,6 +12,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pendingCalls: PendingCallSource;
+  readonly audit: OperatorAudit;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -24,6 +26,7 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     pendingCalls: natsPendingCalls(link),
+    audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

@@ -8,7 +8,7 @@ import { createTransport } from '../../../../src/kube/client/transport.ts';
 import { NO_METRICS } from '../../../support/stubs.ts';
 import { createKubeClient } from '../../../../src/kube/client/http-kube-client.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
-import { CallRequests } from '../../../../src/operator/approvals/call-requests.ts';
+import { CallRequests } from '../../../../src/operator/calls/call-requests.ts';
 import type { StoredAgent } from '../../../../src/operator/kube/types.ts';
 import { natsPendingCalls } from '../../../../src/operator/nats/pending-call-source.ts';
 import { createLogger } from '../../../../src/telemetry/log.ts';
