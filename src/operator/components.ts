@@ -30,7 +30,14 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type OperatorAudit, type SpendReader } from './ports.ts';
+import {
+  type AgentActivity,
+  type AgentStats,
+  NO_AGENT_STATS,
+  type OperatorAudit,
+  type PendingCallSource,
+  type SpendReader,
+} from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -50,6 +57,7 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  readonly pendingCalls?: PendingCallSource;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -92,6 +100,8 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  /** Undefined without NATS. */
+  readonly pendingCalls: PendingCallSource | undefined;
   readonly audit: OperatorAudit | undefined;
 }
 
@@ -103,7 +113,7 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit } = deps;
+  const { audit, pendingCalls } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -148,6 +158,7 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    pendingCalls,
     audit,
   };
 }
