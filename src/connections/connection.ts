@@ -18,6 +18,11 @@ const GitSection = Type.Object(
       maxLength: 512,
       description: 'The repository with its owner or groups.',
     }),
+    approver: Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: 'The account that applies the repository to the cluster; Approvals name it.',
+    }),
   },
   closed,
 );

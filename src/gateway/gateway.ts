@@ -52,6 +52,7 @@ import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
+import { startPullRequests } from './pull-requests/cluster.ts';
 import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
 
 export interface GatewayRun {
@@ -131,6 +132,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
+  const client = createKubeClient(transport, { isLeader: () => false });
+  stack.use(startPullRequests({ ...config, client, bus, directory, clock, log }));
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });

@@ -27,7 +27,13 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+import {
+  type AgentActivity,
+  type AgentStats,
+  NO_AGENT_STATS,
+  type PullRequestReader,
+  type SpendReader,
+} from './ports.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;
@@ -44,6 +50,7 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  readonly pullRequests?: PullRequestReader;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -79,6 +86,7 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  readonly pullRequests: PullRequestReader | undefined;
 }
 
 export function createComponents(
@@ -88,7 +96,7 @@ export function createComponents(
   events: EventRecorder,
   isLeader: () => boolean,
 ): Components {
-  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
+  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend, pullRequests } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -132,6 +140,7 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    pullRequests,
   };
 }
 

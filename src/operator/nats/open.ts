@@ -1,4 +1,5 @@
-import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import { createPullRequestStore } from '../../nats/pull-requests.ts';
+import type { AgentActivity, AgentStats, PullRequestReader, SpendReader } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
@@ -9,6 +10,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly pullRequests: PullRequestReader;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -21,6 +23,12 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    pullRequests: {
+      async states() {
+        if (link.unavailableSince() !== undefined) return undefined;
+        return (await createPullRequestStore(link.current()).read()).document?.requests ?? [];
+      },
+    },
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }
