@@ -48,7 +48,7 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
   connections: ['lib', 'net'],
-  review: ['lib', 'api', 'net', 'tempering', 'connections'],
+  review: ['lib', 'api', 'net', 'approvals', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],

@@ -1,8 +1,9 @@
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
-import type { AgentActivity, AgentStats, PullRequestReader, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, OperatorAudit, PullRequestReader, SpendReader } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
+import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -11,6 +12,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pullRequests: PullRequestReader;
+  readonly audit: OperatorAudit;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -29,6 +31,7 @@ export function openOperatorNats(
         return (await createPullRequestStore(link.current()).read()).document?.requests ?? [];
       },
     },
+    audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

@@ -4,7 +4,7 @@ import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import type { PullRequestReader } from '../ports.ts';
 
-/** Tells each change of a pull request as an Event of its ApprovalRequest. A new leader repeats the last one. */
+/** Reports each change of a pull request as an Event of its ApprovalRequest. A new leader repeats the last one. */
 export class PullRequestEvents {
   readonly #reader: PullRequestReader;
   readonly #events: EventRecorder;
@@ -28,7 +28,7 @@ export class PullRequestEvents {
   }
 }
 
-export function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote {
+function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote {
   switch (state) {
     case 'Open':
       return {

@@ -93,10 +93,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.decay.maxErrorPercent',
     ],
     'gateway/pull-requests/follow.ts': ['spec.promotion.toShared.gitOps.connection'],
-    'review/pull-requests/draft.ts': [
-      'spec.promotion.toShared.gitOps.branch',
-      'spec.promotion.toShared.gitOps.path',
-    ],
+    'review/pull-requests/draft.ts': ['spec.promotion.toShared.gitOps.branch', 'spec.promotion.toShared.gitOps.path'],
     'operator/agent/admission.ts': ['spec.quotas.agents', 'spec.suspend'],
     'agent/quotas.ts': [
       'spec.quotas.tokensPerHour',
@@ -144,6 +141,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${ARTIFACT}.requires.paths`,
     ],
     'gateway/discovery/catalog-entries.ts': [`${ARTIFACT}.name`, 'spec.digest', 'spec.tier', 'spec.contributors'],
+    'operator/tool/stored-tool.ts': ['spec.requestNonce'],
   },
   Capability: {
     'discovery/entry.ts': [
