@@ -67,8 +67,9 @@ const ConnectionsSection = Type.Array(ConnectionSection, {
 
 const check = Compile(ConnectionsSection);
 
-/** Checks a `connections` section. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule; `source` names the configuration. */
+/** Checks a `connections` section; absent: no connections. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule; `source` names the configuration. */
 export function parseConnections(value: unknown, source: string): Connection[] {
+  if (value === undefined) return [];
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
     throw invalid(source, `connections${first?.instancePath ?? ''} ${first?.message ?? 'is invalid'}`);

@@ -106,7 +106,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-    connections: parseConnections(file.connections ?? [], "the gateway's configuration"),
+    connections: parseConnections(file.connections, "the gateway's configuration"),
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };

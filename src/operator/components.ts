@@ -114,8 +114,7 @@ export function createComponents(
   events: EventRecorder,
   isLeader: () => boolean,
 ): Components {
-  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit, toolUses, pullRequests } = deps;
+  const { clock, ids, log, operatorMetrics } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -165,13 +164,21 @@ export function createComponents(
     templates,
     validation,
     crashBackoff: new CrashBackoff(),
-    agentActivity,
-    agentStats,
-    spend,
-    pullRequests,
-    audit,
-    toolUses,
+    ...portsOf(deps),
   };
+}
+
+type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'toolUses' | 'pullRequests';
+
+function portsOf({
+  agentActivity,
+  agentStats = NO_AGENT_STATS,
+  spend,
+  audit,
+  toolUses,
+  pullRequests,
+}: OperatorDeps): Pick<Components, Ports> {
+  return { agentActivity, agentStats, spend, audit, toolUses, pullRequests };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

@@ -207,16 +207,20 @@ describe('pull requests over a connection to Gitea', () => {
     const artifact = aReviewedArtifact();
     const digest = artifactDigest(artifact);
     const [apiVersion, nonce] = ['temper.dev/v1alpha1', 'gateway-nonce-0123456789'];
+    const tool = { artifact, digest, tier: 'Agent', contributors: ['agent/analyst'] };
     await cluster.create(`${objects}/emergenttools`, {
-      ...{ apiVersion, kind: 'EmergentTool', metadata: { name: 'revenue-of-analyst', namespace: 'team-a' } },
-      spec: { artifact, digest, tier: 'Agent', contributors: ['agent/analyst'] },
+      apiVersion,
+      kind: 'EmergentTool',
+      metadata: { name: 'revenue-of-analyst', namespace: 'team-a' },
+      spec: tool,
     });
+    const subject = { promotion: { tool: artifact.name, digest, tier: 'Shared' } };
+    const agent = { name: 'analyst', uid: 'u-1' };
     await cluster.create(`${objects}/approvalrequests`, {
-      ...{ apiVersion, kind: 'ApprovalRequest', metadata: { name: 'revenue-request', namespace: 'team-a' } },
-      spec: {
-        ...{ type: 'PromoteTool', agent: { name: 'analyst', uid: 'u-1' }, nonce, summary: 'Share it.', risk: 'low' },
-        subject: { promotion: { tool: artifact.name, digest, tier: 'Shared' } },
-      },
+      apiVersion,
+      kind: 'ApprovalRequest',
+      metadata: { name: 'revenue-request', namespace: 'team-a' },
+      spec: { type: 'PromoteTool', agent, nonce, summary: 'Share it.', risk: 'low', subject },
     });
     const connections = parseConnections([sectionOf()], 'test');
     const branch = `temper/share-${nonce}`;
