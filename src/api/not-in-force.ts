@@ -124,12 +124,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toShared.gitOps',
-    where: 'everywhere',
-    plan: 'request the approval with a pull request',
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.egress.allow',
     where: 'cluster',
     plan: 'limit the hosts that an egress proxy connects to',

@@ -22,7 +22,7 @@ function section(changes: object = {}): object {
     hosts: ['api.example.com:443', 'other.example.com:443'],
     namespaces: ['team-a'],
     credentialFile: '/etc/temper/connections/tools-repo/token',
-    git: { type: 'GitHub', apiUrl: 'https://api.example.com', repository: 'org/tools' },
+    git: { type: 'GitHub', apiUrl: 'https://api.example.com', repository: 'org/tools', approver: 'system:admin' },
     ...changes,
   };
 }
@@ -48,7 +48,12 @@ describe('the section of connections', () => {
   });
 
   it('an invalid connection is refused with its field and rule', () => {
-    const git = { type: 'GitHub', apiUrl: 'https://api.example.com', repository: 'org/tools' };
+    const git = {
+      type: 'GitHub',
+      apiUrl: 'https://api.example.com',
+      repository: 'org/tools',
+      approver: 'system:admin',
+    };
     const cases: [changes: object, expected: RegExp][] = [
       [{ hosts: ['*.example.com:443'] }, /connections\/0\/hosts\/0/],
       [{ hosts: ['api.example.com'] }, /connections\/0\/hosts\/0/],

@@ -18,6 +18,11 @@ const GitSection = Type.Object(
       maxLength: 512,
       description: 'The repository with its owner or groups.',
     }),
+    approver: Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: 'The account that applies the repository to the cluster; Approvals name it.',
+    }),
   },
   closed,
 );
@@ -62,8 +67,9 @@ const ConnectionsSection = Type.Array(ConnectionSection, {
 
 const check = Compile(ConnectionsSection);
 
-/** Checks a `connections` section. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule; `source` names the configuration. */
+/** Checks a `connections` section; absent: no connections. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule; `source` names the configuration. */
 export function parseConnections(value: unknown, source: string): Connection[] {
+  if (value === undefined) return [];
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
     throw invalid(source, `connections${first?.instancePath ?? ''} ${first?.message ?? 'is invalid'}`);

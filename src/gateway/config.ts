@@ -4,6 +4,7 @@ import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { PORTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
+import { type Connection, parseConnections } from '../connections/connection.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { DEFAULT_MAX_CONNECTIONS } from './http/limits/connection-limits.ts';
 import { parseModelConfig } from './models/config.ts';
@@ -55,6 +56,7 @@ const GatewayConfigFile = Type.Object(
     maxConnections: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
     ),
+    connections: Type.Optional(Type.Unknown({ description: 'Credentials for Git servers.' })),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
     storage: Type.Optional(StorageSection),
     tracing: Type.Optional(TracingSection),
@@ -75,6 +77,8 @@ export interface GatewayConfig {
   deliveryTokenKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   maxConnections: number;
+  /** Credentials, each tied to hosts and namespaces. */
+  connections: Connection[];
   /** Validated and used by the model module. */
   models: unknown;
   /** Absent: tracing is off. */
@@ -102,6 +106,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+    connections: parseConnections(file.connections, "the gateway's configuration"),
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };

@@ -57,6 +57,7 @@ import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
+import { startPullRequests } from './pull-requests/cluster.ts';
 import {
   createGatewayInformers,
   EMERGENT_TOOLS,
@@ -141,6 +142,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
+  stack.use(openPullRequests(context));
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -208,6 +210,11 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
     // Throws for invalid keys; the previous keys stay in use then.
     onChange: (contents) => void createDeliveryTokens(() => contents),
   });
+}
+
+function openPullRequests({ config, transport, bus, directory, log }: ServerContext): AsyncDisposable {
+  const client = createKubeClient(transport, { isLeader: () => false });
+  return startPullRequests({ connections: config.connections, client, bus, directory, clock, log });
 }
 
 interface ServerContext {

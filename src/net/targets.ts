@@ -35,9 +35,7 @@ const MAX_URL_LENGTH = 8_192;
 export function validateTarget(text: string, rules: TargetRules): Target {
   const url = parse(text);
   const isHttps = url.protocol === 'https:';
-  if (!isHttps && !(rules.allowHttp === true && url.protocol === 'http:')) {
-    throw denied(text, `only ${rules.allowHttp === true ? 'https and http are' : 'https is'} allowed`);
-  }
+  requireScheme(text, url, rules);
   requirePlainAuthority(text, url);
   const isIpAddress = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(url.hostname);
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -49,6 +47,11 @@ export function validateTarget(text: string, rules: TargetRules): Target {
   const reason = rules.hostDenialReason(host, port);
   if (reason !== undefined) throw denied(text, reason);
   return { url, host, port, isHttps, isIpAddress, mayBePrivate };
+}
+
+function requireScheme(text: string, { protocol }: URL, { allowHttp = false }: TargetRules): void {
+  if (protocol === 'https:' || (allowHttp && protocol === 'http:')) return;
+  throw denied(text, `only ${allowHttp ? 'https and http are' : 'https is'} allowed`);
 }
 
 function isPublicHost(host: string, isIpAddress: boolean): boolean {

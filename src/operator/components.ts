@@ -34,6 +34,7 @@ import {
   type AgentActivity,
   type AgentStats,
   NO_AGENT_STATS,
+  type PullRequestReader,
   type OperatorAudit,
   type PendingCallSource,
   type SpendReader,
@@ -58,6 +59,7 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly pendingCalls?: PendingCallSource;
+  readonly pullRequests?: PullRequestReader;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -102,6 +104,7 @@ export interface Components {
   readonly spend: SpendReader | undefined;
   /** Undefined without NATS. */
   readonly pendingCalls: PendingCallSource | undefined;
+  readonly pullRequests: PullRequestReader | undefined;
   readonly audit: OperatorAudit | undefined;
 }
 
@@ -112,8 +115,7 @@ export function createComponents(
   events: EventRecorder,
   isLeader: () => boolean,
 ): Components {
-  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit, pendingCalls } = deps;
+  const { clock, ids, log, operatorMetrics } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -155,11 +157,7 @@ export function createComponents(
     templates,
     validation,
     crashBackoff: new CrashBackoff(),
-    agentActivity,
-    agentStats,
-    spend,
-    pendingCalls,
-    audit,
+    ...portsOf(deps),
   };
 }
 
@@ -176,6 +174,19 @@ function toolComponents(
   };
   addToolIndexes(caches);
   return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
+}
+
+type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pendingCalls' | 'pullRequests';
+
+function portsOf({
+  agentActivity,
+  agentStats = NO_AGENT_STATS,
+  spend,
+  audit,
+  pendingCalls,
+  pullRequests,
+}: OperatorDeps): Pick<Components, Ports> {
+  return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

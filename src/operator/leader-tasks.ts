@@ -13,6 +13,7 @@ import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
+import { PullRequestEvents } from './nats/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { TYPES } from './kube/types.ts';
@@ -35,6 +36,7 @@ export interface LeaderTaskDeps
     | 'pods'
     | 'policies'
     | 'policyMonitor'
+    | 'pullRequests'
     | 'queues'
     | 'starts'
   > {
@@ -54,6 +56,7 @@ const RETRY_MS = 10 * SECOND_MS;
 const DEFAULT_SWEEP_HOURS = 24;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 const ORPHAN_INTERVAL_MS = MINUTE_MS;
+const PULL_REQUEST_INTERVAL_MS = 15 * SECOND_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
@@ -87,6 +90,15 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
     const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
     periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
+  }
+  if (deps.pullRequests !== undefined) {
+    const pullRequests = new PullRequestEvents(deps.pullRequests, deps.events);
+    periodicTasks.push(
+      periodic(deps, 'pull-requests', async () => {
+        await pullRequests.report();
+        return PULL_REQUEST_INTERVAL_MS;
+      }),
+    );
   }
   if (agentActivity === undefined) return periodicTasks;
   const gc = dataGarbageCollector(deps, agentActivity);

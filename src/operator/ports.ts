@@ -1,4 +1,5 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
+import type { PullRequestState } from '../nats/pull-requests.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
 import type { PendingCall } from '../nats/pending-calls.ts';
@@ -102,6 +103,12 @@ export interface AgentStats {
 export interface SpendReader {
   /** Spend of the current windows. Undefined while NATS is unreachable. Throws when the ledger cannot be read. */
   ofPolicy(policyUid: string, signal: AbortSignal): Promise<Spend[] | undefined>;
+}
+
+/** The pull requests that gateways opened for ApprovalRequests. */
+export interface PullRequestReader {
+  /** Undefined while NATS is unreachable. */
+  states(): Promise<readonly PullRequestState[] | undefined>;
 }
 
 export const NO_AGENT_STATS: AgentStats = {

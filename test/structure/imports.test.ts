@@ -11,7 +11,17 @@ const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
-const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity', 'approvals'];
+const ROLES_MAY = [
+  ...ENGINE_MAY,
+  'engine',
+  'kube',
+  'nats',
+  'gateway-api',
+  'identity',
+  'approvals',
+  'connections',
+  'review',
+];
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
@@ -38,7 +48,7 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
   connections: ['lib', 'net'],
-  review: ['lib', 'api', 'net', 'tempering', 'connections'],
+  review: ['lib', 'api', 'net', 'approvals', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],

@@ -21,7 +21,7 @@ export const BUCKETS = {
   sessionTools: 'temper-session-tools',
   memory: 'temper-memory',
   ledger: 'temper-ledger',
-  /** Health of model providers. */
+  /** Health of model providers, and the states of pull requests. */
   health: 'temper-health',
   /** How messages ended, by id, so that none is processed twice. */
   acked: 'temper-acked',

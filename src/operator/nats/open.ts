@@ -1,4 +1,12 @@
-import type { AgentActivity, AgentStats, OperatorAudit, PendingCallSource, SpendReader } from '../ports.ts';
+import { createPullRequestStore } from '../../nats/pull-requests.ts';
+import type {
+  AgentActivity,
+  AgentStats,
+  OperatorAudit,
+  PendingCallSource,
+  PullRequestReader,
+  SpendReader,
+} from '../ports.ts';
 import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
@@ -12,6 +20,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pendingCalls: PendingCallSource;
+  readonly pullRequests: PullRequestReader;
   readonly audit: OperatorAudit;
 }
 
@@ -26,6 +35,12 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     pendingCalls: natsPendingCalls(link),
+    pullRequests: {
+      async states() {
+        if (link.unavailableSince() !== undefined) return undefined;
+        return (await createPullRequestStore(link.current()).read()).document?.requests ?? [];
+      },
+    },
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -1,12 +1,14 @@
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import { approvalRecord } from '../../approvals/approval-record.ts';
+import { verdictOn } from '../../approvals/verdict.ts';
 import { type Digest, digestOf, isDigest } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
-import type { ReplacedTool, RevokedPromotion, ToolReview, UseFigures } from '../tool-review.ts';
+import type { ReplacedTool, RevokedPromotion, ToolReview } from '../tool-review.ts';
 
 /** The objects of one namespace that a promotion to tier Shared consists of. */
 export interface PromotionObjects {
@@ -41,9 +43,8 @@ export function reviewOfObjects(
   const { tool, request, approvals, tools } = objects;
   const { artifact, contributors = [] } = tool.spec;
   const digest = verifiedDigest(tool);
-  const revoked = revocationOf(approvals, digest, nonce);
+  const revoked = revocationOf(approvals, tool.spec, nonce);
   const replaces = replacedTool(tool, tools);
-  const uses = reportedUses(request);
   return {
     namespace,
     object: sharedObjectName(namespace, artifact.name, digest),
@@ -60,7 +61,6 @@ export function reviewOfObjects(
       ...(revoked === undefined ? {} : { revoked }),
     },
     ...(replaces === undefined ? {} : { replaces }),
-    ...(uses === undefined ? {} : { uses }),
     verdicts: [],
     provenance: [],
   };
@@ -83,18 +83,17 @@ function verifiedDigest({ metadata, spec }: EmergentTool): Digest {
   );
 }
 
-/** A Revoke with the nonce of the promotion. One of another request does not concern this one. */
-function revocationOf(approvals: readonly Approval[], digest: string, nonce: string): RevokedPromotion | undefined {
-  const found = approvals.find(
-    ({ spec: { decision, subject, nonce: of } }) =>
-      decision === 'Revoke' &&
-      of === nonce &&
-      subject.promotion?.tier === 'Shared' &&
-      subject.promotion.digest === digest,
-  );
-  if (found === undefined) return undefined;
-  const { approvedBy, reason } = found.spec;
-  return { by: approvedBy.username, ...(reason === undefined ? {} : { reason }) };
+/** The revocation that keeps the tool out, by the rule that operator and gateway apply. */
+function revocationOf(
+  approvals: readonly Approval[],
+  { artifact, digest }: EmergentTool['spec'],
+  nonce: string,
+): RevokedPromotion | undefined {
+  const subject = { promotion: { tool: artifact.name, digest, tier: 'Shared' } } as const;
+  const verdict = verdictOn({ subject, nonce }, approvals.map(approvalRecord));
+  if (verdict.decision !== 'Revoke') return undefined;
+  const { by, reason } = verdict.approval;
+  return { by, ...(reason === undefined ? {} : { reason }) };
 }
 
 function replacedTool({ spec }: EmergentTool, tools: readonly EmergentTool[]): ReplacedTool | undefined {
@@ -107,25 +106,4 @@ function replacedTool({ spec }: EmergentTool, tools: readonly EmergentTool[]): R
   );
   const [found] = earlier;
   return found === undefined ? undefined : { artifact: found.spec.artifact, digest: found.spec.digest };
-}
-
-/** The facts of the request, which its kind may leave out. Everything that pods report is a claim. */
-function reportedUses(request: ApprovalRequest | undefined): UseFigures | undefined {
-  const review = member(request as unknown as Json | undefined, 'spec');
-  const facts = member(review, 'review');
-  const uses = member(facts, 'reportedUses');
-  if (uses === undefined) return undefined;
-  const count = (key: string): number => {
-    const value = member(uses, key);
-    return typeof value === 'number' ? value : 0;
-  };
-  const agents = member(facts, 'agents');
-  return {
-    total: count('total'),
-    succeeded: count('total') - count('failed'),
-    reported: count('total'),
-    distinctInputs: count('distinctInputs'),
-    rootMessages: count('rootMessages'),
-    agents: Array.isArray(agents) ? agents.map((name) => textAt({ name }, ['name'])) : [],
-  };
 }

@@ -29,7 +29,7 @@ function connectionWith(type: GitConnection['git']['type'], answers: Answers) {
     hosts: ['git.example.com:443'],
     namespaces: ['team-a'],
     credentialFile: '/token',
-    git: { type, apiUrl: 'https://git.example.com/api/', repository },
+    git: { type, apiUrl: 'https://git.example.com/api/', repository, approver: 'system:admin' },
   };
   const client = async (request: ApiRequest) => {
     requests.push(request);

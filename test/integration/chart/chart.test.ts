@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
+import { parseConnections } from '../../../src/connections/connection.ts';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
 import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
@@ -182,6 +183,25 @@ describe('the chart', () => {
     });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
+  });
+
+  it('a connection reaches the configuration, the mounts and the network policy of the gateway', async () => {
+    await using folder = await temporary();
+    const file = join(folder.path, 'values.yaml');
+    const git = { type: 'Gitea', apiUrl: 'https://git.local:3000/api/v1', repository: 'org/tools', approver: 'a' };
+    const connection = { name: 'tools', hosts: ['git.local:3000'], private: true, namespaces: ['team-a'], git };
+    const sources = { credential: { existingSecret: 'tools-repo', key: 't' }, caBundle: { configMap: 'ca', key: 'c' } };
+    await writeFile(file, stringify({ gateway: { connections: [{ ...connection, ...sources }] } }));
+    const objects = await renderChart('--values', file);
+    const folderOf = '/etc/temper/connections/tools';
+    const config = configOf(objects, 'temper-gateway', 'gateway.yaml');
+    const expected = { ...connection, credentialFile: `${folderOf}/token`, caFile: `${folderOf}/ca.crt` };
+    assert.deepEqual(parseConnections(config['connections'], 'chart'), [expected]);
+    const gateway = JSON.stringify(objects.filter(({ metadata }) => metadata.name === 'temper-gateway'));
+    assert.match(gateway, /"name":"connection-tools","mountPath":"\/etc\/temper\/connections\/tools","readOnly":true/);
+    assert.match(gateway, /"secret":\{"name":"tools-repo","items":\[\{"key":"t","path":"token"\}\]\}/);
+    assert.match(gateway, /"configMap":\{"name":"ca","items":\[\{"key":"c","path":"ca\.crt"\}\]\}/);
+    assert.match(gateway, /"ports":\[\{"port":443,"protocol":"TCP"\},\{"port":3000,"protocol":"TCP"\}\]/);
   });
 
   it('podLabels cannot replace a label that selects the pods', async () => {

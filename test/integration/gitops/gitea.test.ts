@@ -18,6 +18,10 @@ import { pullRequestServer } from '../../../src/review/pull-requests/servers.ts'
 import { aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
 import type { ToolReview } from '../../../src/review/tool-review.ts';
 import { openRegistry } from '../../../src/tempering/registry/registry.ts';
+import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
+import { sharedObjectName } from '../../../src/review/gitops/review-of-objects.ts';
+import { createPullRequestStore } from '../../../src/nats/pull-requests.ts';
+import { GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
 import { aCaller, anAcceptance } from '../../../src/tempering/tempering.testing.ts';
 import { type Gitea, startGitea } from '../../cluster/gitea.ts';
 import { pollValue } from '../../support/poll.ts';
@@ -50,7 +54,7 @@ describe('pull requests over a connection to Gitea', () => {
     namespaces: ['team-a'],
     credentialFile: tokenFile,
     caFile: gitea.caFile,
-    git: { type: 'Gitea', apiUrl: `${gitea.url}/api/v1`, repository: 'owner/tools' },
+    git: { type: 'Gitea', apiUrl: `${gitea.url}/api/v1`, repository: 'owner/tools', approver: 'system:admin' },
     ...changes,
   });
   const serverOf = (changes: object = {}) => {
@@ -186,12 +190,63 @@ describe('pull requests over a connection to Gitea', () => {
     await registry.promote({ ...order, sourceWithheld: false });
     await audit.flush();
     await writeFile(join(folder, 'connections.json'), JSON.stringify({ connections: [sectionOf()] }));
-    const args = ['tool', 'export', 'double', '--state', join(folder, 'state'), '--approver', 'system:admin'];
+    const args = ['tool', 'export', 'double', '--state', join(folder, 'state')];
     const flags = ['--connection', 'tools', '--connections', join(folder, 'connections.json'), '--path', 'tools'];
     const run = () => promisify(execFile)(TEMPER, [...args, ...flags]);
     const { stdout } = await run();
     assert.match(stdout, /^double: pull request https:\/\/localhost:\d+\/owner\/tools\/pulls\/\d+ is open; merging it/);
     assert.equal((await run()).stdout, stdout);
+  });
+
+  it('a gateway opens the pull request of a pending request, follows it, and finds it again after its restart', async () => {
+    await using cluster = await GatewayFixture.open(['team-a']);
+    const objects = '/apis/temper.dev/v1alpha1/namespaces/team-a';
+    const gitOps = { connection: 'tools', branch: 'main', path: 'tools' };
+    await cluster.createPolicy('team-a', 'shared', { promotion: { toShared: { gitOps } } });
+    await cluster.createAgent('team-a', 'analyst', { trustPolicyRef: { name: 'shared' } });
+    const artifact = aReviewedArtifact();
+    const digest = artifactDigest(artifact);
+    const [apiVersion, nonce] = ['temper.dev/v1alpha1', 'gateway-nonce-0123456789'];
+    const tool = { artifact, digest, tier: 'Agent', contributors: ['agent/analyst'] };
+    await cluster.create(`${objects}/emergenttools`, {
+      apiVersion,
+      kind: 'EmergentTool',
+      metadata: { name: 'revenue-of-analyst', namespace: 'team-a' },
+      spec: tool,
+    });
+    const subject = { promotion: { tool: artifact.name, digest, tier: 'Shared' } };
+    const agent = { name: 'analyst', uid: 'u-1' };
+    await cluster.create(`${objects}/approvalrequests`, {
+      apiVersion,
+      kind: 'ApprovalRequest',
+      metadata: { name: 'revenue-request', namespace: 'team-a' },
+      spec: { type: 'PromoteTool', agent, nonce, summary: 'Share it.', risk: 'low', subject },
+    });
+    const connections = parseConnections([sectionOf()], 'test');
+    const branch = `temper/share-${nonce}`;
+    const started = await cluster.startReplica({ connections });
+    const asOperator = createPullRequestStore(await cluster.nats.connect('operator'));
+    const states = async () => (await asOperator.read()).document?.requests.map(({ state }) => state).join();
+    await pollValue('the open pull request', states, (found) => found === 'Open');
+    await started.stop();
+    const [pull] = (await pulls(branch)) as { number: number }[];
+    const text = await fileOn(
+      branch,
+      `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/approval.yaml`,
+    );
+    assert.match(text, /nonce: "gateway-nonce-0123456789"[^]*username: "system:admin"/);
+    await merge(pull?.number ?? 0);
+    const { document, revision } = await asOperator.read();
+    assert.deepEqual(
+      document?.requests.map(({ request, state, url }) => [request, state, url]),
+      [['revenue-request', 'Open', `${gitea.url}/owner/tools/pulls/${pull?.number}`]],
+    );
+    const asGateway = createPullRequestStore(await cluster.nats.connect('gateway'));
+    await asGateway.write({ holder: '', until: '', requests: [] }, revision);
+    await cluster.startReplica({ connections });
+    await pollValue('the merged pull request', states, (found) => found === 'Merged');
+    assert.equal((await pulls(branch)).length, 1);
+    assert.ok(!cluster.logLines.join('').includes(gitea.token), 'the log has no credential');
   });
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {

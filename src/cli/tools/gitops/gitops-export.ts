@@ -6,7 +6,7 @@ import { gitOpsFiles } from '../../../review/gitops/gitops-files.ts';
 import type { ToolReview } from '../../../review/tool-review.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { type EarlierExport, earlierExport, writeExport } from './export-folder.ts';
-import { proposeInRepository } from './propose.ts';
+import { openConnection, proposeInRepository } from './propose.ts';
 
 export interface GitOpsExportOptions {
   /** The folder to write to, usually in a checkout. */
@@ -16,7 +16,7 @@ export interface GitOpsExportOptions {
   connections?: string;
   branch?: string;
   path?: string;
-  /** The account that applies the files; default: that of an earlier export. */
+  /** The account that applies the files; default: that of an earlier export, or of the connection. */
   approver?: string;
   output?: 'text' | 'json';
 }
@@ -40,7 +40,11 @@ export async function exportForGitOps(
   io: CliIo,
 ): Promise<number> {
   const { gitops } = options;
-  if (gitops === undefined) return proposeInRepository(decidedReview(tool, {}, options), options, io);
+  if (gitops === undefined) {
+    const connection = await openConnection(options, tool.namespace, io);
+    const review = decidedReview(tool, { approvedBy: connection.git.approver }, options);
+    return proposeInRepository(review, connection, options, io);
+  }
   const folder = resolve(io.cwd, gitops);
   const review = decidedReview(tool, await earlierExport(folder, tool), options);
   const files = gitOpsFiles(review);

@@ -1,5 +1,10 @@
 import { parseDocuments } from '../../../api/yaml-documents.ts';
-import { type Connection, gitConnectionFor, parseConnections } from '../../../connections/connection.ts';
+import {
+  type Connection,
+  type GitConnection,
+  gitConnectionFor,
+  parseConnections,
+} from '../../../connections/connection.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { isJsonObject } from '../../../lib/json.ts';
@@ -28,11 +33,21 @@ const NEXT: Readonly<Record<PullRequest['state'], string>> = {
   Closed: 'it was closed without a merge; reopen it on the server to decide again',
 };
 
-/** Opens the pull request of a promotion, or prints the state of the one that exists. */
-export async function proposeInRepository(review: ToolReview, options: ProposeOptions, io: CliIo): Promise<number> {
-  const { connection: name, connections: file, branch = 'main', path = '' } = options;
+/** The connection of the options. Throws TEMPER_USAGE, TEMPER_CONFIGURATION_INVALID and TEMPER_CONNECTION_DENIED. */
+export async function openConnection(options: ProposeOptions, namespace: string, io: CliIo): Promise<GitConnection> {
+  const { connection: name, connections: file } = options;
   if (name === undefined || file === undefined) throw usage('--connection NAME and --connections FILE belong together');
-  const connection = gitConnectionFor(await readConnections(file, io), name, review.namespace);
+  return gitConnectionFor(await readConnections(file, io), name, namespace);
+}
+
+/** Opens the pull request of a promotion, or prints the state of the one that exists. */
+export async function proposeInRepository(
+  review: ToolReview,
+  connection: GitConnection,
+  options: ProposeOptions,
+  io: CliIo,
+): Promise<number> {
+  const { branch = 'main', path = '' } = options;
   const op = { signal: io.signal, deadline: systemClock.monotonic() + TIMEOUT_MS, key: review.promotion.nonce };
   const server = pullRequestServer(connection, { clock: systemClock });
   const { number, url, state } = await openPullRequest(server, pullRequestDraft(review, { branch, path }), op);

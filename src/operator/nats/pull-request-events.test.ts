@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { EventNote } from '../../kube/events/event-note.ts';
+import type { PullRequestState } from '../../nats/pull-requests.ts';
+import { PullRequestEvents } from './pull-request-events.ts';
+
+describe('the Events of pull requests', () => {
+  it('each change of a pull request is one Event of its ApprovalRequest', async () => {
+    const recorded: string[] = [];
+    let states: PullRequestState[] | undefined;
+    const events = new PullRequestEvents(
+      { states: async () => states },
+      {
+        record: ({ kind, metadata }, { type, reason, message }: EventNote) => {
+          recorded.push(`${kind}/${metadata.name} ${type} ${reason} ${message}`);
+        },
+        [Symbol.asyncDispose]: async () => undefined,
+      },
+    );
+    const open: PullRequestState = {
+      namespace: 'team-a',
+      request: 'csv-rows-k4q7p',
+      requestUid: 'u-1',
+      state: 'Open',
+      checkedAt: '2031-01-01T00:00:00.000Z',
+      number: 3,
+      url: 'https://git.example.com/org/tools/pulls/3',
+    };
+    const failed = { ...open, state: 'Failed' as const, message: 'connection "tools": the server answered 500' };
+    for (const next of [undefined, [open], [{ ...open, checkedAt: 'later' }], undefined, [open], [failed], [failed]]) {
+      states = next;
+      await events.report();
+    }
+    for (const state of ['Merged', 'Closed'] as const) {
+      states = [{ ...open, state }];
+      await events.report();
+    }
+    assert.deepEqual(
+      recorded.map((line) => line.split(' ').slice(0, 3).join(' ')),
+      [
+        'ApprovalRequest/csv-rows-k4q7p Normal PullRequestOpened',
+        'ApprovalRequest/csv-rows-k4q7p Warning PullRequestFailed',
+        'ApprovalRequest/csv-rows-k4q7p Normal PullRequestMerged',
+        'ApprovalRequest/csv-rows-k4q7p Warning PullRequestClosed',
+      ],
+    );
+    assert.match(recorded[0] ?? '', /https:\/\/git\.example\.com\/org\/tools\/pulls\/3 waits for a merge/);
+    assert.match(recorded[1] ?? '', /the server answered 500; the gateway tries again/);
+  });
+});

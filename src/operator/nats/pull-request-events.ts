@@ -1,0 +1,66 @@
+import { API_VERSION } from '../../api/names.ts';
+import type { EventNote, EventSubject } from '../../kube/events/event-note.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { PullRequestState } from '../../nats/pull-requests.ts';
+import type { PullRequestReader } from '../ports.ts';
+
+/** Reports each change of a pull request as an Event of its ApprovalRequest. A new leader repeats the last one. */
+export class PullRequestEvents {
+  readonly #reader: PullRequestReader;
+  readonly #events: EventRecorder;
+  #reported: ReadonlyMap<string, string> = new Map();
+
+  constructor(reader: PullRequestReader, events: EventRecorder) {
+    this.#reader = reader;
+    this.#events = events;
+  }
+
+  /** Does nothing while NATS is unreachable. */
+  async report(): Promise<void> {
+    const states = await this.#reader.states();
+    if (states === undefined) return;
+    for (const state of states) {
+      if (this.#reported.get(state.requestUid) !== fingerprint(state)) {
+        this.#events.record(subjectOf(state), pullRequestNote(state));
+      }
+    }
+    this.#reported = new Map(states.map((state) => [state.requestUid, fingerprint(state)]));
+  }
+}
+
+function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote {
+  switch (state) {
+    case 'Open':
+      return {
+        type: 'Normal',
+        reason: 'PullRequestOpened',
+        message: `${url} waits for a merge, which approves the tool`,
+      };
+    case 'Merged':
+      return {
+        type: 'Normal',
+        reason: 'PullRequestMerged',
+        message: `${url} is merged; the tool is shared when its files are applied to the cluster`,
+      };
+    case 'Closed':
+      return {
+        type: 'Warning',
+        reason: 'PullRequestClosed',
+        message: `${url} was closed without a merge; deny the request, or reopen the pull request`,
+      };
+    case 'Failed':
+      return {
+        type: 'Warning',
+        reason: 'PullRequestFailed',
+        message: `the pull request could not be opened or read: ${message}; the gateway tries again`,
+      };
+  }
+}
+
+function fingerprint({ state, url, message }: PullRequestState): string {
+  return JSON.stringify([state, url, message]);
+}
+
+function subjectOf({ request: name, requestUid: uid, namespace }: PullRequestState): EventSubject {
+  return { apiVersion: API_VERSION, kind: 'ApprovalRequest', metadata: { name, namespace, uid } };
+}
