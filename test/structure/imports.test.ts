@@ -11,13 +11,14 @@ const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
-const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity'];
+const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity', 'approvals'];
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
   api: ['lib'],
   kube: FOUNDATION,
   net: ['lib'],
+  approvals: ['lib', 'api'],
   bus: FOUNDATION,
   ledger: FOUNDATION,
   audit: FOUNDATION,
