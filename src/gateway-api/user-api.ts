@@ -7,6 +7,8 @@
  * - GET `…/agents/{agent}/sessions`: `SessionSummary[]`, newest first.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.
+ * - POST `…/agents/{agent}/ratings`: `TaskRatingRequest`, `TaskRatingReceipt`; the last rating of a task counts.
+ * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
  * - GET `…/top`: `TopAgent[]`.
  *
@@ -17,11 +19,14 @@ export type {
   SessionStreamLine,
   SessionSummary,
   SessionToolSummary,
+  TaskRatingReceipt,
+  TaskRatingRequest,
   TopAgent,
   UsageReport,
   UserMessageReceipt,
   UserMessageRequest,
 } from './user-schemas.ts';
+export type { TrustReport } from './trust-schema.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
 export const USERS_PATH = '/v1/users/namespaces';

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { TOOL_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
@@ -112,6 +113,30 @@ export const DeadLetterSummary = Type.Object(
   closed,
 );
 export type DeadLetterSummary = Static<typeof DeadLetterSummary>;
+
+export const TaskRatingRequest = Type.Object(
+  {
+    message: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'The message to rate.' })),
+    session: Type.Optional(SessionId),
+    rating: Type.Integer({ minimum: 0, maximum: 10, description: 'From 0, useless, to 10, perfect.' }),
+    category: Type.Optional(
+      Type.Enum([...TOOL_CATEGORIES], { description: 'The tool category that the task was about.' }),
+    ),
+  },
+  { ...closed, description: 'Names the message, or the session whose latest task is rated.' },
+);
+export type TaskRatingRequest = Static<typeof TaskRatingRequest>;
+
+export const TaskRatingReceipt = Type.Object(
+  {
+    message: Type.String(),
+    session: Type.String(),
+    outcome: Type.Enum(['completed', 'failed', 'excused']),
+    rating: Type.Integer(),
+  },
+  closed,
+);
+export type TaskRatingReceipt = Static<typeof TaskRatingReceipt>;
 
 export const TopAgent = Type.Object(
   {

@@ -23,6 +23,7 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createLargeRead, createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
+import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -45,6 +46,7 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
@@ -265,6 +267,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
+  const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
+  const recorder = createTaskRecorder({ records: tasks, clock, log });
   // Limits the log: a pod that causes the error can call as often as it likes.
   const conflicts = new MinuteCounts(clock);
   return {
@@ -284,7 +288,9 @@ function depsOf(context: ServerContext): GatewayDeps {
     }),
     directory,
     deliveryTokens: createDeliveryTokens(() => keys.contents),
-    inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
+    recorder,
+    tasks,
+    inbox: withResidents(withInboxMetrics(createNatsInbox(bus, {}, recorder.deadLettered), counts, clock), {
       quotaOf: (agentUid) => storage.of(agentUid),
     }),
     sessionContent: createSessionContent({

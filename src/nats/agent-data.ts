@@ -10,10 +10,12 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.replies, prefix: 'temper.replies.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },
-  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked, BUCKETS.deliveries].map((bucket) => ({
-    stream: bucketStream(bucket),
-    prefix: bucketSubject(bucket, ''),
-  })),
+  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked, BUCKETS.deliveries, BUCKETS.tasks].map(
+    (bucket) => ({
+      stream: bucketStream(bucket),
+      prefix: bucketSubject(bucket, ''),
+    }),
+  ),
 ];
 
 /** Deletes all data of a deleted agent, in every stream and bucket except audit, reports and ledger. Its entry in the list of agents with data stays. Idempotent. Throws TEMPER_BUS_*. */

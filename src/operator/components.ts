@@ -27,7 +27,7 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader, type TrustEvidence } from './ports.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;
@@ -44,6 +44,7 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  readonly trustEvidence?: TrustEvidence;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -79,6 +80,8 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  /** Undefined without NATS: levels then change by edits only. */
+  readonly trustEvidence: TrustEvidence | undefined;
 }
 
 export function createComponents(
@@ -88,7 +91,7 @@ export function createComponents(
   events: EventRecorder,
   isLeader: () => boolean,
 ): Components {
-  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
+  const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend, trustEvidence } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -132,6 +135,7 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    trustEvidence,
   };
 }
 

@@ -1,5 +1,7 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
+import type { TrustTransition } from '../policy/trust/evaluate.ts';
+import type { Evidence, EvidenceMarks } from '../policy/trust/evidence.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -81,6 +83,26 @@ export interface AgentStats {
 export interface SpendReader {
   /** Spend of the current windows. Undefined while NATS is unreachable. Throws when the ledger cannot be read. */
   ofPolicy(policyUid: string, signal: AbortSignal): Promise<Spend[] | undefined>;
+}
+
+/** Who changed trust, for the audit trail. */
+export interface TrustChange {
+  readonly agent: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly policy: { readonly name: string; readonly generation: number };
+  readonly transition: TrustTransition;
+  /** The same for a repeated record of the same change. */
+  readonly key: string;
+}
+
+/** The folded records of tasks, by which agents earn and lose their level. */
+export interface TrustEvidence {
+  /** Reads from memory. Undefined until the records of the agent are folded from these marks; `updates` then emits the agent. */
+  get(agentUid: string, marks: EvidenceMarks): Evidence | undefined;
+  forget(agentUid: string): void;
+  /** Emits the UIDs of agents whose evidence is new. Does not throw. Ends with the signal. */
+  updates(signal: AbortSignal): AsyncIterable<readonly string[]>;
+  /** Writes the audit record of a change. Throws TEMPER_BUS_*. */
+  record(change: TrustChange): Promise<void>;
 }
 
 export const NO_AGENT_STATS: AgentStats = {

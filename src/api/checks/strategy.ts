@@ -49,7 +49,7 @@ function categoriesAreDistinct({ strategy }: Spec): Finding[] {
 function weightsMakeHundred({ strategy }: Spec): Finding[] {
   if (strategy?.weighted?.weights === undefined) return [];
   const weights = { ...STRATEGY_DEFAULTS.weights, ...strategy.weighted.weights };
-  const sum = Object.values(weights).reduce((total, weight) => total + (weight ?? 0), 0);
+  const sum = Object.values(weights).reduce<number>((total, weight) => total + (weight ?? 0), 0);
   if (sum === 100) return [];
   const message = `the weights of spec.strategy.weighted add up to ${sum}`;
   return [strategyFinding('weighted.weights', message, 'make the sum of all four 100; absent ones have their default')];

@@ -27,6 +27,8 @@ export const BUCKETS = {
   acked: 'temper-acked',
   /** Deliveries that have not ended, one state per agent. */
   deliveries: 'temper-deliveries',
+  /** How messages of users ended, and their ratings. */
+  tasks: 'temper-tasks',
   /** One entry per agent with stored data, and the owner of the account. */
   residents: 'temper-residents',
 } as const;

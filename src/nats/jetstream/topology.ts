@@ -99,7 +99,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
   },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 13, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 12, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.replies, subjects: ['temper.replies.*.*'], storePercent: 4, days: 1, maxPerSubject: 1_000 },
   // Rejects when full: observed evidence is never removed before its age. The limit per namespace keeps a part for the others.
   {
@@ -126,6 +126,7 @@ const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days:
   { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
   // Kept longer than a message: a delivery must not be forgotten before its message.
   { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
+  { name: BUCKETS.tasks, storePercent: 2, days: 180 },
   { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 

@@ -1,14 +1,16 @@
-import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, SpendReader, TrustEvidence } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
+import { NatsTrustEvidence } from './task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
 export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly trustEvidence: TrustEvidence;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -21,6 +23,7 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    trustEvidence: new NatsTrustEvidence({ ...deps, link }),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

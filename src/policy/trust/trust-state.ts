@@ -16,22 +16,20 @@ export function needsTrust({ strategy, decay }: TrustPolicySpec): boolean {
 /** The status for these versions: without approvals of other ones, and without levels that no longer differ from the initial one. */
 export function rebound(trust: TrustStatus | undefined, binding: TrustBinding, policy: TrustPolicySpec): TrustStatus {
   if (trust === undefined || trust.agentUid !== binding.agentUid) return { ...binding };
-  const { approved, categories, level, since, reason, ...rest } = trust;
-  const isCurrent = isBound(trust, binding);
-  const keeps = (one: { level?: string }, category?: ToolCategory): boolean =>
-    keepsLevel(one.level, trust, policy, category);
-  const tracked = new Set(
-    policy.strategy?.type === 'PerCategory' ? policy.strategy.categories?.map((one) => one.category) : [],
+  const { approved = [], categories = [], ...recorded } = trust;
+  const { level: _level, since: _since, reason: _reason, ...withoutLevel } = recorded;
+  const rules = (policy.strategy?.type === 'PerCategory' ? policy.strategy.categories : undefined) ?? [];
+  const tracked = new Set(rules.map(({ category }) => category));
+  const kept = categories.filter(
+    ({ category, level }) => tracked.has(category) && keepsLevel(level, trust, policy, category),
   );
-  const own = (categories ?? []).filter((one) => tracked.has(one.category) && keeps(one, one.category));
-  const granted = isCurrent ? (approved ?? []) : [];
+  const granted = isBound(trust, binding) ? approved : [];
   return {
-    ...rest,
+    ...(keepsLevel(trust.level, trust, policy, undefined) ? recorded : withoutLevel),
     ...binding,
-    ...(keeps({ ...(level === undefined ? {} : { level }) }) ? { level, since, reason } : {}),
     ...(granted.length === 0 ? {} : { approved: granted }),
-    ...(own.length === 0 ? {} : { categories: own }),
-  } as TrustStatus;
+    ...(kept.length === 0 ? {} : { categories: kept }),
+  };
 }
 
 /** A raised level ends with the strategy that raised it; a lowered one stays until the agent rises again. */

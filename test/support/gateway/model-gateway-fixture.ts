@@ -35,6 +35,8 @@ import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
@@ -205,6 +207,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
+    const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
+    const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
     const deps: GatewayDeps = {
       ...shared,
       sessionsOf,
@@ -219,7 +223,9 @@ export class ModelGatewayFixture implements AsyncDisposable {
         user: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
-      inbox: createNatsInbox(bus, rules),
+      tasks,
+      recorder,
+      inbox: createNatsInbox(bus, rules, recorder.deadLettered),
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),
