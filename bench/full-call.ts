@@ -73,6 +73,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     policy: POLICY,
     models,
     events: () => undefined,
+    hasApprover: false,
     redact: (text) => text,
   };
   const row = await benchCalls(options);

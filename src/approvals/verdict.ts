@@ -73,7 +73,7 @@ function withdraws(revocation: ApprovalRecord, approval: ApprovalRecord): boolea
 
 /**
  * A revocation blocks a request with its own nonce, one without any, and one that it withdrew the approval of. A request with a new nonce
- * that nobody decided yet is pending.
+ * without a decision is pending.
  */
 function blocks(nonce: string | undefined, own: readonly ApprovalRecord[]): (one: ApprovalRecord) => boolean {
   const ofNonce = own.filter((one) => one.decision === 'Approve' && one.nonce === nonce);

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
 import { printableDocument } from '../lib/printable.ts';
-import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
+import { addClusterOptions, isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -234,17 +234,23 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
-  tool
-    .command('export <tool>')
-    .description('print a forged tool as a portable package')
+  addClusterOptions(tool.command('export <tool>'))
+    .description('print a forged tool as a portable package, or write the files that share it through Git')
     .addOption(state())
     .addOption(new Option('--form <form>', 'file format').choices(['yaml', 'json']).default('yaml'))
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
+    .addOption(
+      new Option(
+        '--gitops <folder>',
+        'write the tool, its Approval and the page for reviewers into this folder',
+      ).conflicts(['file', 'redact']),
+    )
+    .option('--approver <user>', 'with --gitops: the account that applies the files')
+    .addOption(output())
     .action(async (name: string, options) => {
-      const { toolExport } = await import('./tools/tool-export.ts');
-      const { readingState } = await import('./state/state-folder.ts');
-      finish(await readingState(options.state, () => toolExport({ ...options, tool: name }, io)));
+      const { exportTool } = await import('./tools/export-tool.ts');
+      finish(await exportTool({ ...options, tool: name }, io));
     });
   tool
     .command('import <file>')

@@ -121,6 +121,8 @@ describe('the engine', () => {
             return `request-${asked.length}`;
           },
           waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
+          decisionOrPark: async () => ({ decision: 'Parked' }),
+          use: async () => undefined,
         },
         tools: registry,
         tempering: {

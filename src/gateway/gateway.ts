@@ -10,6 +10,7 @@ import { createKubeClient } from '../kube/client/http-kube-client.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
+import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
@@ -20,7 +21,7 @@ import { createNatsInbox } from '../nats/inbox/inbox.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { StorageQuota } from '../nats/residents/storage-quota.ts';
 import { SessionHeads } from '../nats/sessions/session-heads.ts';
-import { createLargeRead, createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
+import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
@@ -179,11 +180,15 @@ function openStorage(
   return new StorageQuota({ connection, limits, release: nats.release ?? DEFAULT_RELEASE, identify });
 }
 
-/** The sessions of each agent. All of them share what this process remembers, and the limit of large reads. */
+/** The sessions of each agent. All of them share what this process remembers, and one queue of large reads, in which agents take turns. */
 function openSessions(connection: JetStreamConnection, storage: StorageQuota) {
-  const [largeRead, heads] = [createLargeRead(), new SessionHeads(connection)];
+  const [largeReads, heads] = [new FairQueue(), new SessionHeads(connection)];
   return (agentUid: string): NatsSessionStore =>
-    createSessionStore(connection, agentUid, { quota: storage.of(agentUid), largeRead, heads });
+    createSessionStore(connection, agentUid, {
+      quota: storage.of(agentUid),
+      largeRead: (work) => largeReads.run(agentUid, work),
+      heads,
+    });
 }
 
 function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {

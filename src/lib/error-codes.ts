@@ -48,6 +48,11 @@ export const ERROR_CODES = {
     meaning: 'No approver decided in time, and the policy treats a timeout as a denial.',
     fix: 'Request the approval again when an approver is available, or change approvals.onTimeout.',
   },
+  TEMPER_APPROVAL_USED: {
+    meaning:
+      'The approved call had started when its process ended, so its effect is unknown. An approval permits one call.',
+    fix: 'Check whether the call had its effect; if not, make the call again, which needs another approval.',
+  },
   TEMPER_QUOTA_EXCEEDED: {
     meaning: 'A quota of the agent or of its policy is used up.',
     fix: 'Wait for the window the message names, or raise the quota.',

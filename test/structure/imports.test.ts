@@ -37,6 +37,7 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-api': ENGINE_MAY,
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
+  review: ['lib', 'api', 'tempering'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
@@ -45,11 +46,11 @@ const MODULES: Record<string, readonly string[]> = {
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
   typebox: ['api', 'tools', 'gateway-api', 'gateway', 'operator'],
-  yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
+  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
-  acorn: ['forge', 'tempering'],
+  acorn: ['forge', 'tempering', 'review'],
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
   openai: ['models'],

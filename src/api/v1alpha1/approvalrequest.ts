@@ -6,6 +6,7 @@ import {
   RequestNonce,
   Text,
   Uid,
+  atomicListOf,
   closed,
   ObjectName,
 } from './common.ts';
@@ -32,6 +33,31 @@ export const ApprovalRequestSpec = Type.Object(
         'The arguments of the call as JSON text, without secrets. What is cut states its whole length. Only for type `ToolCall`.',
       ),
     ),
+    session: Type.Optional(
+      Text(128, 'The session whose turn waits for the decision. Absent when the request parks no turn.'),
+    ),
+    expiresAt: Type.Optional(
+      Text(40, 'When the timeout of the policy passes, in RFC 3339 format. Absent when the request does not expire.'),
+    ),
+    onTimeout: Type.Optional(
+      Type.Enum(['Wait', 'Deny', 'Approve'], { description: 'What happens after `expiresAt`. Absent without it.' }),
+    ),
+    escalation: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            at: Text(40, 'When they are asked, in RFC 3339 format.'),
+            to: atomicListOf(Text(253, 'A user, a group or another address.'), 16, 'Who is asked.'),
+          },
+          { ...closed, description: 'Who is asked at some time.' },
+        ),
+        {
+          maxItems: 8,
+          'x-kubernetes-list-type': 'atomic',
+          description: 'Who else is asked while the request stays pending.',
+        },
+      ),
+    ),
     subject: ApprovalSubject,
   },
   closed,
@@ -46,7 +72,10 @@ export const ApprovalRequestStatus = Type.Object(
         description: 'The decision. Absent while the request is pending.',
       }),
     ),
-    decidedBy: Type.Optional(Text(253, 'The user who made the decision.')),
+    decidedBy: Type.Optional(Text(253, 'The user who made the decision, or the policy after a timeout.')),
+    usedAt: Type.Optional(
+      Text(40, 'When the approved call started, in RFC 3339 format. An approval permits one call.'),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,

@@ -74,6 +74,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       agent,
       policy,
       redact,
+      hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
       events: (event) => observers.forEach((observe) => observe(event)),
     });
