@@ -3,7 +3,7 @@ import type { FinishReason } from '../../bus/port.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
-import { outcomeOf } from '../../nats/tasks/task-record.ts';
+import { outcomeOf } from '../../policy/trust/task-outcome.ts';
 import type { TaskRecords } from '../../nats/tasks/task-records.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';

@@ -1,5 +1,4 @@
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { TaskOutcome } from '../../policy/trust/evidence.ts';
 
@@ -22,25 +21,6 @@ export interface TaskRating {
 const OUTCOMES: readonly string[] = ['completed', 'failed', 'excused'] satisfies TaskOutcome[];
 const CATEGORIES: ReadonlySet<string> = new Set(TOOL_CATEGORIES);
 export const MAX_RATING = 10;
-
-/** Codes of causes outside the agent. A pod that names one gains nothing: such a message is no task, and an answer would be one. */
-const EXCUSED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'TEMPER_QUOTA_EXCEEDED',
-  'TEMPER_AGENT_SUSPENDED',
-  'TEMPER_MODEL_RATE_LIMITED',
-  'TEMPER_MODEL_OVERLOADED',
-  'TEMPER_MODEL_UNREACHABLE',
-  'TEMPER_MODEL_TIMEOUT',
-  'TEMPER_MODEL_UNAUTHORIZED',
-  'TEMPER_MODEL_BILLING',
-  'TEMPER_MODEL_NOT_FOUND',
-  'TEMPER_MODEL_UNAVAILABLE',
-]);
-
-/** The outcome of a message that no answer ended. */
-export function outcomeOf(code: ErrorCode): TaskOutcome {
-  return EXCUSED.has(code) ? 'excused' : 'failed';
-}
 
 export function isToolCategory(text: unknown): text is ToolCategoryName {
   return typeof text === 'string' && CATEGORIES.has(text);

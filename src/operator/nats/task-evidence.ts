@@ -80,12 +80,13 @@ export class NatsTrustEvidence implements TrustEvidence {
       try {
         await this.#findChanges(connection);
         yield* this.#foldRequested(connection, signal);
+        await this.#pause(signal);
       } catch (error) {
         if (link.unavailableSince() === undefined) {
           log.warn({ error: messageOf(error, 200) }, 'task records cannot be read from NATS; retrying');
         }
+        await clock.sleep(REFRESH_INTERVAL_MS, signal).catch(() => undefined);
       }
-      await this.#pause(clock, signal);
     }
   }
 
@@ -115,11 +116,11 @@ export class NatsTrustEvidence implements TrustEvidence {
   }
 
   /** Ends early when a reconcile asks for an agent. */
-  async #pause(clock: Clock, signal: AbortSignal): Promise<void> {
+  async #pause(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
     const stopped = AbortSignal.any([signal, ended.signal]);
     const asked = this.#requested.size > 0 ? Promise.resolve() : this.#changes.wait(stopped);
-    await Promise.race([clock.sleep(REFRESH_INTERVAL_MS, stopped).catch(() => undefined), asked]);
+    await Promise.race([this.#deps.clock.sleep(REFRESH_INTERVAL_MS, stopped).catch(() => undefined), asked]);
     ended.abort();
   }
 }
