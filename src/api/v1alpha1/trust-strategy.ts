@@ -153,7 +153,7 @@ export const Decay = Type.Object(
       count(
         0,
         100,
-        'Above this failure rate, in percent, a tool is demoted, and an agent is lowered by one level. With strategy `Disabled` agents are lowered only when the field is set.',
+        'Above this failure rate, in percent, a tool is demoted, and an agent is lowered by one level. With strategy `Disabled` agents are lowered only when `decay` is set.',
         STRATEGY_DEFAULTS.maxErrorPercent,
       ),
     ),

@@ -85,6 +85,8 @@ const admission = (plural: string, kind: string): ResourceType => ({
 export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  approvalRequests: own('approvalrequests', 'ApprovalRequest'),
+  approvals: own('approvals', 'Approval'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
   events: core('events', 'Event'),

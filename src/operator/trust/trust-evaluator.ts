@@ -1,16 +1,21 @@
 import { messageOf } from '../../lib/errors.ts';
 import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { TrustRequest } from '../../policy/trust/evaluate.ts';
 import type { ObservedAgent } from '../agent/observed.ts';
 import type { TrustEvidence } from '../ports.ts';
 import { evaluateAgent } from './evaluate-agent.ts';
+import { RaiseApprovals, type RaiseApprovalsDeps, type RaiseDecision } from './raise-approvals.ts';
 
-export interface TrustEvaluatorDeps {
+export interface TrustEvaluatorDeps extends RaiseApprovalsDeps {
   readonly trustEvidence: TrustEvidence | undefined;
 }
 
 /** A timer cannot wait longer than 24 days, and a clock that is set is noticed within a day. */
 const MAX_WAIT_MS = 24 * 3_600_000;
+/** How often a pending decision is looked for. */
+const DECISION_INTERVAL_MS = 4_000;
+const MAX_PENDING = 5;
 
 /**
  * Evaluates the trust of one agent, and writes the audit records of what changes before the status reports it. A change that cannot be
@@ -18,21 +23,44 @@ const MAX_WAIT_MS = 24 * 3_600_000;
  */
 export class TrustEvaluator {
   readonly #deps: TrustEvaluatorDeps;
+  readonly #approvals: RaiseApprovals;
 
   constructor(deps: TrustEvaluatorDeps) {
     this.#deps = deps;
+    this.#approvals = new RaiseApprovals(deps);
   }
 
-  async evaluate(observed: ObservedAgent, log: Logger, _signal: AbortSignal): Promise<TrustEvaluation | undefined> {
-    const evaluation = evaluateAgent(observed, () => undefined);
-    if (evaluation === undefined) return undefined;
+  async evaluate(observed: ObservedAgent, log: Logger, signal: AbortSignal): Promise<TrustEvaluation | undefined> {
     try {
-      await this.#record(observed, evaluation);
+      const evaluation = await this.#decided(observed, log, signal);
+      if (evaluation !== undefined) await this.#record(observed, evaluation);
       return evaluation;
     } catch (error) {
-      log.warn({ error: messageOf(error, 200) }, 'a change of trust cannot be recorded; retrying');
+      log.warn({ error: messageOf(error, 200) }, 'the trust of the agent cannot be evaluated; retrying');
       return undefined;
     }
+  }
+
+  /** Elevated, and what the policy names, only with a decision that counts for exactly this rise. */
+  async #decided(observed: ObservedAgent, log: Logger, signal: AbortSignal): Promise<TrustEvaluation | undefined> {
+    const evaluation = evaluateAgent(observed, () => undefined);
+    const { policy, agent, protection } = observed;
+    if (evaluation === undefined || policy === undefined || evaluation.requests.length === 0) return evaluation;
+    // Without the admission policies, an Approval proves nothing about who wrote it.
+    if (protection.kind === 'notEnforced') return evaluation;
+    const decisions: RaiseDecision[] = [];
+    for (const request of evaluation.requests.slice(0, MAX_PENDING)) {
+      const decision = await this.#approvals.decide({ agent, policy, request }, signal);
+      if (decision !== undefined) decisions.push(decision);
+    }
+    const approvalOf = (request: TrustRequest): string | undefined => {
+      const found = decisions.find((one) => isSameRise(one.request, request));
+      return found?.verdict.decision === 'Approve' ? found.verdict.approval.name : undefined;
+    };
+    for (const { name, verdict } of decisions) {
+      if (verdict.decision !== 'Pending') log.info({ request: name, decision: verdict.decision }, 'a rise was decided');
+    }
+    return evaluateAgent(observed, approvalOf);
   }
 
   async #record({ agent, policy }: ObservedAgent, { transitions }: TrustEvaluation): Promise<void> {
@@ -52,8 +80,13 @@ export class TrustEvaluator {
   }
 }
 
+function isSameRise(one: TrustRequest, other: TrustRequest): boolean {
+  return one.level === other.level && one.category === other.category;
+}
+
 /** Milliseconds until time alone may change a level. */
 export function msUntilEvaluation(evaluation: TrustEvaluation | undefined, now: Date): number | undefined {
+  if (evaluation !== undefined && evaluation.requests.length > 0) return DECISION_INTERVAL_MS;
   if (evaluation?.nextAt === undefined) return undefined;
   return Math.min(MAX_WAIT_MS, Math.max(1_000, evaluation.nextAt - now.getTime()));
 }

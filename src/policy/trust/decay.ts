@@ -44,8 +44,9 @@ function idle({ policy: { decay }, now, activeAt }: DecayInput): DecayRule | und
 
 function failures({ policy: { decay, strategy }, evidence: { recent } }: DecayInput): DecayRule | undefined {
   const isAutomatic = strategy !== undefined && strategy.type !== 'Disabled';
-  const limit = decay?.maxErrorPercent ?? (isAutomatic ? STRATEGY_DEFAULTS.maxErrorPercent : undefined);
-  if (limit === undefined) return undefined;
+  // The API server fills in the default of a policy that has `decay`.
+  if (!isAutomatic && decay === undefined) return undefined;
+  const limit = decay?.maxErrorPercent ?? STRATEGY_DEFAULTS.maxErrorPercent;
   const { tasks, failed } = recent;
   const lowers = tasks >= MIN_RECENT_TASKS && failed * 100 > limit * tasks;
   const detail = `${failed} of the last ${tasks} tasks failed; more than ${limit} % of at least ${MIN_RECENT_TASKS} lowers the level`;

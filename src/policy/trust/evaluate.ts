@@ -41,7 +41,7 @@ export interface TrustEvaluation {
   readonly trust: TrustStatus | undefined;
   readonly transitions: readonly TrustTransition[];
   readonly requests: readonly TrustRequest[];
-  /** When time alone may change something, in epoch milliseconds. */
+  /** When to evaluate again without a new record, in epoch milliseconds: now after a change, otherwise when time alone may change something. */
   readonly nextAt?: number;
 }
 
@@ -58,12 +58,14 @@ export function evaluateTrust(input: TrustInput): TrustEvaluation {
   const active = recordActivity(next.trust, input.evidence?.lastTaskAt);
   const trust = isChecked ? { ...active, verifiedAt: input.now.toISOString() } : active;
   const dueTimes = [...rules.flatMap(({ dueAt }) => dueAt ?? []), ...next.dueTimes];
-  const future = dueTimes.filter((time) => time > input.now.getTime());
+  const now = input.now.getTime();
+  // Each evaluation moves a level by one, and a changed level has other due times.
+  const times = next.transitions.length > 0 ? [now] : dueTimes.filter((time) => time > now);
   return {
     trust: hasContent(trust) ? trust : undefined,
     transitions: [...withdrawals(input), ...next.transitions],
     requests: next.requests,
-    ...(future.length === 0 ? {} : { nextAt: Math.min(...future) }),
+    ...(times.length === 0 ? {} : { nextAt: Math.min(...times) }),
   };
 }
 

@@ -10,7 +10,7 @@ const ACTIVITY_STEP_MS = 24 * 3_600_000;
 /** Can the level of an agent under this policy differ from the initial one? */
 export function needsTrust({ strategy, decay }: TrustPolicySpec): boolean {
   const isAutomatic = strategy !== undefined && strategy.type !== 'Disabled';
-  return isAutomatic || [decay?.idle, decay?.maxErrorPercent, decay?.reverifyEvery].some((one) => one !== undefined);
+  return isAutomatic || decay !== undefined;
 }
 
 /** The status for these versions: without approvals of other ones, and without levels that no longer differ from the initial one. */

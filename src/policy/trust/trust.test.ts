@@ -165,8 +165,10 @@ describe('an agent that loses its level', () => {
       first.transitions.map(({ to }) => to),
       ['restricted'],
     );
+    assert.equal(first.nextAt, NOW.getTime());
     const second = evaluate(IDLE, records, first.trust);
     assert.deepEqual(second.transitions, []);
+    assert.equal(second.nextAt, NOW.getTime() + 30 * DAY_MS);
     const later = evaluate(IDLE, records, second.trust, new Date(NOW.getTime() + 30 * DAY_MS));
     assert.deepEqual(
       later.transitions.map(({ to }) => to),

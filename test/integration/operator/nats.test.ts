@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
+import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { TrustPolicy } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import { policyHolder } from '../../../src/gateway/ledger/accounts.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -509,6 +510,42 @@ describe('an operator and its NATS server', () => {
     assert.equal(cut.status?.trust?.level, 'restricted', 'what the agent earned stays recorded');
   });
 
+  it('only the approval of a user raises an agent to elevated, once, and an edit of its spec ends it', async () => {
+    const { apiServer } = fixture;
+    const strategy = { type: 'Weighted', minTasks: 3, minRatings: 3, requireHuman: ['elevated'] };
+    const thresholds = { elevated: 70 };
+    const level = { initial: 'standard', ceiling: 'elevated' };
+    const spec = { level, strategy: { ...strategy, weighted: { thresholds } } };
+    await apiServer.apply(buildTrustPolicy('team-a', spec, 'elevating'));
+    const agent = buildAgent('team-a', 'climber', { trustPolicyRef: { name: 'elevating' } });
+    await apiServer.apply(agent);
+    const { uid } = (await apiServer.waitForAgent('team-a', 'climber', 'has a level', hasLevel('standard'))).metadata;
+    await recordTasks(await fixture.connectGateway(), uid, { tasks: 10, ratings: 10 });
+    const waiting = await apiServer.waitForAgent('team-a', 'climber', 'asks', isPending);
+    assert.equal(waiting.status?.level, 'standard');
+    const [request, ...others] = await raiseRequests(apiServer, uid);
+    assert.ok(request !== undefined && others.length === 0);
+    const { nonce, subject } = request.spec;
+    const forged = { ...subject, trust: { ...subject.trust, agentSpecDigest: `sha256:${'0'.repeat(64)}` } };
+    await apiServer.apply(approval('of-another-spec', nonce, forged));
+    await apiServer.apply(approval('of-another-request', `${nonce}x`, subject));
+    await apiServer.apply(approval('yes', nonce, subject));
+    const elevated = await apiServer.waitForAgent('team-a', 'climber', 'is elevated', hasLevel('elevated'));
+    assert.deepEqual(
+      elevated.status?.trust?.approved?.map(({ level: to, approval: by }) => [to, by]),
+      [['elevated', 'yes']],
+    );
+    const [decided] = await raiseRequests(apiServer, uid);
+    assert.equal(decided?.status?.decision, 'Approve');
+    await apiServer.apply({ ...agent, spec: { ...agent.spec, prompt: { system: 'Be quick.' } } });
+    const dropped = await apiServer.waitForAgent('team-a', 'climber', 'is dropped', hasLevel('standard'));
+    assert.equal(dropped.status?.trust?.approved, undefined);
+    await apiServer.waitForAgent('team-a', 'climber', 'asks again', isPending);
+    const requests = await raiseRequests(apiServer, uid);
+    assert.equal(requests.length, 2);
+    assert.equal(requests.filter(({ status }) => status?.decision === undefined).length, 1);
+  });
+
   it('an agent without a task is lowered once per idle period', async () => {
     const { apiServer } = fixture;
     const policy = { level: { initial: 'standard' }, decay: { idle: '3s' } };
@@ -560,6 +597,18 @@ describe('an operator and its NATS server', () => {
     assert.deepEqual(Object.keys(users ?? {}).sort(), ['gateway.nk', 'operator.nk']);
   });
 });
+
+const isPending = (agent: StoredAgent) => trustReason(agent) === 'ApprovalPending';
+
+async function raiseRequests({ client }: OperatorNatsFixture['apiServer'], uid: string): Promise<ApprovalRequest[]> {
+  const all = await client.list(TYPES.approvalRequests, { namespace: 'team-a' }, NEVER_ABORTED);
+  return (all as unknown as ApprovalRequest[]).filter(({ spec }) => spec.agent.uid === uid);
+}
+
+function approval(name: string, nonce: string, subject: object) {
+  const spec = { decision: 'Approve', nonce, subject, approvedBy: { username: 'alice' } };
+  return { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name, namespace: 'team-a' }, spec };
+}
 
 const UNLIMITED = { reserve: async () => undefined };
 let recorded = 0;
