@@ -122,7 +122,7 @@ function addTrust(program: Command, io: CliIo, finish: SetExitCode): void {
         const { rate } = await import('./cluster/verbs/trust.ts');
         return finish(await rate(named, io));
       }
-      const { stateRate } = await import('./state/trust.ts');
+      const { stateRate } = await import('./trust/state-trust.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => stateRate(named, io)));
     });
@@ -140,7 +140,7 @@ function addTrust(program: Command, io: CliIo, finish: SetExitCode): void {
         const { explainTrust } = await import('./cluster/verbs/trust.ts');
         return finish(await explainTrust(named, io));
       }
-      const { stateTrust } = await import('./state/trust.ts');
+      const { stateTrust } = await import('./trust/state-trust.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => stateTrust(named, io)));
     });

@@ -22,11 +22,11 @@ export type {
   TaskRatingReceipt,
   TaskRatingRequest,
   TopAgent,
+  TrustReport,
   UsageReport,
   UserMessageReceipt,
   UserMessageRequest,
 } from './user-schemas.ts';
-export type { TrustReport } from './trust-schema.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
 export const USERS_PATH = '/v1/users/namespaces';

@@ -1,7 +1,7 @@
 import type { FieldPath, Finding, ValidPart } from '../findings.ts';
 import { parseDuration } from '../quantities.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
-import { STRATEGY_DEFAULTS } from '../v1alpha1/trust-strategy.ts';
+import { STRATEGY_DEFAULTS } from '../v1alpha1/trust/strategy.ts';
 import { checkMeasures, itemsOf } from './shared.ts';
 
 type Spec = ValidPart<TrustPolicySpec>;

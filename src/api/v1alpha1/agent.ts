@@ -22,7 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
-import { TrustStatus } from './trust-status.ts';
+import { TrustStatus } from './trust/status.ts';
 
 const Grants = Type.Object(
   {

@@ -19,7 +19,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
-import { Decay, Strategy } from './trust-strategy.ts';
+import { Decay, Strategy } from './trust/strategy.ts';
 
 const ActionEntry = Type.String({
   minLength: 1,

@@ -84,7 +84,7 @@ describe('the agent directory', () => {
 });
 
 describe('what the gateway keeps of objects of users', () => {
-  it('an Agent and a TrustPolicy keep their spec, binding, trust, age and spend, and nothing else that a user or the operator writes', () => {
+  it('an Agent and a TrustPolicy keep their spec, binding and spend, and nothing else that a user or the operator writes', () => {
     const filled = {
       annotations: { a: 'x'.repeat(1_000) },
       labels: { b: 'y' },

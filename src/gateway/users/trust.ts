@@ -1,5 +1,5 @@
 import { TemperError } from '../../lib/errors.ts';
-import { TrustReport } from '../../gateway-api/trust-schema.ts';
+import { TrustReport } from '../../gateway-api/user-schemas.ts';
 import { bindingOf } from '../../policy/trust/effective.ts';
 import { explainTrust } from '../../policy/trust/explain.ts';
 import type { GatewayDeps } from '../deps.ts';

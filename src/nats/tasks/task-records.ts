@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
-import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust-strategy.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { Json } from '../../lib/json.ts';
 import type { TaskRecord } from '../../policy/trust/evidence.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';

@@ -25,7 +25,7 @@ export function trustEvents({ transitions }: TrustEvaluation): ConditionEvent[] 
     const isLoss = transition.kind === 'Lowered' || transition.kind === 'Withdrawn';
     return {
       type: isLoss ? 'Warning' : 'Normal',
-      reason: `Trust${transition.kind}`,
+      reason: transition.kind,
       message: describeTransition(transition),
     };
   });

@@ -1,6 +1,6 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust-strategy.ts';
+import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
 import { type Evidence, qualityOf } from './evidence.ts';
 
 /** Tasks without which a failure rate says nothing. */

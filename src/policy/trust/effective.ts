@@ -1,6 +1,6 @@
 import { BUILTIN_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
 import { ELEVATED_RANK, ceilingRank, initialLevel, levelBelow, levelRank, lowerOf, rankOrLowest } from './ladder.ts';
 

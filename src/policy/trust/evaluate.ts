@@ -1,6 +1,6 @@
 import type { BuiltinLevel } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
 import { type DecayRule, decayRules } from './decay.ts';
 import { type TrustBinding, grantedLevel, recordedLevel } from './effective.ts';

@@ -1,6 +1,6 @@
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
 import { decayRules } from './decay.ts';
 import { effectiveLevels, isBound, type TrustBinding } from './effective.ts';

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { BUILTIN_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import { effectiveLevels } from './effective.ts';
 import { evaluateTrust } from './evaluate.ts';
 import { foldEvidence, type TaskRecord } from './evidence.ts';

@@ -1,7 +1,7 @@
 import type { BuiltinLevel } from '../../api/v1alpha1/actions.ts';
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust-strategy.ts';
+import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { ToolCategory } from '../types.ts';
 import { type Evidence, type TaskCounts, countsOf, qualityOf } from './evidence.ts';
 import { trustScore } from './score.ts';
@@ -86,11 +86,12 @@ function quality(counts: TaskCounts, { minQuality }: Thresholds): Requirement[] 
 }
 
 function score(counts: TaskCounts, { policy, next }: RequirementInput): Requirement {
-  const thresholds: Partial<Record<BuiltinLevel, number>> = {
+  const { restricted, standard, elevated } = {
     ...STRATEGY_DEFAULTS.thresholds,
     ...policy.strategy?.weighted?.thresholds,
   };
-  const required = (thresholds[next] ?? 100) / 100;
+  const percent: Readonly<Record<BuiltinLevel, number>> = { sandboxed: 0, restricted, standard, elevated };
+  const required = percent[next] / 100;
   const { score: actual } = trustScore(counts, policy);
   return {
     rule: 'score',

@@ -1,5 +1,5 @@
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust-strategy.ts';
+import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
 import { type TaskCounts, qualityOf } from './evidence.ts';
 
 export interface ScoreTerm {

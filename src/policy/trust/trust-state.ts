@@ -1,5 +1,5 @@
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { ApprovedLevel, CategoryTrust, TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { ApprovedLevel, CategoryTrust, TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
 import { type TrustBinding, isBound } from './effective.ts';
 import { initialLevel, levelRank, rankOrLowest } from './ladder.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import { effectiveLevels } from './effective.ts';
 import { evaluateTrust, type TrustEvaluation } from './evaluate.ts';
 import type { TaskRecord } from './evidence.ts';

@@ -1,5 +1,5 @@
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { TrustInput } from './evaluate.ts';
 import { evidenceMarks } from './evaluate.ts';
 import { type Evidence, foldEvidence, type TaskRecord } from './evidence.ts';

@@ -1,5 +1,5 @@
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
-import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust-strategy.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import { isJsonObject, type Json, member } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { TaskOutcome, TaskRecord } from '../../policy/trust/evidence.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
-import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust-strategy.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { TemperError } from '../../lib/errors.ts';

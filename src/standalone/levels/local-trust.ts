@@ -1,6 +1,6 @@
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
-import type { TrustStatus } from '../../api/v1alpha1/trust-status.ts';
+import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { Audit, AuditRecord } from '../../audit/port.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';

@@ -20,7 +20,7 @@ import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { reasonOf } from '../../../src/operator/conditions.ts';
-import { MAX_TASK_RECORDS } from '../../../src/api/v1alpha1/trust-strategy.ts';
+import { MAX_TASK_RECORDS } from '../../../src/api/v1alpha1/trust/strategy.ts';
 import { readServerInfo } from '../../../src/nats/server/server-info.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createResidents } from '../../../src/nats/residents/residents.ts';

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { TOOL_CATEGORIES } from './actions.ts';
-import { LevelName, ObjectName, ObservedGeneration, Text, Uid, closed } from './common.ts';
+import { TOOL_CATEGORIES } from '../actions.ts';
+import { LevelName, ObjectName, ObservedGeneration, Text, Uid, closed } from '../common.ts';
 
 const Time = (description: string) => Type.String({ format: 'date-time', maxLength: 64, description });
 

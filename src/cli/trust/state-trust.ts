@@ -11,10 +11,10 @@ import { type LocalAgent, localTasks, rateTask } from '../../standalone/levels/l
 import { localTrustInput } from '../../standalone/levels/local-trust.ts';
 import { privateFiles } from '../../standalone/trust/private-folder.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { explanationText } from '../trust/explanation-text.ts';
-import { type RateTarget, rateTarget } from '../trust/rate-target.ts';
-import { notFound } from './get.ts';
-import { stateFolder } from './state-folder.ts';
+import { explanationText } from './explanation-text.ts';
+import { type RateTarget, rateTarget } from './rate-target.ts';
+import { notFound } from '../state/get.ts';
+import { stateFolder } from '../state/state-folder.ts';
 
 interface StateTrustOptions {
   agent: string;

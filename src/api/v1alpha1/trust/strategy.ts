@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
-import { TOOL_CATEGORIES } from './actions.ts';
-import { Duration, LevelName, closed, count, setOf } from './common.ts';
+import { TOOL_CATEGORIES } from '../actions.ts';
+import { Duration, LevelName, closed, count, setOf } from '../common.ts';
 
 /** Records of tasks that are kept per agent. No rule can ask for more. */
 export const MAX_TASK_RECORDS = 500;
