@@ -31,6 +31,7 @@ function scriptedModel(respond: (request: ModelRequest) => ModelEvent[]): Model 
   const yes = (nonce: string): string =>
     JSON.stringify({
       nonce,
+      lines: [4],
       safety: { passed: true, concerns: [] },
       correctness: { passed: true, failedTests: [] },
       determinism: { likely: true, reasoning: '' },

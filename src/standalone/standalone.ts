@@ -15,7 +15,7 @@ import { fileRecordStore } from '../lib/file-record-store.ts';
 import { ulids } from '../lib/ids.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { RecordStore } from '../lib/record-store.ts';
-import type { NamedModelSet } from '../models/named-models.ts';
+import type { JudgeSettings, NamedModelSet } from '../models/named-models.ts';
 import { createSafeFetch } from '../net/fetch.ts';
 import { approvalRules } from '../policy/approval-rules.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
@@ -28,6 +28,7 @@ import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './p
 import { DecisionWatcher } from './decision-watcher.ts';
 import { evaluateLocalTrust } from './levels/local-trust.ts';
 import { LocalTaskRecorder } from './levels/task-recorder.ts';
+import { localCanaries } from './local-canaries.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
@@ -51,6 +52,8 @@ export interface StandaloneOptions {
   agent: Agent;
   policy: TrustPolicy;
   models: NamedModelSet;
+  /** How judges and reviewers are supervised; absent: no canaries. */
+  judges?: JudgeSettings | undefined;
   events: EventSink;
   /** Removes the secrets of this process from what is stored for approvers. */
   redact: (text: string) => string;
@@ -97,7 +100,13 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       clock: systemClock,
       ids: ulids,
       tools: registry,
-      tempering: { registry, audit, records, openFreshSandbox },
+      tempering: {
+        registry,
+        audit,
+        records,
+        canaries: localCanaries(records, audit, options.judges),
+        openFreshSandbox,
+      },
       workspace: options.workspace,
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
     },

@@ -84,6 +84,7 @@ export function planAfterPanel(
   figures: RerunFigures,
   rules: PromotionRules,
 ): { step: 'ask' } | { step: 'promote'; note: string } | Rejection {
+  if (panel.userDecides !== undefined) return { step: 'ask' };
   const gap = panel.approved ? confidenceGap('the panel', panel.confidence, rules) : undefined;
   if (!panel.approved || gap !== undefined) {
     const isUnavailable = panel.code === 'TEMPER_JUDGE_UNAVAILABLE';
