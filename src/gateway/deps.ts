@@ -10,8 +10,7 @@ import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
-import type { EffectiveLevels } from '../policy/trust/effective.ts';
-import type { Decider, PolicySnapshot } from '../policy/types.ts';
+import type { CategoryLevels, Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -32,7 +31,7 @@ export interface AgentState {
   /** The effective level. */
   level: string;
   /** The effective levels of tool categories that have their own. */
-  categoryLevels: EffectiveLevels['categories'];
+  categoryLevels: CategoryLevels;
   /** `spec.suspend` of the agent or the kill switch of its policy. */
   suspended: boolean;
   /** UID of the bound pod. */

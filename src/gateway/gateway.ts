@@ -295,9 +295,16 @@ function depsOf(context: ServerContext): GatewayDeps {
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     recorder,
     tasks,
-    inbox: withResidents(withInboxMetrics(createNatsInbox(bus, {}, recorder.deadLettered), counts, clock), {
-      quotaOf: (agentUid) => storage.of(agentUid),
-    }),
+    inbox: withResidents(
+      withInboxMetrics(
+        createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter)),
+        counts,
+        clock,
+      ),
+      {
+        quotaOf: (agentUid) => storage.of(agentUid),
+      },
+    ),
     sessionContent: createSessionContent({
       sessionsOf,
       registry: withPromotedTools(registry, catalog, directory),

@@ -2,10 +2,12 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { ToolCategoryName } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import type { EffectiveLevels } from './trust/effective.ts';
 import type { Json } from '../lib/json.ts';
 
 export type ToolCategory = ToolCategoryName;
+
+/** The levels of tool categories that have their own. */
+export type CategoryLevels = Readonly<Partial<Record<ToolCategory, string>>>;
 
 /** `category:action`, one of the registered ones. */
 export type ActionType = string;
@@ -36,7 +38,7 @@ export interface PolicySnapshot {
   /** The earned level; the effective level is the lower of this and the policy's ceiling. */
   level: string;
   /** The levels of tool categories that have their own, with strategy type `PerCategory`. */
-  categoryLevels?: EffectiveLevels['categories'];
+  categoryLevels?: CategoryLevels;
   /** The session contains untrusted content. */
   tainted: boolean;
   /** Absolute POSIX path. Relative file paths of the agent are resolved against it. */

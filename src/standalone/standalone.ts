@@ -86,10 +86,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const trace = new SessionTrace({ records, clock: systemClock, agent, next: options.events });
   opening.defer(() => trace.flush());
   const tasks = new LocalTaskRecorder({ records, clock: systemClock, ids: ulids, agent });
-  const events: EventSink = (event) => {
-    tasks.observe(event);
-    trace.sink(event);
-  };
+  const events = tasks.observing(trace.sink);
   const components = await openComponents(options, agent, { records, key }, opening);
   const { registry, audit, openFreshSandbox } = components;
   await trust.store(audit);

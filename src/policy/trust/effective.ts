@@ -1,7 +1,7 @@
 import { BUILTIN_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
-import type { ToolCategory } from '../types.ts';
+import type { CategoryLevels, ToolCategory } from '../types.ts';
 import { ELEVATED_RANK, ceilingRank, initialLevel, levelBelow, levelRank, lowerOf, rankOrLowest } from './ladder.ts';
 
 /** The versions of the Agent and of the TrustPolicy that a level belongs to. */
@@ -10,7 +10,7 @@ export type TrustBinding = Pick<TrustStatus, 'agentUid' | 'agentGeneration' | 'p
 /** The levels of one agent. A category without one has `level`. */
 export interface EffectiveLevels {
   readonly level: string;
-  readonly categories: Readonly<Partial<Record<ToolCategory, string>>>;
+  readonly categories: CategoryLevels;
 }
 
 interface AgentVersion {

@@ -7,7 +7,7 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { TaskOutcome } from '../../policy/trust/evidence.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
-import type { AgentEvent } from '../../tools/events.ts';
+import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import { type LocalAgent, recordTask } from './local-tasks.ts';
 
 export interface LocalTaskRecorderDeps {
@@ -25,6 +25,14 @@ export class LocalTaskRecorder {
 
   constructor(deps: LocalTaskRecorderDeps) {
     this.#deps = deps;
+  }
+
+  /** The sink, of which this sees every event first. */
+  observing(sink: EventSink): EventSink {
+    return (event) => {
+      this.observe(event);
+      sink(event);
+    };
   }
 
   /** A tool that was forged runs in the sandbox. */

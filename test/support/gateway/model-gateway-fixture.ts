@@ -225,7 +225,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       deliveryTokens: this.#deliveryTokens,
       tasks,
       recorder,
-      inbox: createNatsInbox(bus, rules, recorder.deadLettered),
+      inbox: createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter)),
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),

@@ -21,7 +21,7 @@ export async function explainTrust(options: TrustOptions, io: CliIo): Promise<nu
   if (options.output === 'json') writeJsonLine(io, found);
   else {
     const report = found as unknown as TrustReport;
-    io.out(`${explanationText(report.agent, report.policy, report)}`);
+    io.out(explanationText(report.agent, report.policy, report));
   }
   return EXIT.ok;
 }
