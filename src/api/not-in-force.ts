@@ -99,13 +99,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toShared.minAgents',
-    where: 'everywhere',
-    plan: 'count the agents of the namespace that used the tool; until then only the agent itself counts',
-    inForce: is(1),
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.promotion.toShared.gitOps',
     where: 'everywhere',
     plan: 'request the approval with a pull request',
@@ -129,12 +122,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.approvals',
     where: 'cluster',
     plan: 'decide how long a call waits for an approver; until then such a call is denied',
-  },
-  {
-    kind: 'EmergentTool',
-    field: 'spec.requestNonce',
-    where: 'everywhere',
-    plan: 'bind the tool to its ApprovalRequest',
   },
   {
     kind: 'Capability',
@@ -187,10 +174,9 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Approval',
-    field: 'spec.decision',
+    field: 'spec.subject.call',
     where: 'cluster',
-    plan: 'decide about promotions and calls; until then it decides about levels, and only Revoke has another effect',
-    inForce: is('Revoke'),
+    plan: 'let the agent make the call',
   },
 ];
 

@@ -22,11 +22,12 @@ import { NUMBERS_INTERVAL_MS } from './deferral/status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, plan } from './plan.ts';
 import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
+import type { RaiseApprovalsDeps } from '../trust/raise-approvals.ts';
 import { trustEvents } from '../trust/trust-condition.ts';
 import { msUntilEvaluation, TrustEvaluator } from '../trust/trust-evaluator.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
-export interface AgentDeps extends ObserveDeps {
+export interface AgentDeps extends ObserveDeps, RaiseApprovalsDeps {
   readonly namespaces: NamespaceObjects;
   readonly operatorMetrics: OperatorMetrics | undefined;
   readonly starts: StartTimes;
@@ -70,6 +71,7 @@ export class AgentReconciler {
     this.#handover = new MessageHandover(deps.agentActivity);
     this.#statuses = new StatusWriter<StoredAgent>(deps, {
       type: TYPES.agents,
+      awaited: 'Ready',
       differs: ({ metadata, status: before }, after) => statusDiffers(before, after, this.#numbersAreDue(metadata.uid)),
       patch: statusPatch,
       prune: pruneAgent,

@@ -1,7 +1,8 @@
-import type { AgentActivity, AgentStats, SpendReader, TrustEvidence } from '../ports.ts';
+import type { AgentActivity, AgentStats, OperatorAudit, SpendReader, TrustEvidence } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
+import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 import { NatsTrustEvidence } from './task-evidence.ts';
 
@@ -11,6 +12,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly trustEvidence: TrustEvidence;
+  readonly audit: OperatorAudit;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -24,6 +26,7 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     trustEvidence: new NatsTrustEvidence({ ...deps, link }),
+    audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

@@ -1,17 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
-import { type ApprovalRecord, approvalRecord } from '../../approvals/approval-record.ts';
+import type { ApprovalSubject } from '../../api/v1alpha1/common.ts';
 import { type Verdict, verdictOn } from '../../approvals/verdict.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
-import type { Clock } from '../../lib/clock.ts';
 import type { TrustRequest } from '../../policy/trust/evaluate.ts';
+import type { StoredApproval } from '../approval/stored-decision.ts';
+import type { Cache } from '../kube/cache.ts';
+import type { AdmissionAge } from '../tool/admission-age.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { type Rise, raiseRequest, raiseRequestName, raiseSubject } from './raise-request.ts';
 
 export interface RaiseApprovalsDeps {
   readonly client: KubeClient;
-  readonly clock: Clock;
+  readonly approvals: Cache<StoredApproval>;
+  /** From when on Approvals count. */
+  readonly admissionAge: () => AdmissionAge;
 }
 
 /** How the request of a rise was decided. */
@@ -21,13 +24,9 @@ export interface RaiseDecision {
   readonly verdict: Verdict;
 }
 
-/** The Approvals of a namespace are read again after this time, however many agents wait for one. */
-const LIST_TTL_MS = 3_000;
-
 /** Creates the requests of rises that an approver decides, and reads the decisions. */
 export class RaiseApprovals {
   readonly #deps: RaiseApprovalsDeps;
-  readonly #listed = new Map<string, { at: number; approvals: Promise<ApprovalRecord[]> }>();
 
   constructor(deps: RaiseApprovalsDeps) {
     this.#deps = deps;
@@ -43,8 +42,7 @@ export class RaiseApprovals {
     const subject = raiseSubject(current);
     // Another object of this name is no request of the operator for this rise.
     if (stored === undefined || !isDeepStrictEqual(stored.spec.subject, subject)) return undefined;
-    const approvals = await this.#approvals(agent.metadata.namespace, signal);
-    const verdict = verdictOn({ subject, nonce: stored.spec.nonce }, approvals);
+    const verdict = this.#verdict(agent.metadata.namespace, subject, stored.spec.nonce);
     if (verdict.decision !== 'Pending' && stored.status?.decision !== verdict.decision)
       await this.#report(agent.metadata.namespace, name, verdict, signal);
     return { name, request: rise.request, verdict };
@@ -72,16 +70,13 @@ export class RaiseApprovals {
     }
   }
 
-  async #approvals(namespace: string, signal: AbortSignal): Promise<ApprovalRecord[]> {
-    const now = this.#deps.clock.monotonic();
-    const known = this.#listed.get(namespace);
-    if (known !== undefined && now - known.at < LIST_TTL_MS) return known.approvals;
-    const approvals = this.#deps.client
-      .list(TYPES.approvals, { namespace }, signal)
-      .then((all) => all.map((one) => approvalRecord(one as unknown as Approval)));
-    this.#listed.set(namespace, { at: now, approvals });
-    approvals.catch(() => this.#listed.delete(namespace));
-    return approvals;
+  #verdict(namespace: string, subject: ApprovalSubject, nonce: string): Verdict {
+    const age = this.#deps.admissionAge();
+    const all = this.#deps.approvals.list().filter(({ metadata }) => metadata.namespace === namespace);
+    const records = all.map(({ record }) => record).filter((one) => one.subject.trust !== undefined);
+    // Without the admission policies an Approval proves nothing about who wrote it: nothing is approved.
+    const notBefore = 'since' in age ? age.since : new Date(8.64e15);
+    return verdictOn({ subject, nonce, notBefore }, records);
   }
 
   async #report(namespace: string, name: string, verdict: Verdict, signal: AbortSignal): Promise<void> {

@@ -44,10 +44,8 @@ export class TrustEvaluator {
   /** Elevated, and what the policy names, only with a decision that counts for exactly this rise. */
   async #decided(observed: ObservedAgent, log: Logger, signal: AbortSignal): Promise<TrustEvaluation | undefined> {
     const evaluation = evaluateAgent(observed, () => undefined);
-    const { policy, agent, protection } = observed;
+    const { policy, agent } = observed;
     if (evaluation === undefined || policy === undefined || evaluation.requests.length === 0) return evaluation;
-    // Without the admission policies, an Approval proves nothing about who wrote it.
-    if (protection.kind === 'notEnforced') return evaluation;
     const decisions: RaiseDecision[] = [];
     for (const request of evaluation.requests.slice(0, MAX_PENDING)) {
       const decision = await this.#approvals.decide({ agent, policy, request }, signal);

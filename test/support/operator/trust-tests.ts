@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import { MAX_TASK_RECORDS } from '../../../src/api/v1alpha1/trust/strategy.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
@@ -8,7 +7,7 @@ import { BUCKETS, bucketStream, bucketSubject } from '../../../src/nats/jetstrea
 import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { reasonOf } from '../../../src/operator/conditions.ts';
-import { type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
+import type { StoredAgent } from '../../../src/operator/kube/types.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
 import { newUid } from '../nats/nats-fixture.ts';
 import type { OperatorNatsFixture } from '../nats/operator-nats-fixture.ts';
@@ -56,42 +55,6 @@ export function trustTests(fixture: () => OperatorNatsFixture): void {
     assert.equal(cut.status?.trust?.level, 'restricted', 'what the agent earned stays recorded');
   });
 
-  it('only the approval of a user raises an agent to elevated, once, and an edit of its spec ends it', async () => {
-    const { apiServer } = fixture();
-    const strategy = { type: 'Weighted', minTasks: 3, minRatings: 3, requireHuman: ['elevated'] };
-    const thresholds = { elevated: 70 };
-    const level = { initial: 'standard', ceiling: 'elevated' };
-    const spec = { level, strategy: { ...strategy, weighted: { thresholds } } };
-    await apiServer.apply(buildTrustPolicy('team-a', spec, 'elevating'));
-    const agent = buildAgent('team-a', 'climber', { trustPolicyRef: { name: 'elevating' } });
-    await apiServer.apply(agent);
-    const { uid } = (await apiServer.waitForAgent('team-a', 'climber', 'has a level', hasLevel('standard'))).metadata;
-    await recordTasks(await fixture().connectGateway(), uid, { tasks: 10, ratings: 10 });
-    const waiting = await apiServer.waitForAgent('team-a', 'climber', 'asks', isPending);
-    assert.equal(waiting.status?.level, 'standard');
-    const [request, ...others] = await raiseRequests(apiServer, uid);
-    assert.ok(request !== undefined && others.length === 0);
-    const { nonce, subject } = request.spec;
-    const forged = { ...subject, trust: { ...subject.trust, agentSpecDigest: `sha256:${'0'.repeat(64)}` } };
-    await apiServer.apply(approval('of-another-spec', nonce, forged));
-    await apiServer.apply(approval('of-another-request', `${nonce}x`, subject));
-    await apiServer.apply(approval('yes', nonce, subject));
-    const elevated = await apiServer.waitForAgent('team-a', 'climber', 'is elevated', hasLevel('elevated'));
-    assert.deepEqual(
-      elevated.status?.trust?.approved?.map(({ level: to, approval: by }) => [to, by]),
-      [['elevated', 'yes']],
-    );
-    const [decided] = await raiseRequests(apiServer, uid);
-    assert.equal(decided?.status?.decision, 'Approve');
-    await apiServer.apply({ ...agent, spec: { ...agent.spec, prompt: { system: 'Be quick.' } } });
-    const dropped = await apiServer.waitForAgent('team-a', 'climber', 'is dropped', hasLevel('standard'));
-    assert.equal(dropped.status?.trust?.approved, undefined);
-    await apiServer.waitForAgent('team-a', 'climber', 'asks again', isPending);
-    const requests = await raiseRequests(apiServer, uid);
-    assert.equal(requests.length, 2);
-    assert.equal(requests.filter(({ status }) => status?.decision === undefined).length, 1);
-  });
-
   it('an agent without a task is lowered once per idle period', async () => {
     const { apiServer } = fixture();
     const policy = { level: { initial: 'standard' }, decay: { idle: '3s' } };
@@ -114,18 +77,6 @@ export function trustTests(fixture: () => OperatorNatsFixture): void {
     await fixture().operator.parts.agentActivity.deleteAgentData(resident, NEVER_ABORTED);
     assert.deepEqual(await createTaskRecords(gateway, () => UNLIMITED).read(uid), []);
   });
-}
-
-const isPending = (agent: StoredAgent) => trustReason(agent) === 'ApprovalPending';
-
-async function raiseRequests({ client }: OperatorNatsFixture['apiServer'], uid: string): Promise<ApprovalRequest[]> {
-  const all = await client.list(TYPES.approvalRequests, { namespace: 'team-a' }, NEVER_ABORTED);
-  return (all as unknown as ApprovalRequest[]).filter(({ spec }) => spec.agent.uid === uid);
-}
-
-function approval(name: string, nonce: string, subject: object) {
-  const spec = { decision: 'Approve', nonce, subject, approvedBy: { username: 'alice' } };
-  return { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name, namespace: 'team-a' }, spec };
 }
 
 const UNLIMITED = { reserve: async () => undefined };
