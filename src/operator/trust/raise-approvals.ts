@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { ApprovalSubject } from '../../api/v1alpha1/common.ts';
 import { type Verdict, verdictOn } from '../../approvals/verdict.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
 import type { TrustRequest } from '../../policy/trust/evaluate.ts';
-import type { StoredApproval } from '../approval/stored-decision.ts';
+import type { StoredApproval, StoredRequest } from '../approval/stored-decision.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { AdmissionAge } from '../tool/admission-age.ts';
+import { inNamespace, TOOL_INDEX } from '../tool/tool-index.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { type Rise, raiseRequest, raiseRequestName, raiseSubject } from './raise-request.ts';
 
 export interface RaiseApprovalsDeps {
   readonly client: KubeClient;
   readonly approvals: Cache<StoredApproval>;
+  readonly requests: Cache<StoredRequest>;
   /** From when on Approvals count. */
   readonly admissionAge: () => AdmissionAge;
 }
@@ -46,6 +47,16 @@ export class RaiseApprovals {
     if (verdict.decision !== 'Pending' && stored.status?.decision !== verdict.decision)
       await this.#report(agent.metadata.namespace, name, verdict, signal);
     return { name, request: rise.request, verdict };
+  }
+
+  /** Ends the requests of the agent that no longer ask for a rise: a spec changed, or its requirements are not met any more. */
+  async expire({ metadata }: StoredAgent, open: readonly string[], signal: AbortSignal): Promise<void> {
+    const { namespace, uid } = metadata;
+    const own = this.#deps.requests.byIndex(TOOL_INDEX.agent, inNamespace(namespace, uid));
+    const stale = own.filter(({ spec, status }) => spec.type === 'RaiseTrust' && status?.decision === undefined);
+    for (const { metadata: request } of stale.filter((one) => !open.includes(one.metadata.name))) {
+      await this.#writeStatus(namespace, request.name, { decision: 'Expired' }, signal);
+    }
   }
 
   /** With the whole spec, of which the cache keeps a part. */
@@ -82,10 +93,11 @@ export class RaiseApprovals {
   async #report(namespace: string, name: string, verdict: Verdict, signal: AbortSignal): Promise<void> {
     if (verdict.decision === 'Pending') return;
     const status = { decision: verdict.decision, decidedBy: verdict.approval.by };
-    await this.#deps.client.patch(TYPES.approvalRequests, { namespace, name }, { status }, signal, {
-      subresource: 'status',
-    });
+    await this.#writeStatus(namespace, name, status, signal);
+  }
+
+  async #writeStatus(namespace: string, name: string, status: object, signal: AbortSignal): Promise<void> {
+    const options = { subresource: 'status' } as const;
+    await this.#deps.client.patch(TYPES.approvalRequests, { namespace, name }, { status }, signal, options);
   }
 }
-
-type StoredRequest = Omit<ApprovalRequest, 'metadata'> & { metadata: StoredAgent['metadata'] };

@@ -5,6 +5,7 @@ import type { TrustRequest } from '../../policy/trust/evaluate.ts';
 import type { ObservedAgent } from '../agent/observed.ts';
 import type { TrustEvidence } from '../ports.ts';
 import { evaluateAgent } from './evaluate-agent.ts';
+import { raiseRequestName } from './raise-request.ts';
 import { RaiseApprovals, type RaiseApprovalsDeps, type RaiseDecision } from './raise-approvals.ts';
 
 export interface TrustEvaluatorDeps extends RaiseApprovalsDeps {
@@ -45,10 +46,13 @@ export class TrustEvaluator {
   async #decided(observed: ObservedAgent, log: Logger, signal: AbortSignal): Promise<TrustEvaluation | undefined> {
     const evaluation = evaluateAgent(observed, () => undefined);
     const { policy, agent } = observed;
-    if (evaluation === undefined || policy === undefined || evaluation.requests.length === 0) return evaluation;
+    if (evaluation === undefined || policy === undefined) return evaluation;
+    const rises = evaluation.requests.slice(0, MAX_PENDING).map((request) => ({ agent, policy, request }));
+    await this.#approvals.expire(agent, rises.map(raiseRequestName), signal);
+    if (rises.length === 0) return evaluation;
     const decisions: RaiseDecision[] = [];
-    for (const request of evaluation.requests.slice(0, MAX_PENDING)) {
-      const decision = await this.#approvals.decide({ agent, policy, request }, signal);
+    for (const rise of rises) {
+      const decision = await this.#approvals.decide(rise, signal);
       if (decision !== undefined) decisions.push(decision);
     }
     const approvalOf = (request: TrustRequest): string | undefined => {

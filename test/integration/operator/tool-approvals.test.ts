@@ -148,8 +148,9 @@ describe('the approval of a tool on a real API server', () => {
     );
     assert.equal(dropped.status?.trust?.approved, undefined);
     await apiServer.waitForAgent(NAMESPACE, 'climber', 'asks again', isPending);
-    const requests = await requestsOf();
-    assert.deepEqual(requests.map(({ status }) => status?.decision).sort(), ['Approve', undefined]);
+    await apiServer.apply({ ...agent, spec: { ...agent.spec, prompt: { system: 'Be kind.' } } });
+    const decisionsOf = async () => (await requestsOf()).map(({ status }) => status?.decision ?? 'Open').sort();
+    await poll('one open request', async () => String(await decisionsOf()) === 'Approve,Expired,Open');
   });
 
   it('a tool and its Approval from Git activate in either order, and only their status is written', async () => {
