@@ -5,7 +5,8 @@ import { table } from '../table.ts';
 /** The explanation for a terminal: the level, the score, what is missing, what would lower it, and when it is evaluated again. */
 export function explanationText(agent: string, policy: string, explanation: TrustExplanation): string {
   const { level, strategy, initial, ceiling, tasks, tracks, lowering, nextEvaluationAt } = explanation;
-  const quality = tasks.quality === undefined ? 'no rating' : `mean rating ${tasks.quality} of ${tasks.rated} rated`;
+  const quality =
+    tasks.quality === undefined ? 'no rating' : `mean rating ${tasks.quality} of 10 over ${tasks.rated} rated`;
   return [
     `Agent ${show(agent)} has level ${show(level)} under TrustPolicy ${show(policy)} (strategy ${strategy}, initial ${show(initial)}, ceiling ${show(ceiling)}).`,
     ...changeLines(explanation),
