@@ -73,35 +73,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.strategy',
-    where: 'everywhere',
-    plan: 'let agents earn a higher access level',
-    inForce: (value) => member(value, 'type') === 'Disabled',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.decay.idle',
-    where: 'everywhere',
-    plan: 'lower the level of an inactive agent',
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.decay.maxErrorPercent',
     where: 'cluster',
-    plan: 'demote a tool that fails too often',
+    plan: 'demote a tool that fails too often; it applies to agents',
     inForce: is(15),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.decay.reverifyEvery',
-    where: 'everywhere',
-    plan: 'repeat the quality checks at this interval',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.decay.minQuality',
-    where: 'everywhere',
-    plan: 'lower the level of an agent below this quality',
   },
   {
     kind: 'TrustPolicy',
@@ -184,18 +159,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.backend',
     where: 'everywhere',
     plan: 'execute calls of the tool in the gateway',
-  },
-  {
-    kind: 'ApprovalRequest',
-    field: 'spec.subject.trust',
-    where: 'everywhere',
-    plan: 'change the access level of an agent',
-  },
-  {
-    kind: 'Approval',
-    field: 'spec.subject.trust',
-    where: 'everywhere',
-    plan: 'change the access level of an agent',
   },
 ];
 

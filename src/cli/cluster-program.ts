@@ -21,10 +21,11 @@ function parseCount(text: string): number {
   return number;
 }
 
-/** Adds the verbs that act on a cluster; `sessions` and `usage` also act on a state folder. */
+/** Adds the verbs that act on a cluster; `sessions`, `usage`, `rate` and `trust` also act on a state folder. */
 export function addClusterVerbs(program: Command, io: CliIo, finish: SetExitCode): void {
   addSend(program, io, finish);
   addReports(program, io, finish);
+  addTrust(program, io, finish);
   addSwitches(program, io, finish);
   addRequests(program, io, finish);
   addCompletion(program, io, finish);
@@ -104,6 +105,45 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (action: string | undefined, id: string | undefined, options) => {
       const { deadLetters } = await import('./cluster/verbs/dead-letters.ts');
       finish(await deadLetters({ ...options, action, id }, io));
+    });
+}
+
+function addTrust(program: Command, io: CliIo, finish: SetExitCode): void {
+  verb(
+    program,
+    'rate <agent> <task> <rating>',
+    'rate a task of an agent from 0 to 10: a message, or the last one of a session',
+  )
+    .option('--category <category>', 'the tool category that the task was about')
+    .addOption(stateOption())
+    .addOption(outputOption())
+    .action(async (agent: string, target: string, rating: string, options) => {
+      const named = { ...options, agent, target, rating };
+      if (selectsCluster(options, io)) {
+        const { rate } = await import('./cluster/verbs/trust.ts');
+        return finish(await rate(named, io));
+      }
+      const { stateRate } = await import('./trust/state-trust.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => stateRate(named, io)));
+    });
+  const trust = program.command('trust').description('explain the access level of an agent');
+  verb(
+    trust,
+    'explain <agent>',
+    'print the level, the score, what is missing for the next level, and what would lower it',
+  )
+    .addOption(stateOption())
+    .addOption(outputOption())
+    .action(async (agent: string, options) => {
+      const named = { ...options, agent };
+      if (selectsCluster(options, io)) {
+        const { explainTrust } = await import('./cluster/verbs/trust.ts');
+        return finish(await explainTrust(named, io));
+      }
+      const { stateTrust } = await import('./trust/state-trust.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => stateTrust(named, io)));
     });
 }
 

@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Model } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
+import type { CategoryLevels } from '../policy/types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
@@ -71,4 +72,6 @@ export interface EngineAgent {
   policy: { name: string; spec: TrustPolicySpec };
   /** The current trust level. */
   level: string;
+  /** The levels of tool categories that have their own. */
+  categoryLevels?: CategoryLevels;
 }

@@ -24,6 +24,11 @@ export const Assignment = Type.Object(
     ),
     policy: Type.Object({ name: Type.String(), spec: specOf<TrustPolicySpec>('TrustPolicy') }, closed),
     level: Type.String(),
+    categoryLevels: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: 'The levels of tool categories that have their own.',
+      }),
+    ),
     models: Type.Record(Type.String(), Type.Object({ resolved: Type.String(), contextTokens: Type.Number() }, closed), {
       description: 'The real model of each model name in the manifests that the agent may use.',
     }),

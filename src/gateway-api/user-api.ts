@@ -7,6 +7,8 @@
  * - GET `…/agents/{agent}/sessions`: `SessionSummary[]`, newest first.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.
+ * - POST `…/agents/{agent}/ratings`: `TaskRatingRequest`, `TaskRatingReceipt`; the last rating of a task counts.
+ * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
  * - GET `…/top`: `TopAgent[]`.
  *
@@ -17,7 +19,10 @@ export type {
   SessionStreamLine,
   SessionSummary,
   SessionToolSummary,
+  TaskRatingReceipt,
+  TaskRatingRequest,
   TopAgent,
+  TrustReport,
   UsageReport,
   UserMessageReceipt,
   UserMessageRequest,

@@ -5,6 +5,8 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
+import { userRatingRoutes } from './users/ratings.ts';
+import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
 import { userReportRoutes } from './users/reports.ts';
 import { userMessageRoutes } from './users/messages.ts';
@@ -24,4 +26,6 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userStreamRoutes,
   userReportRoutes,
   userDeadLetterRoutes,
+  userRatingRoutes,
+  userTrustRoutes,
 ];

@@ -8,8 +8,9 @@ import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
+import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
-import type { Decider, PolicySnapshot } from '../policy/types.ts';
+import type { CategoryLevels, Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -19,6 +20,7 @@ import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
 import type { ReadSessionContent } from './storage/session-content.ts';
+import type { TaskRecorder } from './tasks/recorder.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
 export interface AgentState {
@@ -29,6 +31,8 @@ export interface AgentState {
   policy: TrustPolicy | undefined;
   /** The effective level. */
   level: string;
+  /** The effective levels of tool categories that have their own. */
+  categoryLevels: CategoryLevels;
   /** `spec.suspend` of the agent or the kill switch of its policy. */
   suspended: boolean;
   /** UID of the bound pod. */
@@ -118,6 +122,9 @@ export interface GatewayDeps {
   approvals: CallApprovals;
   /** The tools that the agent has in the session, in service. */
   toolsOf: (agent: { agentUid: string; namespace: string }, session: string) => Promise<RegisteredTool[]>;
+  /** Records the tasks that this gateway sees. */
+  recorder: TaskRecorder;
+  tasks: Pick<TaskRecords, 'find' | 'rate' | 'read'>;
   uses: ToolUseReports;
   /** Bytes per second that an agent reports. */
   reportLimits: Pick<ReportLimits, 'take'>;

@@ -27,6 +27,7 @@ import { createSessionStore, type NatsSessionStore } from '../nats/sessions/sess
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -51,6 +52,7 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
@@ -306,9 +308,10 @@ function depsOf(context: ServerContext): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
-  const inbox = withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
-    quotaOf: (agentUid) => storage.of(agentUid),
-  });
+  const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
+  const recorder = createTaskRecorder({ records: tasks, clock, log });
+  const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
+  const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf: (agentUid) => storage.of(agentUid) });
   const wakeups = createWakeups(bus);
   const tools = withPromotedTools(registry, catalog, directory);
   // Limits the log: a pod that causes the error can call as often as it likes.
@@ -331,6 +334,8 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
+    recorder,
+    tasks,
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),

@@ -17,6 +17,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.acked,
     BUCKETS.deliveries,
     BUCKETS.pendingCalls,
+    BUCKETS.tasks,
   ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),

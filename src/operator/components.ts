@@ -38,6 +38,7 @@ import {
   type OperatorAudit,
   type PendingCallSource,
   type SpendReader,
+  type TrustEvidence,
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
@@ -60,6 +61,7 @@ export interface OperatorDeps {
   readonly spend?: SpendReader;
   readonly pendingCalls?: PendingCallSource;
   readonly pullRequests?: PullRequestReader;
+  readonly trustEvidence?: TrustEvidence;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -105,6 +107,8 @@ export interface Components {
   /** Undefined without NATS. */
   readonly pendingCalls: PendingCallSource | undefined;
   readonly pullRequests: PullRequestReader | undefined;
+  /** Undefined without NATS: levels then change by edits only. */
+  readonly trustEvidence: TrustEvidence | undefined;
   readonly audit: OperatorAudit | undefined;
 }
 
@@ -176,7 +180,7 @@ function toolComponents(
   return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
-type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pendingCalls' | 'pullRequests';
+type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pendingCalls' | 'pullRequests' | 'trustEvidence';
 
 function portsOf({
   agentActivity,
@@ -185,8 +189,9 @@ function portsOf({
   audit,
   pendingCalls,
   pullRequests,
+  trustEvidence,
 }: OperatorDeps): Pick<Components, Ports> {
-  return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests };
+  return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests, trustEvidence };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

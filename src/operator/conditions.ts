@@ -58,6 +58,9 @@ export function progressConditions(ready: ConditionUpdate<'Ready'>): ConditionUp
   return reason === 'Starting' ? [{ type: 'Reconciling', status: 'True', reason, message }] : [];
 }
 
+/** Has one Event per change of a level, and several changes may have the same reason. */
+export const TRUST_CONDITION = 'TrustLevel';
+
 /**
  * One Event per transition, that is, per changed reason. A new condition is reported only when it is of the type `awaited`, or when it
  * reports a problem. The conditions of `progressConditions` repeat Ready and are not reported.
@@ -69,7 +72,7 @@ export function conditionEvents(
 ): ConditionEvent[] {
   const known = new Map((before ?? []).map((condition) => [condition.type, condition]));
   return after.flatMap((condition): ConditionEvent[] => {
-    if (PROGRESS_CONDITIONS.includes(condition.type)) return [];
+    if (PROGRESS_CONDITIONS.includes(condition.type) || condition.type === TRUST_CONDITION) return [];
     const earlier = known.get(condition.type);
     const isChanged = earlier === undefined ? shouldReport(condition, awaited) : earlier.reason !== condition.reason;
     if (!isChanged) return [];

@@ -17,7 +17,7 @@ import { PullRequestEvents } from './nats/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { TYPES } from './kube/types.ts';
-import type { AgentActivity } from './ports.ts';
+import type { AgentActivity, TrustEvidence } from './ports.ts';
 
 export interface LeaderTaskDeps
   extends Pick<
@@ -39,6 +39,7 @@ export interface LeaderTaskDeps
     | 'pullRequests'
     | 'queues'
     | 'starts'
+    | 'trustEvidence'
   > {
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsServerReloads | undefined;
@@ -83,6 +84,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
       return ORPHAN_INTERVAL_MS;
     }),
   ];
+  if (deps.trustEvidence !== undefined) periodicTasks.push(requeueOnNewTasks(deps, deps.trustEvidence));
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
@@ -190,6 +192,17 @@ async function requeueOnNewStats(
     }
   }
   return signal.aborted ? 0 : MINUTE_MS;
+}
+
+/** Requeues agents with new records of tasks, which may raise or lower their level. */
+function requeueOnNewTasks(deps: LeaderTaskDeps, evidence: TrustEvidence): LeaderTask {
+  return periodic(deps, 'trust', async (signal) => {
+    for await (const agentUids of evidence.updates(signal)) {
+      for (const { metadata } of agentUids.flatMap((uid) => deps.agents.byIndex(INDEX.uid, uid)))
+        deps.queues.agents.add(`${metadata.namespace}/${metadata.name}`, PRIORITY.resync);
+    }
+    return signal.aborted ? 0 : MINUTE_MS;
+  });
 }
 
 function reportNatsConflict({ pki: { natsConflict: problem }, log }: LeaderTaskDeps, before: string | undefined): void {

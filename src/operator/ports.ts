@@ -3,6 +3,8 @@ import type { PullRequestState } from '../nats/pull-requests.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
 import type { PendingCall } from '../nats/pending-calls.ts';
+import type { TrustTransition } from '../policy/trust/evaluate.ts';
+import type { Evidence, EvidenceMarks } from '../policy/trust/evidence.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -109,6 +111,26 @@ export interface SpendReader {
 export interface PullRequestReader {
   /** Undefined while NATS is unreachable. */
   states(): Promise<readonly PullRequestState[] | undefined>;
+}
+
+/** Who changed trust, for the audit trail. */
+export interface TrustChange {
+  readonly agent: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly policy: { readonly name: string; readonly generation: number };
+  readonly transition: TrustTransition;
+  /** The same for a repeated record of the same change. */
+  readonly key: string;
+}
+
+/** The folded records of tasks, by which agents earn and lose their level. */
+export interface TrustEvidence {
+  /** Reads from memory. Undefined until the records of the agent are folded from these marks; `updates` then emits the agent. */
+  get(agentUid: string, marks: EvidenceMarks): Evidence | undefined;
+  forget(agentUid: string): void;
+  /** Emits the UIDs of agents whose evidence is new. Does not throw. Ends with the signal. */
+  updates(signal: AbortSignal): AsyncIterable<readonly string[]>;
+  /** Writes the audit record of a change. Throws TEMPER_BUS_*. */
+  record(change: TrustChange): Promise<void>;
 }
 
 export const NO_AGENT_STATS: AgentStats = {

@@ -1,5 +1,6 @@
 import { isUnprintable, printable } from '../lib/printable.ts';
 import { messageOf } from '../lib/errors.ts';
+import { createCategoryDecider } from './category-decider.ts';
 import { NO_FORGE, forgeLimits } from './forge-limits.ts';
 import { preparePolicy } from './prepare.ts';
 import type { PreparedPolicy } from './prepare.ts';
@@ -38,6 +39,11 @@ type RuleChains = Readonly<Record<PolicyRequest['kind'], RuleChain>>;
  * denies every request with rule `policy.invalid`. A rule that throws denies the request with rule `internal`.
  */
 export function createDecider(snapshot: PolicySnapshot): Decider {
+  const hasCategories = Object.keys(snapshot.categoryLevels ?? {}).length > 0;
+  return hasCategories ? createCategoryDecider(snapshot, compile) : compile(snapshot);
+}
+
+function compile(snapshot: PolicySnapshot): Decider {
   try {
     const prepared = preparePolicy(snapshot);
     const limits = forgeLimits(prepared);

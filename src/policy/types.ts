@@ -6,6 +6,9 @@ import type { Json } from '../lib/json.ts';
 
 export type ToolCategory = ToolCategoryName;
 
+/** The levels of tool categories that have their own. */
+export type CategoryLevels = Readonly<Partial<Record<ToolCategory, string>>>;
+
 /** `category:action`, one of the registered ones. */
 export type ActionType = string;
 
@@ -34,6 +37,8 @@ export interface PolicySnapshot {
   policy: { name: string; spec: TrustPolicySpec };
   /** The earned level; the effective level is the lower of this and the policy's ceiling. */
   level: string;
+  /** The levels of tool categories that have their own, with strategy type `PerCategory`. */
+  categoryLevels?: CategoryLevels;
   /** The session contains untrusted content. */
   tainted: boolean;
   /** Absolute POSIX path. Relative file paths of the agent are resolved against it. */

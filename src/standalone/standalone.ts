@@ -1,6 +1,5 @@
 import { createRecordMemory } from '../agent/tools/memory.ts';
 import { createRecordSessionStore, type RecordSessionStore } from '../agent/session/session-store.ts';
-import { DEFAULT_LEVELS } from '../api/v1alpha1/actions.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { openAudit } from '../audit/recorded-trail.ts';
@@ -21,11 +20,14 @@ import { createSafeFetch } from '../net/fetch.ts';
 import { approvalRules } from '../policy/approval-rules.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
+import type { EffectiveLevels } from '../policy/trust/effective.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createFileApprovals, expireAbandonedRequests } from './approvals.ts';
 import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './parked-turns.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
+import { evaluateLocalTrust } from './levels/local-trust.ts';
+import { LocalTaskRecorder } from './levels/task-recorder.ts';
 import { localCanaries } from './local-canaries.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
@@ -78,13 +80,17 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const records = fileRecordStore(options.state);
   const key = await trustedKey({ folder: options.state, records, keys: options.keys });
   await ensureStateFormat(records, options.state);
-  const agent = engineAgent(options);
+  const { namespace = DEFAULT_NAMESPACE } = options.agent.metadata;
+  const trust = await evaluateLocalTrust({ ...options, records, namespace, now: systemClock.now() });
+  const agent = engineAgent(options, trust.levels);
   const trace = new SessionTrace({ records, clock: systemClock, agent, next: options.events });
   opening.defer(() => trace.flush());
-  const events = trace.sink;
+  const tasks = new LocalTaskRecorder({ records, clock: systemClock, ids: ulids, agent });
+  const events = tasks.observing(trace.sink);
   const components = await openComponents(options, agent, { records, key }, opening);
   const { registry, audit, openFreshSandbox } = components;
-  const engine = createEngine(
+  await trust.store(audit);
+  const ownEngine = createEngine(
     {
       ...components,
       models: localModels(options.models, { ledger: components.ledger, ids: ulids }),
@@ -104,6 +110,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     agent,
     events,
   );
+  const engine = tasks.recorded(ownEngine);
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
   const parked = createParkedTurns({ records, sessions: components.sessions, agent });
@@ -163,13 +170,17 @@ async function openComponents(
   };
 }
 
-function engineAgent({ agent, policy }: StandaloneOptions): EngineAgent {
+function engineAgent(
+  { agent, policy }: StandaloneOptions,
+  { level, categories: categoryLevels }: EffectiveLevels,
+): EngineAgent {
   return {
     name: agent.metadata.name,
     namespace: agent.metadata.namespace ?? DEFAULT_NAMESPACE,
     spec: agent.spec,
     policy: { name: policy.metadata.name, spec: policy.spec },
-    level: policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+    level,
+    categoryLevels,
   };
 }
 

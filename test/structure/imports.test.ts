@@ -75,7 +75,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
-  'lru-cache': ['kube', 'gateway', 'identity', 'nats', 'tools'],
+  'lru-cache': ['kube', 'gateway', 'identity', 'nats', 'operator', 'tools'],
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],

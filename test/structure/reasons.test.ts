@@ -16,6 +16,8 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
     'operator/agent',
     'operator/nats',
     'operator/spec-conditions.ts',
+    'operator/trust',
+    'policy/trust',
   ],
   TrustPolicy: [
     'api/generate/definitions.ts',

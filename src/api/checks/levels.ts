@@ -1,4 +1,5 @@
 import { suggestName } from '../../lib/suggest.ts';
+import { dottedPath } from '../findings.ts';
 import type { Finding, FieldPath, ValidPart } from '../findings.ts';
 import { BUILTIN_LEVELS, DEFAULT_LEVELS } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
@@ -23,52 +24,69 @@ export function ceilingBase(spec: Spec): string | undefined {
 export function levelsExist(spec: Spec): Finding[] {
   const custom = (spec.levels ?? []).map((level) => level?.name).filter((name) => name !== undefined);
   const known = [...BUILTIN_LEVELS, ...custom];
-  return (['initial', 'ceiling'] as const).flatMap((field): Finding[] => {
-    const level = spec.level?.[field];
+  const named: [string | undefined, FieldPath][] = [
+    [spec.level?.initial, ['spec', 'level', 'initial']],
+    [spec.level?.ceiling, ['spec', 'level', 'ceiling']],
+    ...categoryLevels(spec),
+  ];
+  return named.flatMap(([level, path]): Finding[] => {
     if (level === undefined || known.includes(level)) return [];
     const near = suggestName(level, known);
-    const path = ['spec', 'level', field];
     const message = `access level ${quoted(level)} does not exist`;
     const fix = `${near === undefined ? '' : `did you mean ${near}? `}use ${known.join(', ')}, or define it in spec.levels`;
     return [{ path, rule: 'level-exists', message, fix }];
   });
 }
 
-/** Only an approver can raise an agent to `elevated`: it is never the initial level, and no strategy reaches it. */
+/** Only an approver can raise an agent to `elevated`: it is never an initial level, and a strategy that can ask for it says so. */
 export function elevatedNeedsHuman(spec: Spec): Finding[] {
   const top = BUILTIN.length - 1;
   const { initial, ceiling } = spec.level ?? {};
-  if (initial !== undefined && rankOf(initial, spec) === top) {
+  const starts: [string | undefined, FieldPath][] = [[initial, ['spec', 'level', 'initial']], ...categoryLevels(spec)];
+  for (const [level, path] of starts) {
+    if (level === undefined || rankOf(level, spec) !== top) continue;
     return [
       {
-        path: ['spec', 'level', 'initial'],
+        path,
         rule: 'elevated-needs-human',
-        message: `spec.level.initial ${quoted(initial)} would grant elevated without an approver`,
+        message: `${dottedPath(path)} ${quoted(level)} would grant elevated without an approver`,
         fix: 'start at sandboxed, restricted or standard; an approver can raise the agent with an Approval',
       },
     ];
   }
   const automatic = spec.strategy?.type !== undefined && spec.strategy.type !== 'Disabled';
-  if (ceiling === undefined || rankOf(ceiling, spec) !== top || !automatic) return [];
+  const asks = spec.strategy?.requireHuman?.includes('elevated') === true;
+  if (ceiling === undefined || rankOf(ceiling, spec) !== top || !automatic || asks) return [];
   return [
     {
       path: ['spec', 'level', 'ceiling'],
       rule: 'elevated-needs-human',
       message: `spec.level.ceiling ${quoted(ceiling)} can be reached by the automatic strategy ${spec.strategy?.type}`,
-      fix: 'set the ceiling to standard, or strategy.type to Disabled so that only an approver can raise agents',
+      fix: 'add elevated to spec.strategy.requireHuman, or set the ceiling to standard',
     },
   ];
 }
 
 export function initialIsBelowCeiling(spec: Spec): Finding[] {
-  const initial = spec.level?.initial;
-  if (initial === undefined) return [];
   const ceiling = spec.level?.ceiling ?? DEFAULT_LEVELS.ceiling;
-  const low = rankOf(initial, spec);
   const high = rankOf(ceiling, spec);
-  if (low === undefined || high === undefined || low <= high) return [];
-  const message = `spec.level.initial ${quoted(initial)} is above the ceiling ${quoted(ceiling)}`;
-  return [{ path: ['spec', 'level', 'initial'], rule: 'level-order', message, fix: 'lower initial or raise ceiling' }];
+  const starts: [string | undefined, FieldPath][] = [
+    [spec.level?.initial, ['spec', 'level', 'initial']],
+    ...categoryLevels(spec),
+  ];
+  return starts.flatMap(([initial, path]): Finding[] => {
+    const low = initial === undefined ? undefined : rankOf(initial, spec);
+    if (initial === undefined || low === undefined || high === undefined || low <= high) return [];
+    const message = `${dottedPath(path)} ${quoted(initial)} is above the ceiling ${quoted(ceiling)}`;
+    return [{ path, rule: 'level-order', message, fix: 'lower initial or raise ceiling' }];
+  });
+}
+
+function categoryLevels(spec: Spec): [string | undefined, FieldPath][] {
+  return [...itemsOf(spec.strategy?.categories, ['spec', 'strategy', 'categories'])].map(([{ initial }, path]) => [
+    initial,
+    [...path, 'initial'],
+  ]);
 }
 
 export function customLevelsHaveNamesOfTheirOwn(spec: Spec): Finding[] {

@@ -5,6 +5,7 @@ import { expandActions } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { APPROVAL_SETTINGS_CHECKS } from './approval-settings.ts';
 import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
+import { STRATEGY_CHECKS } from './strategy.ts';
 import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<TrustPolicySpec>;
@@ -23,7 +24,7 @@ export const TRUST_POLICY_CHECKS: readonly TrustPolicyCheck[] = [
   durationsAreInRange,
   forgeLimitsAreInRange,
   quotasAreInRange,
-  strategyHasItsRules,
+  ...STRATEGY_CHECKS,
   ...APPROVAL_SETTINGS_CHECKS,
 ];
 
@@ -71,18 +72,9 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
   ];
 }
 
-function durationsAreInRange({ decay, strategy, promotion }: Spec): Finding[] {
+function durationsAreInRange({ promotion }: Spec): Finding[] {
   const some = { parse: parseDuration, minimum: 1, allowed: 'a duration longer than 0' };
   return checkMeasures([
-    { path: ['spec', 'decay', 'idle'], value: decay?.idle, ...some },
-    { path: ['spec', 'decay', 'reverifyEvery'], value: decay?.reverifyEvery, ...some },
-    {
-      path: ['spec', 'strategy', 'milestone', 'activeFor'],
-      value: strategy?.milestone?.activeFor,
-      ...some,
-      minimum: 0,
-    },
-    { path: ['spec', 'strategy', 'milestone', 'cleanFor'], value: strategy?.milestone?.cleanFor, ...some, minimum: 0 },
     { path: ['spec', 'promotion', 'toAgent', 'coolDown'], value: promotion?.toAgent?.coolDown, ...some, minimum: 0 },
   ]);
 }
@@ -129,17 +121,4 @@ function quotasAreInRange({ quotas }: Spec): Finding[] {
       allowed: 'bytes such as 16Gi',
     },
   ]);
-}
-
-function strategyHasItsRules(spec: Spec): Finding[] {
-  const { strategy } = spec;
-  if (strategy?.type === undefined) return [];
-  const given = strategy.milestone !== undefined;
-  if (given === (strategy.type === 'Milestone')) return [];
-  const path = ['spec', 'strategy', given ? 'milestone' : 'type'];
-  const message = given
-    ? `spec.strategy.milestone has no effect with type ${strategy.type}`
-    : 'strategy type Milestone requires spec.strategy.milestone';
-  const fix = given ? 'remove it, or set type to Milestone' : 'add spec.strategy.milestone';
-  return [{ path, rule: 'strategy', message, fix }];
 }

@@ -160,9 +160,14 @@ export const DEFINITIONS: readonly Definition[] = [
       },
       {
         at: ['spec'],
-        rule: `!has(self.level) || !has(self.level.ceiling) || !has(self.strategy) || self.strategy.type == 'Disabled' || !${isElevated('ceiling')}`,
+        rule: `!has(self.level) || !has(self.level.ceiling) || !has(self.strategy) || self.strategy.type == 'Disabled' || !${isElevated('ceiling')} || (has(self.strategy.requireHuman) && 'elevated' in self.strategy.requireHuman)`,
         message:
-          'an automatic strategy may not reach elevated; set the ceiling to standard or strategy.type to Disabled',
+          'an automatic strategy reaches elevated only with an approver; add elevated to strategy.requireHuman, or set the ceiling to standard',
+      },
+      {
+        at: ['spec', 'strategy', 'categories', '[]'],
+        rule: "!has(self.initial) || self.initial != 'elevated'",
+        message: 'no agent starts at elevated; an approver can raise it with an Approval',
       },
       {
         at: ['spec', 'levels', '[]'],
@@ -173,6 +178,16 @@ export const DEFINITIONS: readonly Definition[] = [
         at: ['spec', 'strategy'],
         rule: "(self.type == 'Milestone') == has(self.milestone)",
         message: 'milestone is required with type Milestone and not allowed otherwise',
+      },
+      {
+        at: ['spec', 'strategy'],
+        rule: "(self.type == 'PerCategory') == has(self.categories)",
+        message: 'categories is required with type PerCategory and not allowed otherwise',
+      },
+      {
+        at: ['spec', 'strategy'],
+        rule: "self.type == 'Weighted' || !has(self.weighted)",
+        message: 'weighted is only allowed with type Weighted',
       },
     ],
   },

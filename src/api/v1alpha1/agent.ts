@@ -22,6 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { TrustStatus } from './trust/status.ts';
 
 const Grants = Type.Object(
   {
@@ -254,6 +255,7 @@ export const AgentStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
     level: Type.Optional({ ...LevelName, description: 'The current access level.' }),
+    trust: Type.Optional(TrustStatus),
     summary: Type.Optional(
       Text(
         256,

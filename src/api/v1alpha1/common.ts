@@ -1,6 +1,6 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import type { API_VERSION } from '../names.ts';
-import { ACTION_TYPES, FORGE_MODES, TOOL_APIS } from './actions.ts';
+import { ACTION_TYPES, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from './actions.ts';
 
 /** An object schema that allows only the listed members. */
 export const closed = { additionalProperties: false } as const;
@@ -200,6 +200,11 @@ export const ApprovalSubject = Type.Object(
           agent: ObjectName,
           agentUid: Uid,
           level: LevelName,
+          category: Type.Optional(
+            Type.Enum([...TOOL_CATEGORIES], {
+              description: 'The tool category that the level is for. Absent: all requests without a category.',
+            }),
+          ),
           agentSpecDigest: Digest,
           policy: ObjectName,
           policyGeneration: ObservedGeneration,

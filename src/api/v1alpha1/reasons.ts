@@ -113,6 +113,17 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       },
     },
     {
+      type: 'TrustLevel',
+      meaning: 'The level of the agent changed, or a rise waits for an approver. Present only then.',
+      reasons: {
+        Raised: 'The agent earned a higher level. The message has the requirements that it met.',
+        Lowered: 'The agent was lowered by one level: it was idle, failed too often, or its quality was too low.',
+        Approved: 'An approver raised the agent.',
+        Withdrawn: 'The spec of the agent or of its TrustPolicy changed, so an approved level ended.',
+        ApprovalPending: 'The agent meets the requirements of a level that an approver decides about.',
+      },
+    },
+    {
       type: 'Protected',
       meaning: 'Only the operator can create agent pods in the namespace, and no user can exec into or attach to them.',
       reasons: {

@@ -19,6 +19,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { Decay, Strategy } from './trust/strategy.ts';
 
 const ActionEntry = Type.String({
   minLength: 1,
@@ -76,26 +77,6 @@ const CustomLevel = Type.Object(
     }),
   },
   closed,
-);
-
-const Strategy = Type.Object(
-  {
-    type: Type.Enum(['Disabled', 'Weighted', 'PerCategory', 'Milestone'], {
-      description: 'How an agent earns a higher level. `Disabled`: only an approver can raise the level of an agent.',
-    }),
-    milestone: Type.Optional(
-      Type.Object(
-        {
-          minTasks: Type.Optional(count(1, 1_000_000, 'Minimum number of completed tasks.')),
-          minQuality: Type.Optional(count(0, 10, 'Minimum mean quality of the work, from 0 to 10.')),
-          activeFor: Type.Optional({ ...Duration, description: 'Minimum age of the agent.' }),
-          cleanFor: Type.Optional({ ...Duration, description: 'Minimum time since the last failure.' }),
-        },
-        { ...closed, description: 'The requirements for a higher level. Only for type `Milestone`.' },
-      ),
-    ),
-  },
-  { ...closed, description: 'How agents earn a higher access level. No strategy raises an agent to elevated.' },
 );
 
 const Forge = Type.Object(
@@ -264,7 +245,7 @@ export const TrustPolicySpec = Type.Object(
             ...LevelName,
             default: DEFAULT_LEVELS.ceiling,
             description:
-              'The highest level that an agent can have. Must not be elevated when the strategy is automatic.',
+              'The highest level that an agent can have. With an automatic strategy, elevated must also be in `strategy.requireHuman`.',
           }),
         },
         {
@@ -287,28 +268,7 @@ export const TrustPolicySpec = Type.Object(
       description: 'Additional limits for all levels. A field applies only where it is stricter than the level.',
     }),
     strategy: Type.Optional(Strategy),
-    decay: Type.Optional(
-      Type.Object(
-        {
-          idle: Type.Optional({
-            ...Duration,
-            description: 'An agent without activity for this long is lowered by one level.',
-          }),
-          maxErrorPercent: Type.Optional(count(0, 100, 'Above this failure rate, in percent, a tool is demoted.', 15)),
-          reverifyEvery: Type.Optional({
-            ...Duration,
-            description: 'The interval of the quality checks.',
-          }),
-          minQuality: Type.Optional(
-            count(0, 10, 'Below this quality, at a quality check, an agent is lowered by one level.'),
-          ),
-        },
-        {
-          ...closed,
-          description: 'How agents and tools lose trust. Needs no approval and takes precedence over a promotion.',
-        },
-      ),
-    ),
+    decay: Type.Optional(Decay),
     autonomy: Type.Optional({ ...Autonomy, default: 'Semi' }),
     rules: Type.Optional(
       Type.Object(

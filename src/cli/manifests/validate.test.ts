@@ -141,14 +141,14 @@ describe('temper validate', () => {
 
   it('validate warns about a field that is not in force, with its position, and exits 0', async () => {
     await writeFile(
-      join(folder, 'idle.yaml'),
-      'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\nspec:\n  models: {judge: a/b}\n  decay:\n    idle: 720h\n',
+      join(folder, 'agents.yaml'),
+      'apiVersion: temper.dev/v1alpha1\nkind: TrustPolicy\nmetadata: {name: p}\nspec:\n  models: {judge: a/b}\n  promotion:\n    toShared: {minAgents: 2}\n',
     );
     const { io, out } = memoryIo(folder);
-    assert.equal(await validate({ paths: ['idle.yaml'], output: 'text' }, io), 0);
+    assert.equal(await validate({ paths: ['agents.yaml'], output: 'text' }, io), 0);
     assert.match(
       out(),
-      /idle\.yaml:7:5 {2}TrustPolicy\/p spec\.decay\.idle\n {2}warning: not-in-force: spec\.decay\.idle has no effect yet; it will lower the level/,
+      /agents\.yaml:7:16 {2}TrustPolicy\/p spec\.promotion\.toShared\.minAgents\n {2}warning: not-in-force: this value of spec\.promotion\.toShared\.minAgents has no effect yet; it will count/,
     );
     assert.match(out(), /1 valid object, no problems, 1 warning\n$/);
   });

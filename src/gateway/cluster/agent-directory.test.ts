@@ -92,9 +92,12 @@ describe('what the gateway keeps of objects of users', () => {
     };
     const agent = buildAgent(1, { pod: POD, level: 'restricted', queue: 4 });
     const pruned = pruneAgent({ ...agent, metadata: { ...agent.metadata, ...filled } });
-    assert.deepEqual(pruned, { ...agent, status: { pod: POD, level: 'restricted' } });
+    const { creationTimestamp } = filled;
+    const metadata = { ...agent.metadata, creationTimestamp };
+    assert.deepEqual(pruned, { ...agent, metadata, status: { pod: POD, level: 'restricted' } });
     const policy = buildPolicy(1);
-    const { status: _status, ...kept } = policy;
+    const { status: _status, ...rest } = policy;
+    const kept = { ...rest, metadata: { ...policy.metadata, creationTimestamp } };
     assert.deepEqual(prunePolicy({ ...policy, metadata: { ...policy.metadata, ...filled } }), kept);
     const counts = { inputTokens: 7, outputTokens: 1, cost: '0.003', toolCalls: 0, networkBytes: 0 };
     const spend = [{ window: 'day' as const, start: '2026-11-22T00:00:00Z', ...counts }];

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { POD_PATHS } from '../../api/cluster.ts';
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
@@ -6,6 +7,7 @@ import { type AgentPod, agentUidOf, bindingFingerprint } from '../../identity/ag
 import type { PodBindings } from '../../identity/pod-bindings.ts';
 import type { Change, Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { bindingOf, type EffectiveLevels, effectiveLevels } from '../../policy/trust/effective.ts';
 import type { Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState, AgentDirectory } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
@@ -73,7 +75,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
     return this.#policies.get(`${namespace}/${name}`);
   }
 
-  snapshot({ agent, policy, level }: AgentState, tainted: boolean): PolicySnapshot {
+  snapshot({ agent, policy, level, categoryLevels }: AgentState, tainted: boolean): PolicySnapshot {
     const { name, namespace = '' } = agent.metadata;
     if (policy === undefined) {
       const { name: missing } = agent.spec.trustPolicyRef;
@@ -86,6 +88,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
       agent: { name, namespace, spec: agent.spec },
       policy: { name: policy.metadata.name, spec: policy.spec },
       level,
+      categoryLevels,
       tainted,
       workspace: POD_PATHS.workspace,
     };
@@ -122,21 +125,33 @@ export class WatchedAgentDirectory implements AgentDirectory {
     const uid = agent?.metadata.uid;
     if (agent === undefined || uid === undefined) return undefined;
     const policy = this.policy(agent.metadata.namespace ?? '', agent.spec.trustPolicyRef.name);
+    const { level, categories: categoryLevels } = levelsOf(agent, policy);
     return {
       uid,
       agent,
       policy,
-      level: agent.status?.level ?? policy?.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+      level,
+      categoryLevels,
       suspended: agent.spec.suspend === true || policy?.spec.suspend === true,
       podUid: this.bindings.podOf(agent)?.metadata.uid,
     };
   }
 }
 
+/** Without a policy nothing is allowed, whatever the level. */
+function levelsOf(agent: Agent, policy: TrustPolicy | undefined): EffectiveLevels {
+  if (policy === undefined) return { level: DEFAULT_LEVELS.initial, categories: {} };
+  return effectiveLevels(agent.status?.trust, bindingOf(agent, policy), policy.spec);
+}
+
 /** Only the queue length, the usage or the conditions differ. */
 function isSameAgent(before: Agent, after: Agent): boolean {
-  const [{ pod: oldPod, level: oldLevel } = {}, { pod, level } = {}] = [before.status, after.status];
-  return hasSameSpec(before, after) && oldPod?.uid === pod?.uid && oldPod?.name === pod?.name && oldLevel === level;
+  const [{ pod: oldPod, level: oldLevel, trust: oldTrust } = {}, { pod, level, trust } = {}] = [
+    before.status,
+    after.status,
+  ];
+  const isSamePod = oldPod?.uid === pod?.uid && oldPod?.name === pod?.name;
+  return hasSameSpec(before, after) && isSamePod && oldLevel === level && isDeepStrictEqual(oldTrust, trust);
 }
 
 function agentTopic({ metadata: { namespace = '', name } }: Agent): string {

@@ -4,13 +4,17 @@ import type { KubeObject } from '../../kube/informer/store.ts';
 
 /** Keeps of an Agent what a gateway reads. Any user of a namespace may store 256 KiB of annotations on each, and every gateway holds every Agent. */
 export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent): Agent {
-  const { pod, level } = status ?? {};
+  const { pod, level, trust } = status ?? {};
   return {
     apiVersion,
     kind,
     metadata: pruneMetadata(metadata),
     spec,
-    status: { ...(pod === undefined ? {} : { pod }), ...(level === undefined ? {} : { level }) },
+    status: {
+      ...(pod === undefined ? {} : { pod }),
+      ...(level === undefined ? {} : { level }),
+      ...(trust === undefined ? {} : { trust }),
+    },
   };
 }
 
@@ -27,13 +31,14 @@ export function prunePolicy({ apiVersion, kind, metadata, spec, status }: TrustP
 }
 
 function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
-  const { name, namespace, uid, resourceVersion, generation } = metadata;
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
     ...(generation === undefined ? {} : { generation }),
+    ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
   };
 }
 

@@ -57,9 +57,12 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const storeReply = async (): Promise<void> => {
         await content.store();
-        await traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
-          deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
-        );
+        await Promise.all([
+          traceReply(claims, request.headers[TRACEPARENT], (traceparent) =>
+            deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
+          ),
+          deps.recorder.answered(claims, finishReason),
+        ]);
       };
       await deliveryOf(claims, deps).ack(storeReply);
       if (claims.time !== undefined) {

@@ -52,7 +52,7 @@ async function nextAssignment(
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */
 function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
-  const { agent, policy, level, suspended, uid } = state;
+  const { agent, policy, level, categoryLevels, suspended, uid } = state;
   if (policy === undefined) return undefined;
   const { primary, fallbacks = [] } = agent.spec.model;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
@@ -65,6 +65,7 @@ function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps):
     agent: { name: agent.metadata.name, namespace: agent.metadata.namespace ?? '', uid, spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
+    ...(Object.keys(categoryLevels).length === 0 ? {} : { categoryLevels }),
     models: Object.fromEntries(resolved),
     suspended,
     tools: toolsVersion(agent.metadata.namespace ?? '', agent.metadata.name),

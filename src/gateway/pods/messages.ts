@@ -69,7 +69,7 @@ async function send(
     });
     return sender.send({ ...draft, session }, op);
   });
-  await requestWakeup(receiver, deps);
+  await Promise.all([requestWakeup(receiver, deps), deps.recorder.used(claims, SEND_TOOL.category)]);
   return receipt;
 }
 

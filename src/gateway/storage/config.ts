@@ -32,6 +32,7 @@ export function storageLimits(section: Static<typeof StorageSection> = {}): Stor
       sessionTools: section.agentSessionToolBytes ?? agentBytes.sessionTools,
       memory: section.agentMemoryBytes ?? agentBytes.memory,
       inbox: section.agentInboxBytes ?? agentBytes.inbox,
+      tasks: agentBytes.tasks,
     },
     namespacePercent: section.namespacePercent ?? namespacePercent,
   };

@@ -25,6 +25,9 @@ export interface StoredDeadLetter {
   message?: Envelope;
 }
 
+/** Called for each dead letter after it is stored, at least once. Must not throw. */
+export type OnDeadLetter = (letter: StoredDeadLetter) => Promise<void>;
+
 export interface DeadLetterInput {
   agentUid: string;
   streamSequence: number;
@@ -37,7 +40,11 @@ export interface DeadLetterInput {
  * Copies a message from its inbox to the dead letters and publishes a `failed` event to its session. Idempotent, also with concurrent
  * callers: the subject is derived from the stream sequence, which is never reused. False when the message is no longer in the inbox.
  */
-export async function writeDeadLetter(connection: JetStreamConnection, input: DeadLetterInput): Promise<boolean> {
+export async function writeDeadLetter(
+  connection: JetStreamConnection,
+  input: DeadLetterInput,
+  onDeadLetter: OnDeadLetter = async () => undefined,
+): Promise<boolean> {
   const { agentUid, streamSequence, deliveries } = input;
   const found = await messageAt(connection, STREAMS.inbox, streamSequence);
   if (found === undefined || found.subject !== subjects.inbox(agentUid)) return false;
@@ -52,6 +59,7 @@ export async function writeDeadLetter(connection: JetStreamConnection, input: De
     ...(message === undefined ? {} : { message }),
   };
   await storeOnce(connection, letter);
+  await onDeadLetter(letter);
   // Before the message leaves the inbox: after a crash here the next attempt repeats both steps, and the event is stored once.
   await publishFailure(connection, 'failed', letter);
   return true;

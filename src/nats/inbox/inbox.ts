@@ -4,6 +4,7 @@ import { sha256 } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { Reconnects } from '../connection/reconnects.ts';
+import type { OnDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 import { BUCKETS, bucketStream, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
@@ -98,8 +99,12 @@ export function messageId({ uid, key }: SenderIdentity): string {
  * Inboxes without a consumer: however many agents there are, the server has one stream of messages and one bucket of delivery states.
  * A message is delivered at most five times and then becomes a dead letter.
  */
-export function createNatsInbox(connection: JetStreamConnection, rules: Partial<DeliveryRules> = {}): NatsInbox {
-  return new JetStreamInbox(connection, { ackWaitsMs: DEFAULT_ACK_WAITS_MS, ...rules });
+export function createNatsInbox(
+  connection: JetStreamConnection,
+  rules: Partial<DeliveryRules> = {},
+  onDeadLetter?: OnDeadLetter,
+): NatsInbox {
+  return new JetStreamInbox(connection, { ackWaitsMs: DEFAULT_ACK_WAITS_MS, ...rules }, onDeadLetter);
 }
 
 class JetStreamInbox implements NatsInbox {
@@ -107,11 +112,11 @@ class JetStreamInbox implements NatsInbox {
   readonly #deliveries: InboxDeliveries;
   readonly #reconnects: Reconnects;
 
-  constructor(connection: JetStreamConnection, rules: DeliveryRules) {
+  constructor(connection: JetStreamConnection, rules: DeliveryRules, onDeadLetter: OnDeadLetter | undefined) {
     this.#connection = connection;
     this.#reconnects = new Reconnects(connection);
     const changed = (agentUid: string): void => notify(connection, subjects.notifyInbox(agentUid));
-    const store = createNatsInboxStore(connection);
+    const store = createNatsInboxStore(connection, onDeadLetter);
     this.#deliveries = new InboxDeliveries({ store, clock: connection.clock, rules, changed });
   }
 

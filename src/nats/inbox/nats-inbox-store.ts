@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isMessageMissing, natsError } from '../connection/errors.ts';
-import { removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
+import { type OnDeadLetter, removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
 import { firstMessage, lastMessage, messageAt, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
@@ -12,7 +12,7 @@ import { type CurrentDelivery, type DeliveryState, EMPTY_STATE, type OpenDeliver
 import type { EndedMessage, InboxMessage, InboxStore } from './inbox-store.ts';
 
 /** The inboxes in JetStream: messages in a stream, delivery states and ends of messages in buckets. */
-export function createNatsInboxStore(connection: JetStreamConnection): InboxStore {
+export function createNatsInboxStore(connection: JetStreamConnection, onDeadLetter?: OnDeadLetter): InboxStore {
   const endedSubject = (agentUid: string, message: string): string =>
     bucketSubject(BUCKETS.acked, `${token(agentUid)}.${token(message)}`);
   return {
@@ -45,7 +45,7 @@ export function createNatsInboxStore(connection: JetStreamConnection): InboxStor
     async writeEnded(agentUid, message, ended) {
       await publish(connection, endedSubject(agentUid, message), ended as unknown as Json);
     },
-    writeDeadLetter: (input) => writeDeadLetter(connection, input),
+    writeDeadLetter: (input) => writeDeadLetter(connection, input, onDeadLetter),
   };
 }
 

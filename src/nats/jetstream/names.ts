@@ -29,6 +29,8 @@ export const BUCKETS = {
   deliveries: 'temper-deliveries',
   /** Calls that wait for an approval, one document per agent. */
   pendingCalls: 'temper-pending-calls',
+  /** How messages of users ended, and their ratings. */
+  tasks: 'temper-tasks',
   /** One entry per agent with stored data, and the owner of the account. */
   residents: 'temper-residents',
 } as const;

@@ -101,6 +101,20 @@ export async function purge(
   }
 }
 
+/** Deletes the oldest messages of a subject (wildcards allowed) beyond a number. */
+export async function keepLast(
+  connection: JetStreamConnection,
+  stream: string,
+  subject: string,
+  keep: number,
+): Promise<void> {
+  try {
+    await connection.request(() => connection.manager.streams.purge(stream, { filter: subject, keep }), 'purge');
+  } catch (error) {
+    throw natsError(error, `purging ${subject}`);
+  }
+}
+
 /** Number of messages per subject that matches the filter. */
 export async function messageCounts(
   connection: JetStreamConnection,

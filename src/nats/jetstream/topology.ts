@@ -99,7 +99,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
   },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 13, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 12, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.replies, subjects: ['temper.replies.*.*'], storePercent: 4, days: 1, maxPerSubject: 1_000 },
   // Rejects when full: observed evidence is never removed before its age. The limit per namespace keeps a part for the others.
   {
@@ -128,6 +128,7 @@ const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days:
   { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
   // As long as the message of the call.
   { name: BUCKETS.pendingCalls, storePercent: 1, days: 8 },
+  { name: BUCKETS.tasks, storePercent: 2, days: 180 },
   { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 

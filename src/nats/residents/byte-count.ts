@@ -18,6 +18,10 @@ const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: stri
     stream: bucketStream(BUCKETS.memory),
     subjectsOf: (agentUid) => bucketSubject(BUCKETS.memory, `${token(agentUid)}.>`),
   },
+  tasks: {
+    stream: bucketStream(BUCKETS.tasks),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.tasks, `${token(agentUid)}.>`),
+  },
   inbox: { stream: STREAMS.inbox, subjectsOf: subjects.inbox },
 };
 

@@ -48,4 +48,5 @@ export const COUNT_RULES: Readonly<Record<CountedStore, CountRule>> = {
   sessionTools: BY_TIME,
   memory: BY_TIME,
   inbox: BY_ADDED_BYTES,
+  tasks: BY_TIME,
 };

@@ -14,7 +14,7 @@ const MIB = 1_024 * 1_024;
 
 export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
   sessionBytes: 16 * MIB,
-  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, inbox: 32 * MIB },
+  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, inbox: 32 * MIB, tasks: MIB },
   namespacePercent: 50,
 };
 
@@ -23,6 +23,7 @@ export const STORE_NAMES: Record<CountedStore, string> = {
   sessionTools: 'session tools',
   memory: 'memory',
   inbox: 'waiting messages',
+  tasks: 'records of tasks',
 };
 
 /** `what` is the subject of the sentence, `fix` the next step. */

@@ -26,7 +26,9 @@ export const gatewayPermissions: RolePermissions = {
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
-    ...[BUCKETS.sessions, BUCKETS.sessionTools].map((bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`),
+    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.tasks].map(
+      (bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`,
+    ),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
   ],
   subscribe: ['temper.notify.>'],

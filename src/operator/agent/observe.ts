@@ -10,7 +10,8 @@ import { reasonOf } from '../conditions.ts';
 import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
 import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { WarmPool } from '../pool/warm-pool.ts';
-import type { AgentActivity, AgentStats } from '../ports.ts';
+import type { AgentActivity, AgentStats, TrustEvidence } from '../ports.ts';
+import { evidenceOf } from '../trust/evaluate-agent.ts';
 import { latestWarning, isLate } from '../pods/start-delay.ts';
 import type { ValidationCache } from './validation-cache.ts';
 import type { CrashBackoff } from '../pods/crash-backoff.ts';
@@ -33,6 +34,7 @@ export interface ObserveDeps {
   readonly crashBackoff: CrashBackoff;
   readonly agentStats: AgentStats;
   readonly agentActivity: AgentActivity | undefined;
+  readonly trustEvidence: TrustEvidence | undefined;
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
 }
@@ -107,6 +109,7 @@ export async function observe(
     pending,
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
+    taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
 }

@@ -5,6 +5,7 @@ import type { PodTemplate } from '../pods/pod-template.ts';
 import type { ApplyResult } from './apply.ts';
 import type { ObservedAgent } from './observed.ts';
 import { plan } from './plan.ts';
+import { evaluateAgent } from '../trust/evaluate-agent.ts';
 import { summarize } from './summarize.ts';
 
 export const NOW = new Date('2026-05-04T12:00:00Z');
@@ -74,6 +75,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
     pending: undefined,
     lastActivity: undefined,
     runtimeState: {},
+    taskEvidence: undefined,
     natsUnavailableSince: undefined,
     ...change,
   };
@@ -85,5 +87,10 @@ export function statusOf(observed: ObservedAgent, applied?: ApplyResult) {
   const { step } = planned;
   const pod = step.kind === 'none' || step.kind === 'create' ? undefined : step.pod;
   const done: ApplyResult = applied ?? (pod === undefined ? { kind: 'unbound' } : { kind: 'bound', pod });
-  return summarize(observed, planned, done);
+  return summarize(
+    observed,
+    planned,
+    done,
+    evaluateAgent(observed, () => undefined),
+  );
 }

@@ -1,4 +1,5 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
+import type { Evidence } from '../../policy/trust/evidence.ts';
 import type { AgentRuntimeState } from '../ports.ts';
 import type { PodTemplate } from '../pods/pod-template.ts';
 import type { AgentRank } from '../policy/agent-ranks.ts';
@@ -49,5 +50,7 @@ export interface ObservedAgent {
   /** Time of the last activity. Undefined in the same cases as `pending`. */
   readonly lastActivity: Date | undefined;
   readonly runtimeState: AgentRuntimeState;
+  /** The folded records of its tasks. Undefined while they are not read, and for a policy without rules of trust. */
+  readonly taskEvidence: Evidence | undefined;
   readonly natsUnavailableSince: Date | undefined;
 }

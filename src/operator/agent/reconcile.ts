@@ -21,9 +21,13 @@ import { type ObserveDeps, observe } from './observe.ts';
 import { NUMBERS_INTERVAL_MS } from './deferral/status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, plan } from './plan.ts';
+import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
+import type { RaiseApprovalsDeps } from '../trust/raise-approvals.ts';
+import { trustEvents } from '../trust/trust-condition.ts';
+import { msUntilEvaluation, TrustEvaluator } from '../trust/trust-evaluator.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
-export interface AgentDeps extends ObserveDeps {
+export interface AgentDeps extends ObserveDeps, RaiseApprovalsDeps {
   readonly namespaces: NamespaceObjects;
   readonly operatorMetrics: OperatorMetrics | undefined;
   readonly starts: StartTimes;
@@ -44,6 +48,8 @@ interface ReconciledAgent {
   readonly observed: ObservedAgent;
   readonly planned: PodPlan;
   readonly applied: ApplyResult;
+  /** Undefined when the levels stay as they are. */
+  readonly evaluation: TrustEvaluation | undefined;
 }
 
 /** Reconciles one agent in four steps: observe, plan, apply, report. The only writer of Agent status. */
@@ -55,11 +61,13 @@ export class AgentReconciler {
   readonly #numbersWrittenAt = new Map<string, number>();
   readonly #delayedEvents: DelayedEvents;
   readonly #firstStatuses: FirstStatuses;
+  readonly #trust: TrustEvaluator;
 
   constructor(deps: AgentDeps) {
     this.#deps = deps;
     this.#delayedEvents = new DelayedEvents(deps.clock);
     this.#firstStatuses = new FirstStatuses(deps.clock);
+    this.#trust = new TrustEvaluator(deps);
     this.#handover = new MessageHandover(deps.agentActivity);
     this.#statuses = new StatusWriter<StoredAgent>(deps, {
       type: TYPES.agents,
@@ -82,8 +90,9 @@ export class AgentReconciler {
     const planned = plan(observed);
     recordPlan(this.#deps, observed, planned);
     const applied = await this.#bind(observed, planned, log, signal);
-    await this.#report({ cached, observed, planned, applied }, signal);
-    return this.#result(observed.agent.metadata.uid, planned, applied);
+    const evaluation = await this.#trust.evaluate(observed, log, signal);
+    await this.#report({ cached, observed, planned, applied, evaluation }, signal);
+    return this.#result(observed, planned, applied, evaluation);
   }
 
   isExternalStatus(agent: StoredAgent): boolean {
@@ -101,6 +110,7 @@ export class AgentReconciler {
     this.#deps.validation.forget(uid);
     this.#deps.crashBackoff.forget(uid);
     this.#deps.starts.cancel(uid);
+    this.#deps.trustEvidence?.forget(uid);
   }
 
   /**
@@ -166,10 +176,13 @@ export class AgentReconciler {
   }
 
   /** Reports the result in the status, the Events and the metrics. */
-  async #report({ cached, observed, planned, applied }: ReconciledAgent, signal: AbortSignal): Promise<void> {
+  async #report(
+    { cached, observed, planned, applied, evaluation }: ReconciledAgent,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { agent, now } = observed;
     const { uid } = agent.metadata;
-    const status = summarize(observed, planned, applied);
+    const status = summarize(observed, planned, applied, evaluation);
     const change = { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') };
     if (this.#firstStatuses.defer(agent, status, applied)) {
       recordChange(this.#deps, change);
@@ -177,6 +190,8 @@ export class AgentReconciler {
     }
     const transitions = await this.#statuses.write(cached, agent, status, signal);
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
+    if (transitions !== undefined && evaluation !== undefined)
+      this.#statuses.recordEvents(agent, trustEvents(evaluation));
     recordChange(this.#deps, change);
     // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
     const isClaim = applied.kind === 'bound' && applied.origin === 'claimed';
@@ -189,7 +204,13 @@ export class AgentReconciler {
     return now - (this.#numbersWrittenAt.get(uid) ?? 0) >= NUMBERS_INTERVAL_MS;
   }
 
-  #result(uid: string, planned: PodPlan, applied: ApplyResult): ReconcileResult {
+  #result(
+    { agent, now }: ObservedAgent,
+    planned: PodPlan,
+    applied: ApplyResult,
+    evaluation: TrustEvaluation | undefined,
+  ): ReconcileResult {
+    const { uid } = agent.metadata;
     if (applied.kind === 'waiting') return { kind: 'requeueAfter', afterMs: applied.retryAfterMs ?? WAITING_RETRY_MS };
     if (applied.kind === 'refused') return { kind: 'requeueAfter', afterMs: this.#retries.countRejection(uid) };
     if (planned.step.kind !== 'none') this.#retries.clearRejections(uid);
@@ -197,6 +218,7 @@ export class AgentReconciler {
       planned.requeueAfterMs,
       this.#delayedEvents.remainingMs(uid),
       this.#firstStatuses.remainingMs(uid),
+      msUntilEvaluation(evaluation, now),
     ].filter((ms) => ms !== undefined);
     return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }

@@ -1,15 +1,19 @@
-import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import { isDeepStrictEqual } from 'node:util';
 import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import type { Condition } from '../../api/v1alpha1/common.ts';
 import {
   type ConditionUpdate,
   PROGRESS_CONDITIONS,
+  TRUST_CONDITION,
   progressConditions,
   reasonOf,
   updateConditions,
   sameConditions,
 } from '../conditions.ts';
+import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
 import type { Pod } from '../kube/types.ts';
+import { trustFields } from '../trust/evaluate-agent.ts';
+import { trustCondition } from '../trust/trust-condition.ts';
 import { notReady } from './admission.ts';
 import type { ApplyResult } from './apply.ts';
 import { NUMBER_FIELDS, changesQueueState } from './deferral/status-throttle.ts';
@@ -19,8 +23,13 @@ import { podState } from '../pods/pod-state.ts';
 import { canForgeCondition, fieldsInForceCondition } from '../spec-conditions.ts';
 
 /** Computes the status after the plan was applied. Pure. */
-export function summarize(observed: ObservedAgent, planned: PodPlan, applied: ApplyResult): AgentStatus {
-  const { agent, policy, runtimeState, template } = observed;
+export function summarize(
+  observed: ObservedAgent,
+  planned: PodPlan,
+  applied: ApplyResult,
+  evaluation: TrustEvaluation | undefined,
+): AgentStatus {
+  const { agent, runtimeState, template } = observed;
   const before = agent.status ?? {};
   const bound =
     applied.kind === 'bound'
@@ -30,18 +39,24 @@ export function summarize(observed: ObservedAgent, planned: PodPlan, applied: Ap
     ...before,
     ...runtimeFields(runtimeState),
     observedGeneration: agent.metadata.generation,
-    ...(policy === undefined ? {} : { level: before.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial }),
+    ...trustFields(observed, evaluation),
     ...bound,
-    conditions: conditionsOf(observed, planned, applied),
+    conditions: conditionsOf(observed, planned, applied, evaluation),
   } as AgentStatus;
 }
 
-function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, applied: ApplyResult): Condition[] {
+function conditionsOf(
+  observed: ObservedAgent,
+  { step, suspended }: PodPlan,
+  applied: ApplyResult,
+  evaluation: TrustEvaluation | undefined,
+): Condition[] {
   const { agent, policy, runtimeState, now } = observed;
   const { spec } = agent;
   const before = agent.status?.conditions;
   const model = modelFinding(observed);
   const ready = readyCondition(observed, step, applied);
+  const trust = trustCondition(observed, evaluation);
   const findings: (ConditionUpdate | undefined)[] = [
     ready,
     ...progressConditions(ready),
@@ -51,10 +66,17 @@ function conditionsOf(observed: ObservedAgent, { step, suspended }: PodPlan, app
     runtimeState.budget,
     canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
     fieldsInForceCondition('Agent', spec),
+    trust === 'remove' ? undefined : trust,
   ];
   // Only this function sets ModelDenied, so it must also clear it.
   const isStale = model === undefined && reasonOf(before, 'ModelAvailable') === 'ModelDenied';
-  const removable = [...PROGRESS_CONDITIONS, 'CanForge', 'FieldsInForce', ...(isStale ? ['ModelAvailable'] : [])];
+  const removable = [
+    ...PROGRESS_CONDITIONS,
+    'CanForge',
+    'FieldsInForce',
+    ...(isStale ? ['ModelAvailable'] : []),
+    ...(trust === 'remove' ? [TRUST_CONDITION] : []),
+  ];
   const present = findings.filter((finding) => finding !== undefined);
   return updateConditions(before, removable, present, agent.metadata.generation, now);
 }
@@ -157,6 +179,7 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (previous.pod?.uid !== after.pod?.uid || previous.runtime !== after.runtime || previous.level !== after.level)
     return true;
   if (previous.observedGeneration !== after.observedGeneration) return true;
+  if (!isDeepStrictEqual(previous.trust, after.trust)) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
   if (after.pod === undefined && changesQueueState(previous, after)) return true;
   return includeNumbers && NUMBER_FIELDS.some((field) => previous[field] !== after[field]);
@@ -172,5 +195,12 @@ export function statusPatch(before: AgentStatus | undefined, after: AgentStatus)
   };
   // A merge patch merges maps, so the old node would remain without an explicit null.
   if (after.pod !== undefined && before?.pod?.node !== undefined) patch['pod'] = { node: null, ...after.pod };
+  if (after.trust !== undefined) patch['trust'] = { ...nullsFor(before?.trust ?? {}, after.trust), ...after.trust };
   return patch;
+}
+
+/** A merge patch merges maps, so each member that is gone needs an explicit null. */
+function nullsFor(before: object, after: object): Record<string, null> {
+  const gone = Object.keys(before).filter((member) => Reflect.get(after, member) === undefined);
+  return Object.fromEntries(gone.map((member) => [member, null]));
 }

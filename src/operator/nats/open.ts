@@ -6,6 +6,7 @@ import type {
   PendingCallSource,
   PullRequestReader,
   SpendReader,
+  TrustEvidence,
 } from '../ports.ts';
 import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
@@ -13,6 +14,7 @@ import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
+import { NatsTrustEvidence } from './task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
 export interface OperatorNats extends AsyncDisposable {
@@ -21,6 +23,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly spend: SpendReader;
   readonly pendingCalls: PendingCallSource;
   readonly pullRequests: PullRequestReader;
+  readonly trustEvidence: TrustEvidence;
   readonly audit: OperatorAudit;
 }
 
@@ -41,6 +44,7 @@ export function openOperatorNats(
         return (await createPullRequestStore(link.current()).read()).document?.requests ?? [];
       },
     },
+    trustEvidence: new NatsTrustEvidence({ ...deps, link }),
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -52,7 +52,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
-  const { agent, policy, level } = assignment;
+  const { agent, policy, level, categoryLevels = {} } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
   const stores = { client, clock, ids, deliveryToken, signal };
@@ -89,7 +89,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       protectedPaths: [],
       remoteWorkspace: sandbox,
     },
-    { name, namespace, spec, policy, level },
+    { name, namespace, spec, policy, level, categoryLevels },
     (event) => reports.event({ ...event, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() }),
   );
   return { version: engineVersion(assignment), engine, tools };

@@ -6,6 +6,7 @@ import type {
   SessionStreamLine,
   UserMessageReceipt,
   TopAgent,
+  TrustReport,
   UsageReport,
 } from '../../../src/gateway-api/user-api.ts';
 import type { PodDelivery, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
@@ -512,6 +513,52 @@ describe('messages through two gateway replicas', () => {
     assert.notEqual(await reportEvent('own', 's-own'), '');
     assert.equal(await reportEvent('invented', 's-invented'), '');
     assert.ok(fixture.logLines.some((line) => line.includes('of sessions that the agent does not have')));
+  });
+
+  it('only the ends of messages of users are tasks, users rate them, and reports of the pod change nothing', async () => {
+    const agent = await createReadyAgent('worker');
+    const trustOf = async () => parsed(await other.call('GET', `${AGENTS}/worker/trust`, { userToken })) as TrustReport;
+    const rate = (body: object, gateway = one) =>
+      gateway.call('POST', `${AGENTS}/worker/ratings`, { userToken, body: { rating: 8, ...body } });
+    const answer = async (end: object) => {
+      const { deliveryToken } = await next(agent);
+      parsed(await postDelivery(agent, { deliveryToken, ...end }), 204);
+    };
+    const ack = { action: 'ack', reply: 'done', finishReason: 'complete' };
+    const first = receiptOf(await sendMessage('worker', 'one', 's-rated'));
+    assert.equal((await rate({ message: first.id })).status, 404, 'a message that has not ended');
+    await answer(ack);
+    parsed(await sendMessage('worker', 'two', 's-rated'));
+    await answer({ action: 'reject', code: 'TEMPER_TURN_LIMIT', message: 'too long' });
+    parsed(await sendMessage('worker', 'three', 's-rated'));
+    await answer({ action: 'reject', code: 'TEMPER_QUOTA_EXCEEDED', message: 'no quota' });
+    await createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
+    const sender = { uid: 'asker', key: 'between-agents' };
+    const message = { to: 'worker', from: 'asker', session: 'asker.s', text: 'four', depth: 1, root: 'msg-x' };
+    const times = { time: new Date().toISOString(), deadline: new Date(Date.now() + 60_000).toISOString() };
+    await createNatsInbox(await fixture.nats.connect('gateway')).publish(agent.uid, sender, { ...message, ...times });
+    await answer(ack);
+    const claims = { uses: [], events: [], audit: [] };
+    await one.call('POST', '/v1/reports', { token: agent.token, key: 'claims', body: claims });
+    assert.deepEqual((await trustOf()).tasks, { ...(await trustOf()).tasks, ended: 2, completed: 1, rated: 0 });
+    assert.deepEqual(parsed(await rate({ message: first.id })), {
+      message: first.id,
+      session: 's-rated',
+      outcome: 'completed',
+      rating: 8,
+    });
+    parsed(await rate({ message: first.id, rating: 3, category: 'web' }, other));
+    const { tasks, level } = await trustOf();
+    assert.deepEqual([tasks.rated, tasks.quality, level], [1, 3, 'sandboxed']);
+    const wrong = [
+      { rating: 11, session: 's-rated' },
+      { rating: 1.5, session: 's-rated' },
+      {},
+      { category: 'magic', session: 's' },
+    ];
+    for (const body of wrong) assert.equal((await rate(body)).status, 400, JSON.stringify(body));
+    const refused = await one.call('POST', `${AGENTS}/worker/ratings`, { token: agent.token, body: { rating: 10 } });
+    assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {

@@ -36,6 +36,7 @@ import { withRetry } from '../../support/nats/retry.ts';
 import { pollAssertion, pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { callOptions } from '../../support/call-options.ts';
+import { trustTests } from '../../support/operator/trust-tests.ts';
 import { clockWithShortPauses } from '../../support/clocks.ts';
 
 const TIMEOUT_MS = 20_000;
@@ -468,6 +469,8 @@ describe('an operator and its NATS server', () => {
     await gateway.nats.flush();
     await fixture.connectGateway();
   });
+
+  trustTests(() => fixture);
 
   it('nats-server accepts new users after their keys were lost', async () => {
     const { apiServer, config } = fixture;

@@ -3,12 +3,18 @@ import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { reasonOf } from '../../../src/operator/conditions.ts';
+import type { StoredAgent } from '../../../src/operator/kube/types.ts';
+import type { TrustChange, TrustEvidence } from '../../../src/operator/ports.ts';
+import { foldEvidence } from '../../../src/policy/trust/evidence.ts';
+import { manyTasks } from '../../../src/policy/trust/trust.testing.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import {
   agentObject,
   ALICE,
   approval,
   ApprovalsFixture,
+  BOB,
   digestOfArtifact,
   GITOPS,
   NAMESPACE,
@@ -18,9 +24,34 @@ import {
   type Stored,
 } from '../../support/operator/approvals-fixture.ts';
 import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
+import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
 
 const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
+const ELEVATING = {
+  type: 'Weighted',
+  minTasks: 3,
+  requireHuman: ['elevated'],
+  weighted: { thresholds: { elevated: 70 } },
+};
+
+const audited: TrustChange[] = [];
+/** Every agent has completed a hundred tasks well. */
+const trustEvidence: TrustEvidence = {
+  get: (_agentUid, marks) => foldEvidence(manyTasks(100, { rating: 9, endedAt: Date.now() }), marks),
+  forget: () => undefined,
+  // oxlint-disable-next-line require-yield -- nothing changes
+  async *updates() {},
+  record: async (change) => void audited.push(change),
+};
+
+const isPending = ({ status }: StoredAgent) => reasonOf(status?.conditions, 'TrustLevel') === 'ApprovalPending';
+const hasLevel = (level: string, agent: StoredAgent) => (agent.status?.level === level ? agent : undefined);
+
+function trustApproval(name: string, nonce: string, subject: object, by = ALICE) {
+  const spec = { decision: 'Approve', nonce, subject, approvedBy: { username: by.user } };
+  return { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name, namespace: NAMESPACE }, spec };
+}
 
 describe('the approval of a tool on a real API server', () => {
   let fixture: ApprovalsFixture;
@@ -35,7 +66,7 @@ describe('the approval of a tool on a real API server', () => {
   };
 
   before(async () => {
-    fixture = await ApprovalsFixture.open();
+    fixture = await ApprovalsFixture.open({ trustEvidence });
   });
   after(async () => {
     await fixture?.[Symbol.asyncDispose]();
@@ -78,6 +109,50 @@ describe('the approval of a tool on a real API server', () => {
     );
     await fixture.reason('approvals', 'again', 'Effective', 'Withdrawn');
     await fixture.reason('emergenttools', name, 'Active', 'Revoked');
+  });
+
+  it('only the approval of a user raises an agent to elevated, once, and an edit of its spec ends it', async () => {
+    const { apiServer } = fixture;
+    const level = { initial: 'standard', ceiling: 'elevated' };
+    await apiServer.apply(buildTrustPolicy(NAMESPACE, { level, strategy: ELEVATING }, 'elevating'));
+    const agent = buildAgent(NAMESPACE, 'climber', { trustPolicyRef: { name: 'elevating' } });
+    await apiServer.apply(agent);
+    const waiting = await apiServer.waitForAgent(NAMESPACE, 'climber', 'asks', isPending);
+    assert.equal(waiting.status?.level, 'standard');
+    const requestsOf = async () =>
+      (await fixture.list<ApprovalRequest>('approvalRequests')).filter(({ spec }) => spec.agent.name === 'climber');
+    const [request, ...others] = await requestsOf();
+    assert.ok(request !== undefined && others.length === 0);
+    const { nonce, subject } = request.spec;
+    const forged = { trust: { ...subject.trust, agentSpecDigest: `sha256:${'0'.repeat(64)}` } };
+    await fixture.mustCreate(ALICE, trustApproval('of-another-spec', nonce, forged));
+    await fixture.mustCreate(ALICE, trustApproval('of-another-request', `${nonce}x`, subject));
+    const refused = await fixture.create(BOB, trustApproval('of-bob', nonce, subject, BOB));
+    assert.notEqual(refused.status, 201, 'a user who may not approve');
+    const elevated = await poll('the agent at level elevated', async () => {
+      await fixture.mustCreate(ALICE, trustApproval(`yes-${Date.now().toString(36)}`, nonce, subject));
+      return poll('elevated', async () => hasLevel('elevated', await apiServer.getAgent(NAMESPACE, 'climber')), {
+        timeoutMs: 6_000,
+      });
+    });
+    assert.equal(elevated.status?.trust?.approved?.[0]?.level, 'elevated');
+    assert.equal((await requestsOf())[0]?.status?.decision, 'Approve');
+    assert.deepEqual(
+      audited.filter(({ agent: { name } }) => name === 'climber').map(({ transition }) => transition.kind),
+      ['Approved'],
+    );
+    await apiServer.apply({ ...agent, spec: { ...agent.spec, prompt: { system: 'Be quick.' } } });
+    const dropped = await apiServer.waitForAgent(
+      NAMESPACE,
+      'climber',
+      'is dropped',
+      ({ status }) => status?.level === 'standard',
+    );
+    assert.equal(dropped.status?.trust?.approved, undefined);
+    await apiServer.waitForAgent(NAMESPACE, 'climber', 'asks again', isPending);
+    await apiServer.apply({ ...agent, spec: { ...agent.spec, prompt: { system: 'Be kind.' } } });
+    const decisionsOf = async () => (await requestsOf()).map(({ status }) => status?.decision ?? 'Open').sort();
+    await poll('one open request', async () => String(await decisionsOf()) === 'Approve,Expired,Open');
   });
 
   it('a tool and its Approval from Git activate in either order, and only their status is written', async () => {

@@ -3,6 +3,8 @@
 const ARTIFACT = 'spec.artifact';
 const TO_AGENT = 'spec.promotion.toAgent';
 const LEVEL = 'spec.levels[]';
+const MILESTONE = 'spec.strategy.milestone';
+const CATEGORY = 'spec.strategy.categories[]';
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
@@ -48,7 +50,25 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {
-    'operator/agent/summarize.ts': ['spec.level.initial'],
+    'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
+    'policy/trust/trust-state.ts': ['spec.strategy.type'],
+    'policy/trust/evaluate.ts': ['spec.strategy.requireHuman'],
+    'policy/trust/score.ts': ['quality', 'completion', 'reliability', 'experience'].map(
+      (name) => `spec.strategy.weighted.weights.${name}`,
+    ),
+    'policy/trust/requirements.ts': [
+      'spec.strategy.minTasks',
+      'spec.strategy.minRatings',
+      ...['restricted', 'standard', 'elevated'].map((name) => `spec.strategy.weighted.thresholds.${name}`),
+      ...[MILESTONE, `${MILESTONE}.levels[]`].flatMap((owner) =>
+        ['minTasks', 'minQuality', 'activeFor', 'cleanFor'].map((name) => `${owner}.${name}`),
+      ),
+      `${MILESTONE}.levels[].level`,
+      `${CATEGORY}.minTasks`,
+      `${CATEGORY}.minQuality`,
+      'spec.decay.coolDown',
+    ],
+    'policy/trust/decay.ts': ['spec.decay.idle', 'spec.decay.reverifyEvery', 'spec.decay.minQuality'],
     'policy/levels.ts': [
       'spec.level.ceiling',
       `${LEVEL}.name`,

@@ -111,6 +111,24 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
     message: 'milestone is required with type Milestone and not allowed otherwise',
     change: { 'spec.strategy': { type: 'Milestone' } },
   },
+  {
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: 'categories is required with type PerCategory and not allowed otherwise',
+    change: { 'spec.strategy': { type: 'PerCategory' } },
+  },
+  {
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: 'weighted is only allowed with type Weighted',
+    change: { 'spec.strategy': { type: 'Disabled', weighted: {} } },
+  },
+  {
+    kind: 'TrustPolicy',
+    sample: 'trustpolicy.yaml',
+    message: 'no agent starts at elevated; an approver can raise it with an Approval',
+    change: { 'spec.strategy': { type: 'PerCategory', categories: [{ category: 'web', initial: 'elevated' }] } },
+  },
   ...['initial', 'ceiling'].map((end) => ({
     kind: 'TrustPolicy',
     sample: 'trustpolicy.yaml',
@@ -127,7 +145,8 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
     {
       kind: 'TrustPolicy',
       sample: 'trustpolicy.yaml',
-      message: 'an automatic strategy may not reach elevated; set the ceiling to standard or strategy.type to Disabled',
+      message:
+        'an automatic strategy reaches elevated only with an approver; add elevated to strategy.requireHuman, or set the ceiling to standard',
       change: { 'spec.level.ceiling': level, 'spec.levels': [ELEVATED], 'spec.strategy': STRATEGY },
     },
   ]),

@@ -36,6 +36,8 @@ import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
@@ -207,7 +209,9 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
-    const inbox = createNatsInbox(bus, rules);
+    const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
+    const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
+    const inbox = createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter));
     const deps: GatewayDeps = {
       ...shared,
       toolsVersion: () => '',
@@ -234,6 +238,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
         signal: new AbortController().signal,
       }),
       toolsOf: ({ agentUid }, session) => registry.tools(agentUid, session),
+      tasks,
+      recorder,
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),

@@ -1,0 +1,54 @@
+import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import type { FinishReason } from '../../bus/port.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
+import { outcomeOf } from '../../policy/trust/task-outcome.ts';
+import type { TaskRecords } from '../../nats/tasks/task-records.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+
+/** Records the tasks that this gateway sees. A task is a message of a user; a record that cannot be stored is logged and lost. */
+export interface TaskRecorder {
+  answered(claims: DeliveryTokenClaims, finishReason: FinishReason): Promise<void>;
+  deadLettered(letter: StoredDeadLetter): Promise<void>;
+  /** The gateway carried a call of a tool of this category. */
+  used(claims: DeliveryTokenClaims, category: ToolCategoryName): Promise<void>;
+}
+
+export interface TaskRecorderDeps {
+  readonly records: Pick<TaskRecords, 'end' | 'use'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): TaskRecorder {
+  const stored = async (agentUid: string, write: () => Promise<void>): Promise<void> => {
+    try {
+      await write();
+    } catch (error) {
+      log.warn(
+        { agentUid, error: messageOf(error, 200) },
+        'a task was not recorded; it does not count for the trust of its agent',
+      );
+    }
+  };
+  return {
+    async answered({ agentUid, message, session, depth, at }, finishReason) {
+      if (depth > 0) return;
+      // An answer that was cut or refused is what the pod reports against itself; that it is complete stays the word of the pod.
+      const outcome = finishReason === 'complete' ? 'completed' : 'failed';
+      const end = { message, session, outcome, deliveries: at.deliveries, endedAt: clock.now().getTime() } as const;
+      await stored(agentUid, () => records.end(agentUid, end));
+    },
+    async deadLettered({ agentUid, message, deliveries, code }) {
+      if (message === undefined || message.depth > 0) return;
+      const { id, session } = message;
+      const end = { message: id, session, outcome: outcomeOf(code), deliveries, endedAt: clock.now().getTime() };
+      await stored(agentUid, () => records.end(agentUid, end));
+    },
+    async used({ agentUid, message, depth }, category) {
+      if (depth === 0) await stored(agentUid, () => records.use(agentUid, message, category));
+    },
+  };
+}

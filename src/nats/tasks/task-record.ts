@@ -1,0 +1,47 @@
+import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { TaskOutcome } from '../../policy/trust/evidence.ts';
+
+/** How a message of a user ended, as the gateway saw it. */
+export interface TaskEnd {
+  readonly message: string;
+  readonly session: string;
+  readonly outcome: TaskOutcome;
+  readonly deliveries: number;
+  /** Epoch milliseconds. */
+  readonly endedAt: number;
+}
+
+/** What users say about a task. */
+export interface TaskRating {
+  readonly rating: number;
+  readonly category?: ToolCategoryName;
+}
+
+const OUTCOMES: readonly string[] = ['completed', 'failed', 'excused'] satisfies TaskOutcome[];
+const CATEGORIES: ReadonlySet<string> = new Set(TOOL_CATEGORIES);
+export const MAX_RATING = 10;
+
+export function isToolCategory(text: unknown): text is ToolCategoryName {
+  return typeof text === 'string' && CATEGORIES.has(text);
+}
+
+/** Undefined for a value that is not a valid record. */
+export function parseTaskEnd(message: string, value: Json | undefined): TaskEnd | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { session, outcome, deliveries, endedAt } = value;
+  if (typeof session !== 'string' || typeof outcome !== 'string' || !OUTCOMES.includes(outcome)) return undefined;
+  if (!isCount(deliveries) || !isCount(endedAt)) return undefined;
+  return { message, session, outcome: outcome as TaskOutcome, deliveries, endedAt };
+}
+
+export function parseTaskRating(value: Json | undefined): TaskRating | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { rating, category } = value;
+  if (!isCount(rating) || rating > MAX_RATING) return undefined;
+  return { rating, ...(isToolCategory(category) ? { category } : {}) };
+}
+
+function isCount(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

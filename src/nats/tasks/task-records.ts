@@ -1,0 +1,120 @@
+import { LRUCache } from 'lru-cache';
+import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
+import type { Json } from '../../lib/json.ts';
+import type { TaskRecord } from '../../policy/trust/evidence.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
+import { publish } from '../jetstream/publish.ts';
+import { keepLast, lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import type { AgentQuota } from '../residents/storage-quota.ts';
+import { isToolCategory, parseTaskEnd, parseTaskRating, type TaskEnd, type TaskRating } from './task-record.ts';
+
+const STREAM = bucketStream(BUCKETS.tasks);
+/** Records by which an agent may exceed the limit before the oldest ones are removed. */
+const TRIM_STEP = 50;
+const MAX_COUNTED_AGENTS = 20_000;
+
+/**
+ * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and
+ * `<agent>.rating.<message>`, each with one value. Only the newest records of each agent are kept. Methods throw TEMPER_BUS_* and, for a
+ * namespace that stores too much, TEMPER_STORAGE_LIMIT_EXCEEDED.
+ */
+export interface TaskRecords {
+  /** Records how a task ended; a repeated call changes nothing. */
+  end(agentUid: string, end: TaskEnd): Promise<void>;
+  /** Records that a task used a tool category through the gateway. Idempotent. */
+  use(agentUid: string, message: string, category: ToolCategoryName): Promise<void>;
+  /** Sets the one rating of a task that has ended. */
+  rate(agentUid: string, message: string, rating: TaskRating): Promise<void>;
+  /** An ended task: the message, or the latest one of a session. */
+  find(agentUid: string, of: { message: string } | { session: string }): Promise<TaskEnd | undefined>;
+  /** The latest tasks of the agent. */
+  read(agentUid: string): Promise<TaskRecord[]>;
+}
+
+export function createTaskRecords(
+  connection: JetStreamConnection,
+  quotaOf: (agentUid: string) => Pick<AgentQuota, 'reserve'>,
+): TaskRecords {
+  const added = new LRUCache<string, number>({ max: MAX_COUNTED_AGENTS });
+  const put = async (agentUid: string, key: string, value: Json): Promise<void> => {
+    await quotaOf(agentUid).reserve('tasks', Buffer.byteLength(JSON.stringify(value)));
+    await publish(connection, subject(agentUid, key), value);
+    const count = (added.get(agentUid) ?? 0) + 1;
+    added.set(agentUid, count % TRIM_STEP);
+    if (count >= TRIM_STEP) await trim(connection, agentUid);
+  };
+  return {
+    async end(agentUid, { message, ...end }) {
+      await put(agentUid, `end.${token(message)}`, end);
+    },
+    async use(agentUid, message, category) {
+      await put(agentUid, `use.${token(message)}.${category}`, 1);
+    },
+    async rate(agentUid, message, rating) {
+      await put(agentUid, `rating.${token(message)}`, { ...rating });
+    },
+    read: (agentUid) => readTasks(connection, agentUid),
+    async find(agentUid, of) {
+      if ('message' in of) {
+        const found = await lastMessage(connection, STREAM, subject(agentUid, `end.${token(of.message)}`));
+        return found === undefined ? undefined : parseTaskEnd(of.message, parseJsonBytes(found.data));
+      }
+      let latest: TaskEnd | undefined;
+      for await (const { subject: key, data } of readMessages(connection, STREAM, subject(agentUid, 'end.*'))) {
+        const end = parseTaskEnd(key.split('.').at(-1) ?? '', parseJsonBytes(data));
+        if (end?.session === of.session && end.endedAt >= (latest?.endedAt ?? 0)) latest = end;
+      }
+      return latest;
+    },
+  };
+}
+
+/** The tasks of one agent with their ratings and tool categories. */
+export async function readTasks(connection: JetStreamConnection, agentUid: string): Promise<TaskRecord[]> {
+  const ends: TaskEnd[] = [];
+  const ratings = new Map<string, TaskRating>();
+  const categories = new Map<string, Set<ToolCategoryName>>();
+  for await (const { subject: key, data } of readMessages(connection, STREAM, subject(agentUid, '>'))) {
+    const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
+    const value = parseJsonBytes(data);
+    const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
+    if (end !== undefined) ends.push(end);
+    const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
+    if (rating !== undefined) ratings.set(message, rating);
+    const used = kind === 'use' ? category : rating?.category;
+    if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
+  }
+  return ends.slice(-MAX_TASK_RECORDS).map(({ message, outcome, deliveries, endedAt }) => {
+    const rating = ratings.get(message)?.rating;
+    const task = { endedAt, outcome, deliveries, categories: [...(categories.get(message) ?? [])] };
+    return rating === undefined ? task : { ...task, rating };
+  });
+}
+
+/** The agents with a record after this sequence, and the sequence to continue with. */
+export async function changedTasks(
+  connection: JetStreamConnection,
+  after: number,
+): Promise<{ agentUids: ReadonlySet<string>; sequence: number }> {
+  const agentUids = new Set<string>();
+  let sequence = after;
+  const prefix = bucketSubject(BUCKETS.tasks, '');
+  for await (const { subject: key, seq } of readMessages(connection, STREAM, `${prefix}>`, after + 1)) {
+    agentUids.add(key.slice(prefix.length).split('.')[0] ?? '');
+    sequence = seq;
+  }
+  return { agentUids, sequence };
+}
+
+/** Removes the oldest records of the agent, of each kind. */
+async function trim(connection: JetStreamConnection, agentUid: string): Promise<void> {
+  for (const filter of ['end.*', 'rating.*', 'use.*.*']) {
+    await keepLast(connection, STREAM, subject(agentUid, filter), MAX_TASK_RECORDS);
+  }
+}
+
+function subject(agentUid: string, key: string): string {
+  return bucketSubject(BUCKETS.tasks, `${token(agentUid)}.${key}`);
+}

@@ -1,0 +1,130 @@
+import { LRUCache } from 'lru-cache';
+import { Notifier } from '../../lib/async/notifier.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+import { createNatsAudit } from '../../nats/audit.ts';
+import type { JetStreamConnection } from '../../nats/connection/connection.ts';
+import { readStoreGeneration } from '../../nats/jetstream/store-generation.ts';
+import { changedTasks, readTasks } from '../../nats/tasks/task-records.ts';
+import { type Evidence, type EvidenceMarks, foldEvidence } from '../../policy/trust/evidence.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { TrustChange, TrustEvidence } from '../ports.ts';
+import type { NatsLink } from './nats-link.ts';
+
+export interface NatsTrustEvidenceDeps {
+  readonly link: Pick<NatsLink, 'current' | 'waitForConnection' | 'unavailableSince'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Folded {
+  readonly marks: EvidenceMarks;
+  readonly evidence: Evidence;
+}
+
+const REFRESH_INTERVAL_MS = 5_000;
+/** Agents whose folded records are kept, about 1 KiB each. The records themselves are read one agent at a time, and not kept. */
+const MAX_AGENTS = 50_000;
+const BATCH = 100;
+
+/**
+ * The folded task records of agents. Each round reads which agents have new records, and folds the records of those that a reconcile has
+ * asked for: an agent under a policy without rules of trust costs nothing.
+ */
+export class NatsTrustEvidence implements TrustEvidence {
+  readonly #deps: NatsTrustEvidenceDeps;
+  readonly #folded = new LRUCache<string, Folded>({ max: MAX_AGENTS });
+  readonly #requested = new Map<string, EvidenceMarks>();
+  readonly #changes = new Notifier();
+  #store: string | undefined;
+  #sequence: number | undefined;
+
+  constructor(deps: NatsTrustEvidenceDeps) {
+    this.#deps = deps;
+  }
+
+  get(agentUid: string, marks: EvidenceMarks): Evidence | undefined {
+    const known = this.#folded.get(agentUid);
+    if (known !== undefined && isSame(known.marks, marks)) return known.evidence;
+    this.#requested.set(agentUid, marks);
+    this.#changes.notifyAll();
+    return undefined;
+  }
+
+  async record({ agent, policy, transition, key }: TrustChange): Promise<void> {
+    const { kind, from, to, reason, category } = transition;
+    const facts = { from, to, reason, policy: policy.name, policyGeneration: policy.generation, agentUid: agent.uid };
+    await createNatsAudit(this.#deps.link.current()).append(
+      { namespace: agent.namespace, agentUid: agent.uid },
+      {
+        action: `trust.${kind.toLowerCase()}`,
+        actor: 'system',
+        evidence: 'observed',
+        subject: `agent/${agent.name}`,
+        facts: category === undefined ? facts : { ...facts, category },
+      },
+      key,
+    );
+  }
+
+  forget(agentUid: string): void {
+    this.#folded.delete(agentUid);
+    this.#requested.delete(agentUid);
+  }
+
+  async *updates(signal: AbortSignal): AsyncIterable<readonly string[]> {
+    const { link, clock, log } = this.#deps;
+    while (!signal.aborted) {
+      const connection = await link.waitForConnection(signal);
+      if (connection === undefined) return;
+      try {
+        await this.#findChanges(connection);
+        yield* this.#foldRequested(connection, signal);
+        await this.#pause(signal);
+      } catch (error) {
+        if (link.unavailableSince() === undefined) {
+          log.warn({ error: messageOf(error, 200) }, 'task records cannot be read from NATS; retrying');
+        }
+        await clock.sleep(REFRESH_INTERVAL_MS, signal).catch(() => undefined);
+      }
+    }
+  }
+
+  /** A new store has other records, so everything is folded again. */
+  async #findChanges(connection: JetStreamConnection): Promise<void> {
+    const { createdAt } = await readStoreGeneration(connection);
+    const isKnown = this.#sequence !== undefined && this.#store === createdAt;
+    const { agentUids, sequence } = await changedTasks(connection, isKnown ? (this.#sequence ?? 0) : 0);
+    this.#store = createdAt;
+    this.#sequence = sequence;
+    for (const [agentUid, { marks }] of this.#folded.entries()) {
+      if (isKnown && !agentUids.has(agentUid)) continue;
+      if (!this.#requested.has(agentUid)) this.#requested.set(agentUid, marks);
+    }
+  }
+
+  async *#foldRequested(connection: JetStreamConnection, signal: AbortSignal): AsyncIterable<readonly string[]> {
+    while (this.#requested.size > 0 && !signal.aborted) {
+      const batch = [...this.#requested].slice(0, BATCH);
+      for (const [agentUid, marks] of batch) {
+        const evidence = foldEvidence(await readTasks(connection, agentUid), marks);
+        this.#folded.set(agentUid, { marks, evidence });
+        if (this.#requested.get(agentUid) === marks) this.#requested.delete(agentUid);
+      }
+      yield batch.map(([agentUid]) => agentUid);
+    }
+  }
+
+  /** Ends early when a reconcile asks for an agent. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    const ended = new AbortController();
+    const stopped = AbortSignal.any([signal, ended.signal]);
+    const asked = this.#requested.size > 0 ? Promise.resolve() : this.#changes.wait(stopped);
+    await Promise.race([this.#deps.clock.sleep(REFRESH_INTERVAL_MS, stopped).catch(() => undefined), asked]);
+    ended.abort();
+  }
+}
+
+function isSame(one: EvidenceMarks, other: EvidenceMarks): boolean {
+  return one.countFrom === other.countFrom && one.checkedAt === other.checkedAt;
+}

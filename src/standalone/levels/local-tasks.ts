@@ -1,0 +1,92 @@
+import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
+import { isJsonObject, type Json, member } from '../../lib/json.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+import type { TaskOutcome, TaskRecord } from '../../policy/trust/evidence.ts';
+
+/** An agent of a state folder. */
+export interface LocalAgent {
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/** How one message of a user ended. */
+export interface LocalTask {
+  /** Names the record. */
+  readonly id: string;
+  readonly session: string;
+  readonly outcome: TaskOutcome;
+  /** Epoch milliseconds. */
+  readonly endedAt: number;
+  /** The categories of the tools that were called. */
+  readonly categories: readonly ToolCategoryName[];
+}
+
+export interface LocalRating {
+  readonly rating: number;
+  readonly category?: ToolCategoryName;
+}
+
+const OUTCOMES: readonly string[] = ['completed', 'failed', 'excused'] satisfies TaskOutcome[];
+const CATEGORIES: ReadonlySet<Json | undefined> = new Set(TOOL_CATEGORIES);
+const MAX_RATING = 10;
+
+const tasksOf = ({ namespace, name }: LocalAgent): string => `tasks/${namespace}/${name}`;
+const ratingsOf = ({ namespace, name }: LocalAgent): string => `ratings/${namespace}/${name}`;
+
+/** Records a task, and removes the oldest ones. Names sort by time. */
+export async function recordTask(records: RecordStore, agent: LocalAgent, { id, ...task }: LocalTask): Promise<void> {
+  await records.put(tasksOf(agent), id, { ...task, categories: [...task.categories] });
+  const stored = await records.list(tasksOf(agent));
+  for (const { name } of stored.slice(0, -MAX_TASK_RECORDS)) {
+    await records.delete(tasksOf(agent), name);
+    await records.delete(ratingsOf(agent), name);
+  }
+}
+
+/** Sets the one rating of a task. */
+export async function rateTask(
+  records: RecordStore,
+  agent: LocalAgent,
+  task: string,
+  { rating, category }: LocalRating,
+): Promise<void> {
+  await records.put(ratingsOf(agent), task, { rating, ...(category === undefined ? {} : { category }) });
+}
+
+/** The tasks of the agent, oldest first. Documents of another form are left out. */
+export async function localTasks(records: RecordStore, agent: LocalAgent): Promise<LocalTask[]> {
+  return (await records.list(tasksOf(agent))).flatMap(({ name, value }) => parseTask(name, value) ?? []);
+}
+
+/** The tasks with their ratings, for the rules of trust. */
+export async function localTaskRecords(records: RecordStore, agent: LocalAgent): Promise<TaskRecord[]> {
+  const ratings = new Map((await records.list(ratingsOf(agent))).map(({ name, value }) => [name, value]));
+  return (await localTasks(records, agent)).map(({ id, outcome, endedAt, categories }) => {
+    const rating = member(ratings.get(id), 'rating');
+    const named = member(ratings.get(id), 'category');
+    const task = {
+      outcome,
+      endedAt,
+      deliveries: 1,
+      categories: isCategory(named) ? [...categories, named] : categories,
+    };
+    return isCount(rating) && rating <= MAX_RATING ? { ...task, rating } : task;
+  });
+}
+
+function parseTask(id: string, value: Json): LocalTask | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { session, outcome, endedAt, categories } = value;
+  if (typeof session !== 'string' || typeof outcome !== 'string' || !OUTCOMES.includes(outcome)) return undefined;
+  if (!isCount(endedAt) || !Array.isArray(categories)) return undefined;
+  return { id, session, outcome: outcome as TaskOutcome, endedAt, categories: categories.filter(isCategory) };
+}
+
+function isCategory(value: Json | undefined): value is ToolCategoryName {
+  return CATEGORIES.has(value);
+}
+
+function isCount(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy, TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
+import type { AuditRecord } from '../../audit/port.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
+import { anAgentSpec } from '../../policy/policy.testing.ts';
+import { localTaskRecords, localTasks, rateTask, recordTask } from './local-tasks.ts';
+import { evaluateLocalTrust } from './local-trust.ts';
+import { LocalTaskRecorder } from './task-recorder.ts';
+
+const NOW = new Date('2026-11-22T12:00:00Z');
+const OWN = { name: 'analyst', namespace: 'team-a' };
+const WEIGHTED: TrustPolicySpec = { strategy: { type: 'Weighted', minTasks: 3, minRatings: 3 } };
+let recorded = 0;
+
+function aTask(change: object = {}) {
+  const id = `msg-${String((recorded += 1)).padStart(6, '0')}`;
+  return {
+    id,
+    session: 's-1',
+    outcome: 'completed' as const,
+    endedAt: NOW.getTime() - 60_000,
+    categories: [],
+    ...change,
+  };
+}
+
+async function evaluate(records: RecordStore, policySpec: TrustPolicySpec, agentSpec = anAgentSpec()) {
+  const agent = { metadata: { ...OWN }, spec: agentSpec } as Agent;
+  const policy = { metadata: { name: 'standard' }, spec: policySpec } as TrustPolicy;
+  const trust = await evaluateLocalTrust({ records, agent, policy, namespace: OWN.namespace, now: NOW });
+  const audited: AuditRecord[] = [];
+  await trust.store({ append: async (record) => void audited.push(record) });
+  return { level: trust.levels.level, audited: audited.map(({ action }) => action) };
+}
+
+describe('the level of an agent in a state folder', () => {
+  it('an agent rises by rated tasks, one level per run, and the chain has each change', async () => {
+    const records = memoryRecordStore();
+    assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'sandboxed', audited: [] });
+    for (let count = 0; count < 5; count += 1) {
+      const task = aTask();
+      await recordTask(records, OWN, task);
+      await rateTask(records, OWN, task.id, { rating: 9 });
+    }
+    assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'restricted', audited: ['trust.raised'] });
+    assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'standard', audited: ['trust.raised'] });
+    assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'standard', audited: [] });
+    const edited = { ...WEIGHTED, level: { ceiling: 'restricted' } };
+    assert.equal((await evaluate(records, edited)).level, 'restricted');
+    assert.equal((await evaluate(records, { level: { initial: 'sandboxed' } })).level, 'sandboxed');
+  });
+
+  it('a rating outside its range, and a document of another form, do not count', async () => {
+    const records = memoryRecordStore();
+    const task = aTask();
+    await recordTask(records, OWN, task);
+    await records.put('ratings/team-a/analyst', task.id, { rating: 1_000 });
+    await records.put('tasks/team-a/analyst', 'msg-broken', { outcome: 'perfect' });
+    assert.deepEqual(
+      (await localTaskRecords(records, OWN)).map(({ rating }) => rating),
+      [undefined],
+    );
+  });
+
+  it('the oldest tasks are removed with their ratings', async () => {
+    const records = memoryRecordStore();
+    const first = aTask();
+    await recordTask(records, OWN, first);
+    await rateTask(records, OWN, first.id, { rating: 9 });
+    for (let count = 0; count < MAX_TASK_RECORDS; count += 1) await recordTask(records, OWN, aTask());
+    assert.equal((await localTasks(records, OWN)).length, MAX_TASK_RECORDS);
+    assert.deepEqual(await records.list('ratings/team-a/analyst'), []);
+  });
+});
+
+describe('the recorder of tasks', () => {
+  const op = { signal: new AbortController().signal, deadline: Number.POSITIVE_INFINITY, key: 'k' };
+  const clock = { now: () => NOW } as never;
+
+  async function outcomesOf(handle: () => Promise<unknown>) {
+    const records = memoryRecordStore();
+    const ids = { next: (prefix: string) => `${prefix}-${(recorded += 1)}` };
+    const recorder = new LocalTaskRecorder({ records, clock, ids, agent: OWN });
+    const engine = recorder.recorded({
+      handle: async () => {
+        const result = { id: '1', milliseconds: 1, summary: '' };
+        recorder.observe({ type: 'tool-result', tool: 'file_read', ok: true, ...result });
+        recorder.observe({ type: 'tool-result', tool: 'forged_one', ok: true, ...result });
+        recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: false, ...result });
+        return handle();
+      },
+    } as unknown as Engine);
+    await engine.handle({ session: 's-1', text: 'x' }, op).catch(() => undefined);
+    return (await localTasks(records, OWN)).map(({ outcome, categories }) => [outcome, ...categories]);
+  }
+
+  it('an answered message is a completed task with the categories of its tools', async () => {
+    const outcomes = await outcomesOf(async () => ({ finishReason: 'complete' }));
+    assert.deepEqual(outcomes, [['completed', 'file_system', 'code_execution']]);
+  });
+
+  it('a cut answer and an error are failures, a missing quota is none, and a parked turn has not ended', async () => {
+    assert.equal((await outcomesOf(async () => ({ finishReason: 'truncated' })))[0]?.[0], 'failed');
+    const fail = (code: 'TEMPER_TURN_LIMIT' | 'TEMPER_QUOTA_EXCEEDED') => async () => {
+      throw new TemperError(code, 'x');
+    };
+    assert.equal((await outcomesOf(fail('TEMPER_TURN_LIMIT')))[0]?.[0], 'failed');
+    assert.equal((await outcomesOf(fail('TEMPER_QUOTA_EXCEEDED')))[0]?.[0], 'excused');
+    assert.deepEqual(await outcomesOf(async () => ({ finishReason: 'complete', parked: ['r'] })), []);
+  });
+});
