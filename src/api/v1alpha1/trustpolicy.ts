@@ -158,6 +158,27 @@ const Promotion = Type.Object(
               description: 'Whether a promotion also needs an approver. A review by the panel is always required.',
             }),
           ),
+          examination: Type.Optional(
+            Type.Object(
+              {
+                maxDisagreements: Type.Optional(
+                  count(0, 1_000, 'Cases of the refusing checks that a tool may fail. More refuse the promotion.', 0),
+                ),
+                maxFailedInputsPercent: Type.Optional(
+                  count(
+                    0,
+                    100,
+                    'Share of the generated inputs, in percent, on which a tool may fail although its schema allows them. More refuses the promotion.',
+                    80,
+                  ),
+                ),
+              },
+              {
+                ...closed,
+                description: 'The limits for the examination of a tool with inputs that its author did not choose.',
+              },
+            ),
+          ),
         },
         { ...closed, description: 'The requirements for a promotion from tier Session to tier Agent.' },
       ),
@@ -321,6 +342,15 @@ export const TrustPolicySpec = Type.Object(
               'x-kubernetes-list-type': 'atomic',
               description:
                 'The two models of the review panel: safety first, correctness second. When absent, no tool is promoted.',
+            }),
+          ),
+          testers: Type.Optional(
+            Type.Array(ModelName, {
+              minItems: 2,
+              maxItems: 2,
+              'x-kubernetes-list-type': 'atomic',
+              description:
+                'Two models that write test cases for a tool before its promotion, without seeing its code. Neither may be the model that forged it. When absent, no such cases are written.',
             }),
           ),
         },

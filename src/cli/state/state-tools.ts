@@ -31,17 +31,19 @@ export function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 
-/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, and what its promotions wait for. */
+/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, its examination, and what its promotions wait for. */
 export async function toolWithEvidence(records: RecordStore, tool: StateTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');
   const hex = textAt(tool.value, ['spec', 'digest']).slice('sha256:'.length);
   const uses = hex === '' ? undefined : await records.get(`uses/${namespace}`, hex);
+  const examination = hex === '' ? undefined : await records.get(`examinations/${namespace}`, hex);
   const promotions = await promotionsOf(records, textAt(tool.value, ['spec', 'digest']));
   return {
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
     ...(uses === undefined ? {} : { uses: summaryOf(uses) }),
+    ...(examination === undefined ? {} : { examination }),
     ...(promotions.length === 0 ? {} : { promotions }),
   };
 }

@@ -1,5 +1,6 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
+import { createExaminer } from '../examination/examiner.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
 import { createPanel } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from '../promotion/promotion.ts';
@@ -25,10 +26,13 @@ export function createPromotionAndDemotion(
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(context, here, builtIn);
-  const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce });
+  const model = context.reviewModel;
+  const panel = createPanel({ model, reviewers: agentModel.reviewers, clock, nonce });
+  const examiner = createExaminer({ verifier, schemas, model, testers: agentModel.testers, clock, nonce });
   const promotion = createPromotion({
     registry,
     verifier,
+    examiner,
     panel,
     approvals,
     audit,

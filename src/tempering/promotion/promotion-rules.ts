@@ -1,5 +1,6 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import type { ExaminationRules } from '../examination/verdict.ts';
 import type { RegisteredTool, ToolStatistics } from '../types.ts';
 import { MAX_STORED_INPUTS } from '../use/use-record.ts';
 
@@ -16,6 +17,8 @@ export interface PromotionRules {
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMs: number;
   requireHuman: boolean;
+  /** The limits for the examination between the re-runs and the panel. */
+  examination: ExaminationRules;
   /** Number of agents that must have used the tool before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
@@ -33,6 +36,10 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     confidenceBound: toAgent.confidenceBound ?? 'Rate',
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
+    examination: {
+      maxDisagreements: toAgent.examination?.maxDisagreements ?? 0,
+      maxFailedInputsPercent: toAgent.examination?.maxFailedInputsPercent ?? 80,
+    },
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
