@@ -169,7 +169,7 @@ const Promotion = Type.Object(
                     0,
                     100,
                     'Share of the generated inputs, in percent, on which a tool may fail although its schema allows them. More refuses the promotion.',
-                    80,
+                    90,
                   ),
                 ),
               },

@@ -32,6 +32,12 @@ export function checkResult(
   };
 }
 
+/** A probe that a tool did not let finish: a tool that hides from a check looks like this, and so may a slow one. */
+export function unfinishedCheck(check: CheckName, problem: string): CheckResult {
+  const reason = `the tool did not let the check finish: ${printable(problem, 200)}`;
+  return checkResult(check, 'Ask', 1, [{ input: '', got: '', reason }]);
+}
+
 export function skippedCheck(check: CheckName, consequence: Consequence, reason: string): CheckResult {
   return { ...checkResult(check, consequence, 0, []), skipped: printable(reason, MAX_VALUE_CHARACTERS) };
 }

@@ -38,7 +38,7 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     requireHuman: toAgent.requireHuman ?? false,
     examination: {
       maxDisagreements: toAgent.examination?.maxDisagreements ?? 0,
-      maxFailedInputsPercent: toAgent.examination?.maxFailedInputsPercent ?? 80,
+      maxFailedInputsPercent: toAgent.examination?.maxFailedInputsPercent ?? 90,
     },
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,

@@ -6,8 +6,9 @@ import { boundaryValues, neighbours } from './variations.ts';
 
 /** Limits of one examination. */
 const MAX_BASES = 12;
-const MAX_NODES = 10;
+const MAX_NODES = 24;
 const MAX_BOUNDARIES = 28;
+const MAX_BOUNDARY_BASES = 2;
 const MAX_NEIGHBOURS = 32;
 const MAX_SAMPLES = 6;
 const MAX_INPUT_CHARACTERS = 65_536;
@@ -50,12 +51,18 @@ export function planInputs(sources: InputSources): InputPlan {
     return chosen;
   };
   const nearby = take(variantsOf(bases, inputSchema, neighbours), MAX_NEIGHBOURS);
-  const boundaries = take(random.shuffled(variantsOf(bases.slice(0, 4), inputSchema, boundaryValues)), MAX_BOUNDARIES);
+  const boundaries = take(variantsOf(bases.slice(0, MAX_BOUNDARY_BASES), inputSchema, boundaryValues), MAX_BOUNDARIES);
   const samples = take(
     Array.from({ length: 3 * MAX_SAMPLES }, () => sampleOf(inputSchema, inputSchema, random)),
     MAX_SAMPLES,
   );
   return { bases, boundaries, neighbours: nearby, samples };
+}
+
+/** Of the items of a list only the first: the others have the same schema. */
+function placesOf(base: JsonObject): JsonNode[] {
+  const isFirst = ({ path }: JsonNode): boolean => path.every((key) => typeof key === 'string' || key === 0);
+  return nodesOf(base, MAX_NODES).filter(isFirst);
 }
 
 /** One variant per replacement: the first replacement of every value of every base, then the second ones, and so on. */
@@ -65,7 +72,7 @@ function variantsOf(
   replacements: (value: Json, schema: JsonObject) => Json[],
 ): Json[] {
   const places = bases.flatMap((base) =>
-    nodesOf(base, MAX_NODES).map((node: JsonNode) => ({
+    placesOf(base).map((node) => ({
       base,
       node,
       values: replacements(node.value, schemaAt(schema, node.path)),

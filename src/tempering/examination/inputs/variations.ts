@@ -20,13 +20,13 @@ function boundaryTexts(text: string): string[] {
   const long = text === '' ? 'a' : text;
   return [
     '',
-    ' ',
+    long.repeat(Math.ceil(LONG_TEXT / long.length)).slice(0, LONG_TEXT),
+    `${text} ${text}`,
+    `${text}\u00e9\u6f22\u{1f600}`,
     text.slice(0, 1),
     ` ${text} `,
     text.toUpperCase(),
-    `${text} ${text}`,
-    `${text}\u00e9\u6f22\u{1f600}`,
-    long.repeat(Math.ceil(LONG_TEXT / long.length)).slice(0, LONG_TEXT),
+    ' ',
   ];
 }
 
@@ -49,7 +49,7 @@ function boundaryNumbers(value: number, schema: JsonObject): number[] {
 function boundaryLists(items: Json[]): Json[] {
   if (items.length === 0) return [];
   const many = Array.from({ length: LONG_LIST }, (_, index) => items[index % items.length] ?? null);
-  return [[], items.slice(0, 1), [...items, ...items], items.slice(1), items.toReversed(), many];
+  return [[], many, items.slice(0, 1), [...items, ...items], items.toReversed(), items.slice(1)];
 }
 
 /** Values that differ slightly from a value, of the same type. */

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
-import { checkResult, skippedCheck } from '../check-result.ts';
+import { checkResult, unfinishedCheck } from '../check-result.ts';
 import { nodesOf, replaceAt } from '../inputs/nodes.ts';
 import type { CheckResult, Disagreement } from '../types.ts';
 import { MAX_WORK, type ProbeCall } from './probe-source.ts';
@@ -61,7 +61,7 @@ export function judgeGrowth(
   plan: GrowthPlan,
   probed: { results: readonly ProbeResult[] } | { problem: string },
 ): CheckResult {
-  if ('problem' in probed) return skippedCheck('growth', 'Ask', probed.problem);
+  if ('problem' in probed) return unfinishedCheck('growth', probed.problem);
   const disagreements = plan.collections.flatMap(({ name, inputs }): Disagreement[] => {
     const work = inputs.map((index) => probed.results[index]?.work ?? 0);
     if (!growsQuadratically(work)) return [];

@@ -1,11 +1,11 @@
 import type { TestCase } from '../../../forge/request.ts';
 import { parseSource } from '../../../forge/static/parse.ts';
-import type { Json } from '../../../lib/json.ts';
+import { isJsonObject, type Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import { checkResult, shownValue, skippedCheck } from '../check-result.ts';
 import { scalarsOf } from '../inputs/nodes.ts';
 import type { CheckResult, Consequence, Disagreement } from '../types.ts';
-import { literalsOf, type SourceLiteral } from './literals.ts';
+import { literalsOf, type SourceLiteral, type TableKeys } from './literals.ts';
 import type { ProbeCall } from './probe-source.ts';
 import { MAX_VARIANT_CHARACTERS, type ProbeResult } from './run-probe.ts';
 
@@ -38,7 +38,7 @@ export function planMutants(
   if (program === undefined) return undefined;
   const stated = tests.filter(({ expectedOutput }) => expectedOutput !== undefined).slice(0, MAX_TESTS);
   const inTests = new Set(stated.flatMap(({ input, expectedOutput = null }) => textsOf([input, expectedOutput])));
-  const literals = literalsOf(program).filter(({ value }) => inTests.has(String(value)));
+  const literals = literalsOf(program, source).filter(({ value }) => inTests.has(String(value)));
   let room = MAX_VARIANT_CHARACTERS - source.length;
   const mutants = literals.slice(0, MAX_MUTANTS).flatMap((literal) => {
     room -= source.length + 40;
@@ -99,7 +99,7 @@ function consequenceOf(served: number, tests: number): Consequence {
 /** The tests that this literal alone serves: no other input depends on it, and the tool computes the results of other inputs. */
 function servedTests(
   plan: MutationPlan,
-  { value, table }: SourceLiteral,
+  { value, tables }: SourceLiteral,
   original: readonly ProbeResult[],
   mutant: readonly ProbeResult[],
 ): number[] {
@@ -109,8 +109,21 @@ function servedTests(
   const usable = others.filter((index) => original[index]?.failed === false);
   const results = new Set(usable.map((index) => original[index]?.text));
   if (results.size < COMPUTED_RESULTS || others.some(isChanged)) return [];
-  if (table?.some((key) => !plan.tests.some((test) => holds(test, key))) === true) return [];
+  if (tables.some((table) => hasOtherEntries(table, plan.tests))) return [];
   return plan.tests.flatMap((test, index) => (isChanged(index) && holds(test, value) ? [index] : []));
+}
+
+/** An honest table has more entries than the tests use. An object with the names of members is no table. */
+function hasOtherEntries(table: TableKeys, tests: readonly TestCase[]): boolean {
+  const members = new Set(
+    tests.flatMap(({ input, expectedOutput = null }) => [input, expectedOutput].flatMap(memberNames)),
+  );
+  if (table.every((key) => members.has(String(key)))) return false;
+  return table.some((key) => !tests.some((test) => holds(test, key)));
+}
+
+function memberNames(value: Json): string[] {
+  return isJsonObject(value) ? Object.keys(value) : [];
 }
 
 function holds({ input, expectedOutput = null }: TestCase, value: string | number): boolean {

@@ -5,10 +5,13 @@ import type { RelationSources } from '../properties/relation.ts';
 import type { CheckResult, ExaminationSubject } from '../types.ts';
 import { judgeGrowth, planGrowth } from './growth.ts';
 import { judgeMutants, planMutants } from './memorized-tests.ts';
-import { judgeRepeatedCalls, planRepeatedCalls } from './repeated-calls.ts';
+import { FEW_CALLS, judgeRepeatedCalls, planRepeatedCalls } from './repeated-calls.ts';
 import { runProbe } from './run-probe.ts';
 import { judgeShiftedCalls, planShiftedCalls } from './shifted-clock.ts';
 import { withWorkCounters } from './work-counters.ts';
+
+/** An input that runs hundreds of times must be small. */
+const MAX_REPEATED_CHARACTERS = 500;
 
 interface Probed {
   subject: ExaminationSubject;
@@ -37,12 +40,16 @@ async function stateChecks(
   source: string,
   op: CallOptions,
 ): Promise<CheckResult[]> {
-  const usable = [...sources.plan.bases, ...sources.plan.neighbours].filter(
-    (input) => runs.outputOf(input) !== undefined,
+  const { bases, neighbours, boundaries } = sources.plan;
+  const usable = [...bases.slice(0, 3), ...boundaries.slice(2, 6), ...neighbours].filter(
+    (input) => runs.outputOf(input) !== undefined && JSON.stringify(input).length <= MAX_REPEATED_CHARACTERS,
   );
   const plan = planRepeatedCalls(usable);
   if (plan.calls.length === 0) return [];
-  return judgeRepeatedCalls(plan, await runProbe(verifier, subject.artifact, { variants: [source] }, plan, op));
+  const probed = await runProbe(verifier, subject.artifact, { variants: [source] }, plan, op);
+  if (!('problem' in probed)) return judgeRepeatedCalls(plan, probed);
+  const few = planRepeatedCalls(usable.slice(0, 4), FEW_CALLS);
+  return judgeRepeatedCalls(few, await runProbe(verifier, subject.artifact, { variants: [source] }, few, op));
 }
 
 async function mutantChecks(

@@ -1,12 +1,16 @@
 import { printable } from '../../../lib/printable.ts';
 import type { Json } from '../../../lib/json.ts';
-import { checkResult, shownValue, skippedCheck } from '../check-result.ts';
+import { checkResult, shownValue, unfinishedCheck } from '../check-result.ts';
 import type { CheckResult, Disagreement } from '../types.ts';
 import type { ProbeCall } from './probe-source.ts';
 import type { ProbeResult } from './run-probe.ts';
 
 const MAX_INPUTS = 8;
+/** A second attempt, for tools that take long. */
+export const FEW_CALLS = 24;
 const CALLS = 260;
+/** Calls with one input side by side. */
+const REPETITIONS = 4;
 const MAX_SHOWN = 200;
 
 /** A plan of calls whose results are compared with the first result for the same input. */
@@ -15,15 +19,16 @@ export interface RepeatedCalls {
   calls: ProbeCall[];
 }
 
-/** Each input once in an instance of its own, then all of them interleaved many times in one, then once more in instances of their own. */
-export function planRepeatedCalls(usable: readonly Json[]): RepeatedCalls {
+/** Each input once in an instance of its own, then in one instance for all, side by side and interleaved many times, then once more in instances of their own. */
+export function planRepeatedCalls(usable: readonly Json[], count = CALLS): RepeatedCalls {
   const inputs = usable.slice(0, MAX_INPUTS);
   const fresh = inputs.map((_, index): ProbeCall => [0, index, 0]);
-  const repeats = inputs.length === 0 ? 0 : Math.floor(CALLS / inputs.length);
+  const repeats = inputs.length === 0 ? 0 : Math.ceil(count / inputs.length);
   const shared = Array.from({ length: repeats }, (_, round) =>
     inputs.map((_input, index): ProbeCall => [0, round % 2 === 0 ? index : inputs.length - 1 - index, 1]),
   ).flat();
-  return { inputs, calls: [...fresh, ...shared, ...fresh] };
+  const sideBySide = inputs.flatMap((_, index) => Array.from({ length: REPETITIONS }, (): ProbeCall => [0, index, 1]));
+  return { inputs, calls: [...fresh, ...sideBySide, ...shared, ...fresh] };
 }
 
 /** Results that depend on the calls before. */
@@ -31,7 +36,7 @@ export function judgeRepeatedCalls(
   { inputs, calls }: RepeatedCalls,
   probed: { results: readonly ProbeResult[] } | { problem: string },
 ): CheckResult[] {
-  if ('problem' in probed) return [skippedCheck('state', 'Refuse', probed.problem)];
+  if ('problem' in probed) return [unfinishedCheck('state', probed.problem)];
   const { results } = probed;
   const byInput = new Map<number, Disagreement>();
   for (const [number, result] of results.entries()) {

@@ -1,3 +1,4 @@
+import { parseDuration } from '../../../api/quantities.ts';
 import type { ToolArtifact } from '../../../api/v1alpha1/emergenttool.ts';
 import { printable } from '../../../lib/printable.ts';
 import { isJsonObject, type Json, member } from '../../../lib/json.ts';
@@ -7,7 +8,9 @@ import { type ProbeCall, type ProbeProgram, probeSource } from './probe-source.t
 
 /** The sources of all variants together; more variants are left out by the caller. */
 export const MAX_VARIANT_CHARACTERS = 90_000;
-const PROBE_DURATION = '5s';
+/** A probe calls the tool hundreds of times. */
+const CALL_DURATIONS = 10;
+const MAX_DURATION_MS = 5_000;
 
 /** One call of a probe. A failed call has no text that means anything. */
 export interface ProbeResult {
@@ -31,7 +34,7 @@ export async function runProbe(
     outputSchema: '{}',
     implementation: { mode: 'Sandbox', source: probeSource(program) },
     tests: [],
-    limits: { ...artifact.limits, duration: PROBE_DURATION },
+    limits: { ...artifact.limits, duration: `${durationOf(artifact)}ms` },
   };
   const input = { inputs: about.inputs, calls: about.calls } as unknown as Json;
   const [outcome] = await verifier.outputs(probe, [input], op);
@@ -39,6 +42,10 @@ export async function runProbe(
   const results = member(outcome.output, 'results');
   if (!Array.isArray(results) || results.length !== about.calls.length) return { problem: 'it gave another output' };
   return { results: results.map(readResult) };
+}
+
+function durationOf({ limits }: ToolArtifact): number {
+  return Math.min(MAX_DURATION_MS, CALL_DURATIONS * parseDuration(limits.duration));
 }
 
 function readResult(value: Json): ProbeResult {

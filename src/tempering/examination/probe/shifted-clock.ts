@@ -2,7 +2,7 @@ import type { TestCase } from '../../../forge/request.ts';
 import { differenceFrom } from '../../../forge/test-runs/compare-json.ts';
 import { type Json, parseUntrustedJson } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { checkResult, shownValue, skippedCheck } from '../check-result.ts';
+import { checkResult, shownValue, unfinishedCheck } from '../check-result.ts';
 import type { CheckResult, Disagreement } from '../types.ts';
 import type { ProbeCall } from './probe-source.ts';
 import type { ProbeResult } from './run-probe.ts';
@@ -29,7 +29,7 @@ export function judgeShiftedCalls(
   { tests, calls }: { tests: readonly TestCase[]; calls: readonly ProbeCall[] },
   probed: { results: readonly ProbeResult[] } | { problem: string },
 ): CheckResult {
-  if ('problem' in probed) return skippedCheck('clock', 'Refuse', probed.problem);
+  if ('problem' in probed) return unfinishedCheck('clock', probed.problem);
   const failed = new Map<number, Disagreement>();
   for (const [number, result] of probed.results.entries()) {
     const [, index = 0, , shift = 0] = calls[number] ?? [0, 0, 0];

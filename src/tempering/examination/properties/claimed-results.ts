@@ -37,7 +37,7 @@ export function claimedResults({ open, claims, plan }: RelationSources): Relatio
   const output = onlyMember(open.outputSchema, ['array', 'string', 'number', 'integer']);
   if (input === undefined || output === undefined) return [];
   return claims.flatMap(({ claim }) =>
-    [...plan.bases, ...plan.neighbours, ...plan.boundaries].slice(0, MAX_INPUTS).flatMap((base): Relation[] => {
+    [...plan.bases, ...plan.boundaries, ...plan.neighbours].slice(0, MAX_INPUTS).flatMap((base): Relation[] => {
       const expectation = expectationOf(claim, base[input]);
       return expectation === undefined ? [] : [relation(claim, base, output, expectation)];
     }),

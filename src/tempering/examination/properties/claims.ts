@@ -23,12 +23,22 @@ const CONDITIONS = new Set(
 const ORDERED = new Set(
   `running cumulative moving rolling window consecutive adjacent neighbouring neighboring index indices indexes position
   positions sub subarray subarrays sublist substring subsequence contiguous alternating first last nth until before after previous next prefix suffix
-  path pair pairs matrix row rows column columns weighted weight weights polynomial coefficients sequence order ordered stable
+  path pair pairs matrix row rows column columns weighted weight weights polynomial coefficients sequence stable
   tie ties earliest latest series queue stack push pop operations steps level nested start end left right split interleave
   compounded balance starting ending rotate rotation trend change changes difference differences growth streak peak`.split(
     /\s+/,
   ),
 );
+
+const ORDERED_PHRASES = [
+  'given order',
+  'their order',
+  'original order',
+  'same order',
+  'order of',
+  'in order',
+  'in the order',
+];
 
 const PLAIN_CLAIMS: Readonly<Record<string, readonly ClaimName[]>> = {
   sum: ['sum'],
@@ -98,6 +108,7 @@ function orderClaims(name: readonly string[], all: readonly string[]): Claim[] {
   for (const phrase of ['in any order', 'regardless of order', 'order does not matter', 'regardless of the order']) {
     if (text.includes(phrase)) return [{ claim: 'order-independent', because: `the description says "${phrase}"` }];
   }
+  if (ORDERED_PHRASES.some((phrase) => text.includes(phrase))) return [];
   const word = name.find((candidate) => ORDER_FREE.has(candidate));
   if (word === undefined || all.some((other) => ORDERED.has(other))) return [];
   return [{ claim: 'order-independent', because: `the name says "${word}"` }];
