@@ -42,7 +42,7 @@ interface Examination {
   open: ParsedArtifact;
   sources: RelationSources;
   runs: InputRuns;
-  isValidOutput(output: Json): boolean;
+  isValidOutput: (output: Json) => boolean;
 }
 
 /** Examines tools in the order: generated inputs, what follows from their outputs, probes, the replaced version, the testers' cases. */

@@ -25,7 +25,7 @@ export function isResourceFailure(outcome: RerunOutcome): boolean {
 }
 
 /** The tool with a limit that lets an examination end: a tool that uses all of its time must not use all of that of others. */
-export function withShortLimit(artifact: ToolArtifact): ToolArtifact {
+function withShortLimit(artifact: ToolArtifact): ToolArtifact {
   const { limits } = artifact;
   if (parseDuration(limits.duration) <= MAX_DURATION_MS) return artifact;
   return { ...artifact, limits: { ...limits, duration: `${MAX_DURATION_MS}ms` } };

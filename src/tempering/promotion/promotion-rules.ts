@@ -36,13 +36,17 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     confidenceBound: toAgent.confidenceBound ?? 'Rate',
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
-    examination: {
-      maxDisagreements: toAgent.examination?.maxDisagreements ?? 0,
-      maxFailedInputsPercent: toAgent.examination?.maxFailedInputsPercent ?? 90,
-    },
+    examination: examinationRules(toAgent.examination),
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
+}
+
+function examinationRules({
+  maxDisagreements = 0,
+  maxFailedInputsPercent = 90,
+}: Partial<ExaminationRules> = {}): ExaminationRules {
+  return { maxDisagreements, maxFailedInputsPercent };
 }
 
 /** Figures of the verifier. Only these decide a promotion; uses reported by a pod merely start the verification. */

@@ -29,7 +29,7 @@ export interface InputSources {
   inputSchema: JsonObject;
   tests: readonly JsonObject[];
   recorded: readonly Json[];
-  isValid(input: Json): boolean;
+  isValid: (input: Json) => boolean;
   random: SeededRandom;
 }
 

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import { isJsonObject, type Json } from '../../../lib/json.ts';
 
 export type JsonPath = readonly (string | number)[];
 
@@ -39,10 +39,6 @@ export function replaceAt(root: Json, path: JsonPath, value: Json): Json {
   return Object.fromEntries(
     Object.entries(root).map(([name, item]) => [name, name === key ? replaceAt(item, rest, value) : item]),
   );
-}
-
-export function replaceMember(object: JsonObject, name: string, value: Json): JsonObject {
-  return { ...object, [name]: value };
 }
 
 function childrenOf(value: Json): [key: string | number, value: Json][] {

@@ -64,10 +64,11 @@ export function neighbours(value: Json, schema: JsonObject): Json[] {
 }
 
 function neighbourTexts(text: string): string[] {
-  const shifted = [...text].map((character) => shiftCharacter(character));
+  const characters = Array.from(text);
+  const shifted = characters.map((character) => shiftCharacter(character));
   const middle = Math.floor(shifted.length / 2);
-  const oneChanged = [...text].map((character, index) => (index === middle ? (shifted[index] ?? '') : character));
-  return [oneChanged.join(''), shifted.join(''), `${text}${shifted[0] ?? 'a'}`, [...text].toReversed().join('')];
+  const oneChanged = characters.map((character, index) => (index === middle ? (shifted[index] ?? '') : character));
+  return [oneChanged.join(''), shifted.join(''), `${text}${shifted[0] ?? 'a'}`, characters.toReversed().join('')];
 }
 
 /** The next letter of the same case, the next digit; any other character stays. */

@@ -32,7 +32,7 @@ export function judgeShiftedCalls(
   if ('problem' in probed) return unfinishedCheck('clock', probed.problem);
   const failed = new Map<number, Disagreement>();
   for (const [number, result] of probed.results.entries()) {
-    const [, index = 0, , shift = 0] = calls[number] ?? [0, 0, 0];
+    const [, index, , shift = 0] = calls[number] ?? [0, 0, 0];
     const test = tests[index];
     const atFirst = probed.results[index];
     if (test === undefined || atFirst === undefined || failed.has(index) || !passes(test, atFirst)) continue;

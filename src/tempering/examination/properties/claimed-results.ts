@@ -28,7 +28,8 @@ const LIST_RESULTS: Partial<Record<ClaimName, Expectation>> = {
 const TEXT_RESULTS: Partial<Record<ClaimName, (text: string, output: Json) => boolean>> = {
   'upper-case': (text, output) => typeof output === 'string' && isAscii(text, output, text.toUpperCase()),
   'lower-case': (text, output) => typeof output === 'string' && isAscii(text, output, text.toLowerCase()),
-  reversed: (text, output) => typeof output === 'string' && isAscii(text, output, [...text].toReversed().join('')),
+  reversed: (text, output) =>
+    typeof output === 'string' && isAscii(text, output, Array.from(text).toReversed().join('')),
 };
 
 /** Outputs that follow from the input, when the name claims one plain operation on the only member of the input. */

@@ -11,7 +11,7 @@ export interface RelationSources {
   open: ParsedArtifact;
   claims: readonly Claim[];
   plan: InputPlan;
-  isValid(input: Json): boolean;
+  isValid: (input: Json) => boolean;
   random: SeededRandom;
 }
 
@@ -24,7 +24,7 @@ export interface Relation {
   /** Whether a failure with `other` is a disagreement when the tool succeeds with `base`. */
   isTotal: boolean;
   /** The output that `other` must have given that of `base`, or a test of the two outputs. */
-  holds(base: Json, other: Json): boolean;
+  holds: (base: Json, other: Json) => boolean;
 }
 
 /** Undefined when the tool gave no output that the relation could be about. */

@@ -9,12 +9,18 @@ import type { Model } from '../../../models/port.ts';
 import { askModel, promptDigest, type ReviewQuestion } from '../../judge/ask-model.ts';
 
 /** A tester writes this many cases; of fewer than `MIN_CASES` usable ones no verdict follows. */
-export const CASES = 5;
+const CASES = 5;
 export const MIN_CASES = 3;
 const MAX_CASE_CHARACTERS = 8_192;
 const MAX_DEPTH = 60;
 
-export interface TesterCase {
+export /** The schemas of the tool. */
+interface CaseCheck {
+  input: (value: Json) => boolean;
+  output: (value: Json) => boolean;
+}
+
+interface TesterCase {
   input: JsonObject;
   expected: Json;
 }
@@ -65,7 +71,7 @@ export async function askTester(
   deps: TesterDeps,
   tester: string,
   open: ParsedArtifact,
-  isValid: { input(value: Json): boolean; output(value: Json): boolean },
+  isValid: CaseCheck,
   op: CallOptions,
 ): Promise<TesterAnswer> {
   const question: ReviewQuestion = {
@@ -97,7 +103,7 @@ function toAscii(text: string): string {
   );
 }
 
-function parseCase(value: Json, isValid: { input(value: Json): boolean; output(value: Json): boolean }): TesterCase[] {
+function parseCase(value: Json, isValid: CaseCheck): TesterCase[] {
   if (!isJsonObject(value)) return [];
   const input = readValue(value.input);
   const expected = readValue(value.expected);
