@@ -39,10 +39,10 @@ export function planMutants(
   const stated = tests.filter(({ expectedOutput }) => expectedOutput !== undefined).slice(0, MAX_TESTS);
   const inTests = new Set(stated.flatMap(({ input, expectedOutput = null }) => textsOf([input, expectedOutput])));
   const literals = literalsOf(program, source).filter(({ value }) => inTests.has(String(value)));
-  let room = MAX_VARIANT_CHARACTERS - source.length;
+  let remaining = MAX_VARIANT_CHARACTERS - source.length;
   const mutants = literals.slice(0, MAX_MUTANTS).flatMap((literal) => {
-    room -= source.length + 40;
-    return room < 0 ? [] : [{ literal, source: mutate(source, literal) }];
+    remaining -= source.length + 40;
+    return remaining < 0 ? [] : [{ literal, source: mutate(source, literal) }];
   });
   const neighbours = nearby.slice(0, MAX_NEIGHBOURS);
   const inputs = [...stated.map(({ input }) => input), ...neighbours];
