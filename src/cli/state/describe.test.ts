@@ -29,6 +29,13 @@ suite('temper describe in a state folder', () => {
     await records.put('promotions', 'one', { ...promotion, state: 'AwaitingApproval', request: 'csv-k4q7p' });
     const rejected = { state: 'Rejected', reason: 'the panel found a fault', coolDownUntil: '2026-01-02T00:00:00Z' };
     await records.put('promotions', 'two', { ...promotion, to: 'Agent', ...rejected });
+    const finding = { input: '{"n":[1]}', got: '{"sum":2}', reason: 'the order of the items changes the output' };
+    const checks = [
+      { check: 'state', consequence: 'Refuse', cases: 9, disagreements: 0, examples: [] },
+      { check: 'order-independence', consequence: 'Refuse', cases: 4, disagreements: 1, examples: [finding] },
+    ];
+    const report = { digest: DIGEST, claims: [], checks, testers: [], inputs: 40 };
+    await records.put('examinations/default', '3f'.repeat(32), report);
     await records.put('promotions', 'other', { ...promotion, digest: 'sha256:00', state: 'Rejected' });
   });
   after(() => rm(state, { recursive: true }));
@@ -74,6 +81,13 @@ suite('temper describe in a state folder', () => {
     const writer = await traced('writer');
     assert.match(writer, /You: hello writer/);
     assert.ok(!writer.includes('hello analyst'));
+  });
+
+  it('a tool has the findings of its examination with their cases, and the names of the checks that it passed', async () => {
+    const tool = await described('tool', 'csv');
+    assert.match(tool, /Examination:\n {2}inputs: 40\n/);
+    assert.match(tool, /passed:\n +- state\n/);
+    assert.match(tool, /check: order-independence\n[^]*reason: the order of the items changes the output/);
   });
 
   it('a tool has the state of its promotions and what each waits for', async () => {

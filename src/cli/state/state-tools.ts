@@ -43,8 +43,22 @@ export async function toolWithEvidence(records: RecordStore, tool: StateTool): P
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
     ...(uses === undefined ? {} : { uses: summaryOf(uses) }),
-    ...(examination === undefined ? {} : { examination }),
+    ...(examination === undefined ? {} : { examination: findingsOf(examination) }),
     ...(promotions.length === 0 ? {} : { promotions }),
+  };
+}
+
+/** The report of an examination: the checks without a disagreement by name only. */
+function findingsOf(report: Json): JsonObject {
+  const checks = member(report, 'checks');
+  const all = Array.isArray(checks) ? checks : [];
+  const hasFindings = (check: Json): boolean => member(check, 'disagreements') !== 0;
+  return {
+    inputs: member(report, 'inputs') ?? 0,
+    claims: member(report, 'claims') ?? [],
+    passed: all.filter((check) => !hasFindings(check)).map((check) => textAt(check, ['check'])),
+    findings: all.filter(hasFindings),
+    testers: member(report, 'testers') ?? [],
   };
 }
 
