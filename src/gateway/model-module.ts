@@ -14,6 +14,7 @@ import { type GatewayModels, openGatewayModels } from './models/gateway-models.t
 import { modelRoutes } from './models/routes.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
+import { sharedCanaries } from './review/shared-canaries.ts';
 import { VettingPool } from './review/vetting/pool.ts';
 import { startVettingThread } from './review/vetting/program.ts';
 import { sessionRoutes } from './pods/sessions.ts';
@@ -39,6 +40,7 @@ export const openModelModule: OpenModule = async (context) => {
   });
   const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
+  const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
   const modelDeps = {
@@ -49,7 +51,7 @@ export const openModelModule: OpenModule = async (context) => {
   return {
     routes: [
       modelRoutes(modelDeps),
-      reviewRoutes({ ...modelDeps, registry, demotions, vetter }),
+      reviewRoutes({ ...modelDeps, registry, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
       discoveryRoutes({ catalog, registry: sessionRegistry }),

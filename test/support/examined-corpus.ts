@@ -73,7 +73,7 @@ export class CorpusExamination {
           const stated = isSecond && oneIsWrong && index === 2 ? altered(expected) : expected;
           return { input: JSON.stringify(inputOf(family, values)), expected: JSON.stringify(stated) };
         });
-      return JSON.stringify({ nonce: nonceIn(request), cases });
+      return JSON.stringify({ nonce: nonceIn(request), lines: [3], cases });
     });
     const examiner = createExaminer({
       verifier: this.#runs,

@@ -29,7 +29,7 @@ interface Options extends Partial<Omit<ExaminationSubject, 'artifact' | 'digest'
 
 function examine(artifact: ToolArtifact, options: Options = {}): Promise<ExaminationReport> {
   const { verifier = singleRuns(supervisor), testers = [], cases = [], ...subject } = options;
-  const model = scriptedModel((request) => JSON.stringify({ nonce: nonceIn(request), cases }));
+  const model = scriptedModel((request) => JSON.stringify({ nonce: nonceIn(request), lines: [3], cases }));
   const schemas = createSchemaCompiler();
   const examiner = createExaminer({ verifier, schemas, model, testers, clock: systemClock, nonce: () => 'nonce' });
   const about = { artifact, digest: artifactDigest(artifact), authorModel: 'test/author', recorded: [], ...subject };

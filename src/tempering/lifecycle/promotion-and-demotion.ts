@@ -2,6 +2,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
 import { createExaminer } from '../examination/examiner.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
+import { NO_CANARIES } from '../canary/canaries.ts';
 import { createPanel } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from '../promotion/promotion.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
@@ -26,8 +27,9 @@ export function createPromotionAndDemotion(
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(context, here, builtIn);
+  const { canaries = NO_CANARIES } = here;
   const model = context.reviewModel;
-  const panel = createPanel({ model, reviewers: agentModel.reviewers, clock, nonce });
+  const panel = createPanel({ model, reviewers: agentModel.reviewers, clock, nonce, canaries });
   const examiner = createExaminer({ verifier, schemas, model, testers: agentModel.testers, clock, nonce });
   const promotion = createPromotion({
     registry,

@@ -19,7 +19,7 @@ export interface PromotionRules {
   requireHuman: boolean;
   /** The limits for the examination between the re-runs and the panel. */
   examination: ExaminationRules;
-  /** Number of agents that must have used the tool before an approval to share it is requested. */
+  /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
   maxErrorPercent: number;

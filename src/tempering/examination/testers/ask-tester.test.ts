@@ -27,7 +27,7 @@ async function ask(
 }
 
 function answerWith(cases: Json): (request: ModelRequest) => string {
-  return (request) => JSON.stringify({ nonce: nonceIn(request), cases });
+  return (request) => JSON.stringify({ nonce: nonceIn(request), lines: [3], cases });
 }
 
 describe('a tester', () => {
@@ -72,7 +72,13 @@ describe('a tester', () => {
   });
 
   it('an answer that is no JSON object with the nonce of the question has no cases', async () => {
-    for (const text of ['no cases today', '{"cases":[]}', '{"nonce":"nonce-8","cases":[]}', '[]', '{"nonce":']) {
+    for (const text of [
+      'no cases today',
+      '{"cases":[]}',
+      '{"nonce":"nonce-8","lines":[3],"cases":[]}',
+      '[]',
+      '{"nonce":',
+    ]) {
       const { answer } = await ask(() => text);
       assert.deepEqual(answer.cases, [], text);
       assert.notEqual(answer.problem, undefined, text);
