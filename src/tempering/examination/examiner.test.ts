@@ -110,6 +110,23 @@ describe('the examination of a tool', () => {
     assert.equal(outcomeOf(report), 'Pass');
   });
 
+  it('the reason of a refusal contains no value of an input or an output', async () => {
+    const artifact = aTool('function execute({ values }) { return { result: values[0] ?? 0 }; }', {
+      name: 'sum_values',
+      description: 'Adds all values.',
+      inputSchema: JSON.stringify({
+        properties: { values: { items: { type: 'number' }, type: 'array' } },
+        required: ['values'],
+        type: 'object',
+      }),
+      tests: [{ input: '{"values":[417]}', expectedOutput: '{"result":417}' }],
+    });
+    const verdict = examinationVerdict(await examine(artifact), promotionRules({}).examination);
+    assert.ok(verdict.outcome === 'Refuse');
+    assert.match(verdict.reasons.join(), /claimed-result/);
+    assert.ok(!verdict.reasons.join().includes('417'));
+  });
+
   it('the disagreements with the replaced version are listed', async () => {
     const replaced = aTool('function execute(input) { return { result: input.value > 3 ? 0 : input.value * 2 }; }');
     const report = await examine(aTool(DOUBLE), { replaced });

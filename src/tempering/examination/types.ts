@@ -39,10 +39,11 @@ export type Consequence = 'Note' | 'Ask' | 'Refuse';
 export interface Disagreement {
   /** JSON text. */
   input: string;
-  /** JSON text. */
+  /** JSON text, or what the output must be. */
   expected?: string;
   /** JSON text, or the failure. */
   got: string;
+  /** Without any value of an input or an output: it also stands in the audit record and in Events. */
   reason: string;
 }
 

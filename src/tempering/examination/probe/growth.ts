@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import { printable } from '../../../lib/printable.ts';
 import { checkResult, unfinishedCheck } from '../check-result.ts';
 import { nodesOf, replaceAt } from '../inputs/nodes.ts';
 import type { CheckResult, Disagreement } from '../types.ts';
@@ -65,8 +66,14 @@ export function judgeGrowth(
   const disagreements = plan.collections.flatMap(({ name, inputs }): Disagreement[] => {
     const work = inputs.map((index) => probed.results[index]?.work ?? 0);
     if (!growsQuadratically(work)) return [];
-    const reason = `the work grows at least with the square of the length of "${name}"`;
-    return [{ input: `lengths ${SIZES.join(', ')}`, got: `counted steps ${work.join(', ')}`, reason }];
+    const reason = 'the work grows at least with the square of the length of a list or text of the input';
+    return [
+      {
+        input: printable(`"${name}" with the lengths ${SIZES.join(', ')}`, 200),
+        got: `counted steps ${work.join(', ')}`,
+        reason,
+      },
+    ];
   });
   return checkResult('growth', 'Ask', plan.calls.length, disagreements);
 }

@@ -138,7 +138,8 @@ function disagreementOf(
 ): Disagreement {
   return {
     input: shownValue(tests[index]?.input ?? null),
+    expected: `a result that does not rest on the literal ${shownValue(value)} alone`,
     got: printable(original[index]?.text ?? '', 200),
-    reason: `the literal ${shownValue(value)} of the source serves this test and no input near it`,
+    reason: 'a literal of the source serves this test and no input near it',
   };
 }

@@ -37,8 +37,9 @@ export function judgeRelation(relation: Relation, runs: InputRuns): { disagreeme
   return {
     disagreement: {
       input: shownValue(other),
+      expected: `the relation to ${shownValue(first.output)}, the output for ${shownValue(base)}`,
       got: shownOutcome(second),
-      reason: `${reason}; for ${shownValue(base)} the output is ${shownValue(first.output)}`,
+      reason,
     },
   };
 }
