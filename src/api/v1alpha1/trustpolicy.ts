@@ -129,6 +129,14 @@ const Forge = Type.Object(
   { ...closed, description: 'The limits for all forged tools.' },
 );
 
+const Examination = Type.Object(
+  {
+    maxDisagreements: Type.Optional(count(0, 1_000, 'Failed cases of refusing checks, above which it refuses.', 0)),
+    maxFailedInputsPercent: Type.Optional(count(0, 100, 'Failures on generated inputs, above which it refuses.', 90)),
+  },
+  { ...closed, description: 'The limits for the examination with inputs that the author of a tool did not choose.' },
+);
+
 const Promotion = Type.Object(
   {
     toAgent: Type.Optional(
@@ -158,27 +166,7 @@ const Promotion = Type.Object(
               description: 'Whether a promotion also needs an approver. A review by the panel is always required.',
             }),
           ),
-          examination: Type.Optional(
-            Type.Object(
-              {
-                maxDisagreements: Type.Optional(
-                  count(0, 1_000, 'Cases of the refusing checks that a tool may fail. More refuse the promotion.', 0),
-                ),
-                maxFailedInputsPercent: Type.Optional(
-                  count(
-                    0,
-                    100,
-                    'Share of the generated inputs, in percent, on which a tool may fail although its schema allows them. More refuses the promotion.',
-                    90,
-                  ),
-                ),
-              },
-              {
-                ...closed,
-                description: 'The limits for the examination of a tool with inputs that its author did not choose.',
-              },
-            ),
-          ),
+          examination: Type.Optional(Examination),
         },
         { ...closed, description: 'The requirements for a promotion from tier Session to tier Agent.' },
       ),
