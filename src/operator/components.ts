@@ -35,8 +35,8 @@ import {
   type AgentStats,
   NO_AGENT_STATS,
   type OperatorAudit,
+  type PendingCallSource,
   type SpendReader,
-  type ToolUses,
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
@@ -57,8 +57,8 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  readonly pendingCalls?: PendingCallSource;
   readonly audit?: OperatorAudit;
-  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -100,8 +100,9 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  /** Undefined without NATS. */
+  readonly pendingCalls: PendingCallSource | undefined;
   readonly audit: OperatorAudit | undefined;
-  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -112,18 +113,12 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit, toolUses } = deps;
+  const { audit, pendingCalls } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
-  const caches = {
-    tools: informers.tools.cache,
-    approvals: informers.approvals.cache,
-    requests: informers.requests.cache,
-  };
-  addToolIndexes(caches);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -149,9 +144,7 @@ export function createComponents(
     agents,
     policies,
     pods,
-    ...caches,
-    admissionAge: admissionAgeOf(config, informers),
-    identity: new OperatorIdentity(client),
+    ...toolComponents(informers, config, client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
@@ -165,9 +158,24 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    pendingCalls,
     audit,
-    toolUses,
   };
+}
+
+/** What the controllers of tools and of decisions about them share. */
+function toolComponents(
+  informers: Informers,
+  config: OperatorConfig,
+  client: KubeClient,
+): Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
+  const caches = {
+    tools: informers.tools.cache,
+    approvals: informers.approvals.cache,
+    requests: informers.requests.cache,
+  };
+  addToolIndexes(caches);
+  return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

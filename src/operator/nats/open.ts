@@ -1,4 +1,5 @@
-import type { AgentActivity, AgentStats, OperatorAudit, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, OperatorAudit, PendingCallSource, SpendReader } from '../ports.ts';
+import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
@@ -10,6 +11,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly pendingCalls: PendingCallSource;
   readonly audit: OperatorAudit;
 }
 
@@ -23,6 +25,7 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    pendingCalls: natsPendingCalls(link),
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -11,7 +11,7 @@ import { createToolView } from '../../tools/view.ts';
 import { corpusTools } from '../../../test/fixtures/wrong-tools/corpus.ts';
 import { MISTAKES, type Mistake } from '../../../test/fixtures/wrong-tools/family.ts';
 import { CorpusExamination, type ExaminedTool } from '../../../test/support/examined-corpus.ts';
-import { createVerifier } from '../promotion/verifier.ts';
+import { createVerifier } from '../verification/verifier.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
 import { artifactDigest } from '../registry/serialization.ts';
 import { anOp, scriptedModel } from '../tempering.testing.ts';

@@ -19,6 +19,8 @@ export interface PromotionRules {
   requireHuman: boolean;
   /** The limits for the examination between the re-runs and the panel. */
   examination: ExaminationRules;
+  /** Whether answers that only a pod reported may carry a promotion to tier Agent. They never carry one to tier Shared. */
+  reportedEvidence: 'Deny' | 'Allow';
   /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
@@ -29,11 +31,8 @@ export interface PromotionRules {
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
   return {
-    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
-    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
-    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
+    ...useRequirements(toAgent),
     minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
-    confidenceBound: toAgent.confidenceBound ?? 'Rate',
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
     examination: examinationRules(toAgent.examination),
@@ -49,6 +48,18 @@ function examinationRules({
   return { maxDisagreements, maxFailedInputsPercent };
 }
 
+type ToAgent = NonNullable<NonNullable<TrustPolicySpec['promotion']>['toAgent']>;
+
+function useRequirements(toAgent: ToAgent) {
+  return {
+    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
+    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
+    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
+    confidenceBound: toAgent.confidenceBound ?? 'Rate',
+    reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
+  };
+}
+
 /** Figures of the verifier. Only these decide a promotion; uses reported by a pod merely start the verification. */
 export interface RerunFigures {
   tests: number;
@@ -57,6 +68,9 @@ export interface RerunFigures {
   successes: number;
   /** Successful re-runs whose inputs came with different root messages. */
   distinctInputs: number;
+  /** Successful re-runs with recorded answers, by the evidence of the answers. */
+  observedAnswers: number;
+  reportedAnswers: number;
 }
 
 /** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */
