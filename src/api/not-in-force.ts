@@ -86,6 +86,12 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
+    field: 'spec.models.testers',
+    where: 'cluster',
+    plan: 'write test cases for tools before a promotion',
+  },
+  {
+    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',

@@ -6,7 +6,7 @@ import type { EngineAgent } from './ports.ts';
 /** Resolves an alias of a manifest to `provider/model`; returns other names unchanged. */
 type ResolveName = (name: string) => string;
 
-/** The models of an agent as `provider/model`: of its own turns, its judge and its reviewers. */
+/** The models of an agent as `provider/model`: of its own turns, its judge, its reviewers and its testers. */
 export interface AgentModel {
   primary: string;
   /** The fallbacks that the policy allows, in order. */
@@ -20,6 +20,8 @@ export interface AgentModel {
   /** The policy permits a judge that is the author. */
   judgeMayBeAuthor: boolean;
   reviewers: string[];
+  /** The models that write cases for a tool before its promotion. */
+  testers: string[];
 }
 
 /** Resolves the model aliases of the agent to real names, which its policy is evaluated against. */
@@ -38,12 +40,22 @@ export function createAgentModel(agent: EngineAgent, resolve: ResolveName, decid
   const decision = decider.decide({ kind: 'Model', model: primary });
   if (decision.effect !== 'Allow') throw policyDenied(decision);
   const allowed = fallbacks.filter((model) => decider.decide({ kind: 'Model', model }).effect === 'Allow');
-  const { judge: judgeName, judgeMayBeAuthor = false, reviewers: reviewerNames = [] } = agent.policy.spec.models ?? {};
+  const models = agent.policy.spec.models ?? {};
+  const {
+    judge: judgeName,
+    judgeMayBeAuthor = false,
+    reviewers: reviewerNames = [],
+    testers: testerNames = [],
+  } = models;
   const judge = judgeName === undefined ? undefined : resolve(judgeName);
   const reviewers = reviewerNames.map(resolve);
   const reviewModels = judge === undefined ? reviewers : [judge, ...reviewers];
-  const conflicting = [primary, ...allowed].find((author) =>
-    reviewModels.some((reviewModel) => isSameModelName(author, reviewModel)),
-  );
-  return { primary, fallbacks: allowed, author: conflicting ?? primary, judge, judgeMayBeAuthor, reviewers };
+  const testers = testerNames.map(resolve);
+  const authors = [primary, ...allowed];
+  const author = commonModel(authors, reviewModels) ?? commonModel(authors, testers) ?? primary;
+  return { primary, fallbacks: allowed, author, judge, judgeMayBeAuthor, reviewers, testers };
+}
+
+function commonModel(authors: readonly string[], others: readonly string[]): string | undefined {
+  return authors.find((author) => others.some((other) => isSameModelName(author, other)));
 }

@@ -8,6 +8,7 @@ import type { Model, ModelEvent, ModelRequest, StopReason } from '../models/port
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import { artifactDigest } from './registry/serialization.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
+import type { ExaminationReport, Examiner } from './examination/types.ts';
 import type { RegisteredTool } from './types.ts';
 import type { ToolUse } from './types.ts';
 
@@ -114,6 +115,13 @@ export function aUse(artifact: ToolArtifact, input: Json, changes: Partial<ToolU
     milliseconds: 2,
     time: '2026-03-01T09:00:01.000Z',
     ...changes,
+  };
+}
+
+/** An examiner that finds what `changes` says; by default nothing. */
+export function anExaminer(changes: Partial<ExaminationReport> = {}): Examiner {
+  return {
+    examine: async ({ digest }) => ({ digest, claims: [], checks: [], testers: [], inputs: 0, ...changes }),
   };
 }
 

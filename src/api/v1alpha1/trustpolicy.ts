@@ -110,6 +110,14 @@ const Forge = Type.Object(
   { ...closed, description: 'The limits for all forged tools.' },
 );
 
+const Examination = Type.Object(
+  {
+    maxDisagreements: Type.Optional(count(0, 1_000, 'Failed cases of refusing checks, above which it refuses.', 0)),
+    maxFailedInputsPercent: Type.Optional(count(0, 100, 'Failures on generated inputs, above which it refuses.', 90)),
+  },
+  { ...closed, description: 'The limits for the examination with inputs that the author of a tool did not choose.' },
+);
+
 const Promotion = Type.Object(
   {
     toAgent: Type.Optional(
@@ -146,6 +154,7 @@ const Promotion = Type.Object(
               description: 'Whether a promotion also needs an approver. A review by the panel is always required.',
             }),
           ),
+          examination: Type.Optional(Examination),
         },
         { ...closed, description: 'The requirements for a promotion from tier Session to tier Agent.' },
       ),
@@ -319,6 +328,15 @@ export const TrustPolicySpec = Type.Object(
               'x-kubernetes-list-type': 'atomic',
               description:
                 'The two models of the review panel: safety first, correctness second. When absent, no tool is promoted.',
+            }),
+          ),
+          testers: Type.Optional(
+            Type.Array(ModelName, {
+              minItems: 2,
+              maxItems: 2,
+              'x-kubernetes-list-type': 'atomic',
+              description:
+                'Two models that write test cases for a tool before its promotion, without seeing its code. Neither may be the model that forged it. When absent, no such cases are written.',
             }),
           ),
         },

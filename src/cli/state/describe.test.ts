@@ -11,6 +11,7 @@ import { aCaller, anAcceptance, anArtifact, aRegistry, aUse } from '../../temper
 import { describe } from './describe.ts';
 import { trace } from './trace.ts';
 
+const DIGEST = `sha256:${'3f'.repeat(32)}`;
 const POLICY = { models: { judge: 'a/judge' }, decay: { idle: '720h' } };
 
 suite('temper describe in a state folder', () => {
@@ -68,6 +69,29 @@ suite('temper describe in a state folder', () => {
     const writer = await traced('writer');
     assert.match(writer, /You: hello writer/);
     assert.ok(!writer.includes('hello analyst'));
+  });
+
+  it('a tool has the findings of its examination with their cases, and the names of the checks that it passed', async () => {
+    const records = fileRecordStore(state);
+    const tool = { metadata: { name: 'csv-3f' }, spec: { digest: DIGEST, artifact: { name: 'csv' } } };
+    await records.put('tools', 'csv-3f', tool);
+    const finding = { input: '{"n":[1]}', got: '{"sum":2}', reason: 'the order of the items changes the output' };
+    const checks = [
+      { check: 'state', consequence: 'Refuse', cases: 9, disagreements: 0, examples: [] },
+      { check: 'order-independence', consequence: 'Refuse', cases: 4, disagreements: 1, examples: [finding] },
+    ];
+    await records.put('examinations/default', '3f'.repeat(32), {
+      digest: DIGEST,
+      claims: [],
+      checks,
+      testers: [],
+      inputs: 40,
+    });
+    const text = await described('tool', 'csv');
+    assert.match(text, /Examination:\n {2}inputs: 40\n/);
+    assert.match(text, /passed:\n +- state\n/);
+    assert.match(text, /check: order-independence\n[^]*reason: the order of the items changes the output/);
+    await records.delete('tools', 'csv-3f');
   });
 
   it('a tool that is not promoted yet has its state, the reason and the next step', async () => {

@@ -1,5 +1,5 @@
 import { type Digest, isDigest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
 import { explainStoredPromotion } from '../../tempering/lifecycle/explain-stored-promotion.ts';
 import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
@@ -45,18 +45,36 @@ export function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 
-/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, and what its promotions wait for. */
+/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, its examination, and what its promotions wait for. */
 export async function toolWithEvidence(records: RecordStore, tool: StateTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');
   const digest = textAt(tool.value, ['spec', 'digest']);
   const uses = isDigest(digest) ? await records.get(`uses/${namespace}`, digest.slice('sha256:'.length)) : undefined;
+  const examination = isDigest(digest)
+    ? await records.get(`examinations/${namespace}`, digest.slice('sha256:'.length))
+    : undefined;
   const promotion = await promotionOf(records, tool, evidence ?? null);
   return {
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
     ...(isJsonObject(uses) ? { uses: summaryOf(uses, digest as Digest, namespace) } : {}),
+    ...(examination === undefined ? {} : { examination: findingsOf(examination) }),
     ...(promotion === undefined ? {} : { promotion: { ...promotion } }),
+  };
+}
+
+/** The report of an examination: the checks without a disagreement by name only. */
+function findingsOf(report: Json): JsonObject {
+  const checks = member(report, 'checks');
+  const all = Array.isArray(checks) ? checks : [];
+  const hasFindings = (check: Json): boolean => member(check, 'disagreements') !== 0;
+  return {
+    inputs: member(report, 'inputs') ?? 0,
+    claims: member(report, 'claims') ?? [],
+    passed: all.filter((check) => !hasFindings(check)).map((check) => textAt(check, ['check'])),
+    findings: all.filter(hasFindings),
+    testers: member(report, 'testers') ?? [],
   };
 }
 

@@ -46,8 +46,8 @@ export interface LifecycleContext {
     spec: Pick<AgentSpec, 'forge'>;
     policy: { spec: TrustPolicySpec };
   };
-  agentModel: { reviewers: readonly string[] };
-  /** The model port for judges and reviewers; its costs are charged to the agent. */
+  agentModel: { reviewers: readonly string[]; testers: readonly string[] };
+  /** The model port for judges, reviewers and testers; its costs are charged to the agent. */
   reviewModel: Model;
   events: EventSink;
   schemas: SchemaCompiler;

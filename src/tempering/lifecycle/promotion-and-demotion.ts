@@ -1,5 +1,6 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
+import { createExaminer } from '../examination/examiner.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
 import { NO_CANARIES } from '../canary/canaries.ts';
 import { createPanel } from '../judge/panel.ts';
@@ -27,10 +28,13 @@ export function createPromotionAndDemotion(
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(context, here, builtIn);
   const { canaries = NO_CANARIES } = here;
-  const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce, canaries });
+  const model = context.reviewModel;
+  const panel = createPanel({ model, reviewers: agentModel.reviewers, clock, nonce, canaries });
+  const examiner = createExaminer({ verifier, schemas, model, testers: agentModel.testers, clock, nonce });
   const promotion = createPromotion({
     registry,
     verifier,
+    examiner,
     panel,
     approvals,
     audit,

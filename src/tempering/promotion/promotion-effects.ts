@@ -55,11 +55,12 @@ export class PromotionEffects {
     tool: RegisteredTool,
     subject: PromotionSubject,
     verdicts: readonly JudgeVerdict[],
+    questions: readonly string[] = [],
   ): Promise<PromotionState> {
     const nonce = this.#deps.nonce();
-    const request = await this.requestApproval(subject, nonce, tool);
+    const request = await this.requestApproval(subject, nonce, tool, questions);
     await this.#states.write({ ...subject, state: 'AwaitingApproval', request, nonce, verdicts: [...verdicts] });
-    const { risk, reason } = approvalSummary(subject, tool);
+    const { risk, reason } = approvalSummary(subject, tool, questions);
     this.#deps.events({ type: 'approval-requested', request, tool: subject.tool, risk, reason });
     const state = { state: 'AwaitingApproval', request } as const;
     this.setState(tool, subject, state, `awaits approval: temper approve ${request}`);
@@ -67,7 +68,12 @@ export class PromotionEffects {
   }
 
   /** Requests are idempotent by subject, so a request that was edited in its file is not the request this promotion awaits. */
-  requestApproval(subject: PromotionSubject, nonce: string, tool: RegisteredTool | undefined): Promise<string> {
+  requestApproval(
+    subject: PromotionSubject,
+    nonce: string,
+    tool: RegisteredTool | undefined,
+    questions: readonly string[] = [],
+  ): Promise<string> {
     const { agent } = subject;
     const ask = {
       type: 'PromoteTool',
@@ -75,7 +81,7 @@ export class PromotionEffects {
       tool: subject.tool,
       subject: approvalSubject(subject, nonce),
       binding: { promotion: { tool: subject.tool, digest: subject.digest, tier: subject.to } },
-      ...approvalSummary(subject, tool),
+      ...approvalSummary(subject, tool, questions),
     } as const;
     return this.#deps.approvals.request(ask);
   }

@@ -6,13 +6,18 @@ import type { RegisteredTool } from '../types.ts';
 export function approvalSummary(
   subject: PromotionSubject,
   tool: RegisteredTool | undefined,
+  questions: readonly string[] = [],
 ): { risk: 'medium' | 'high'; reason: string } {
   const apis = tool?.artifact.requires.apis ?? [];
   const hasExternalAccess = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
   const access = apis.length === 0 ? 'it asks for no host function' : `it asks for ${apis.join(', ')}`;
+  const asks =
+    questions.length === 0
+      ? ''
+      : `; its examination leaves questions (${questions.join(', ')}): temper describe tool ${subject.tool} shows the cases`;
   return {
     risk: hasExternalAccess ? 'high' : 'medium',
-    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}`,
+    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}${asks}`,
   };
 }
 

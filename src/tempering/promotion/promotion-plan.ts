@@ -1,5 +1,6 @@
 import { printable } from '../../lib/printable.ts';
 import type { ApprovalDecision } from '../../tools/approvals.ts';
+import type { ExaminationVerdict } from '../examination/verdict.ts';
 import type { RegisteredTool, PromotionState, ToolStatistics } from '../types.ts';
 import type { PanelVerdict } from '../judge/panel.ts';
 import { formatFigures, testFailureMessage } from './promotion-messages.ts';
@@ -86,11 +87,22 @@ export function planAfterReruns(
   return { step: 'reject', cause: gaps.join('; '), coolDownMs: rules.coolDownMs };
 }
 
-/** The step after the verdict of the panel. */
+/** The step after the examination. Open questions go to a user, once the panel has approved. */
+export function planAfterExamination(
+  verdict: ExaminationVerdict,
+  { coolDownMs }: PromotionRules,
+): { step: 'review'; questions: string[] } | Rejection {
+  if (verdict.outcome === 'Refuse')
+    return { step: 'reject', cause: `examination: ${verdict.reasons.join('; ')}`, coolDownMs };
+  return { step: 'review', questions: verdict.outcome === 'Ask' ? verdict.topics : [] };
+}
+
+/** The step after the verdict of the panel. `questions`: the checks of the examination that a user must decide. */
 export function planAfterPanel(
   panel: PanelVerdict,
   figures: RerunFigures,
   rules: PromotionRules,
+  questions: readonly string[] = [],
 ): { step: 'ask' } | { step: 'promote'; note: string } | Rejection {
   if (panel.userDecides !== undefined) return { step: 'ask' };
   const gap = panel.approved ? confidenceGap('the panel', panel.confidence, rules) : undefined;
@@ -99,7 +111,7 @@ export function planAfterPanel(
     const coolDownMs = isUnavailable ? Math.min(UNAVAILABLE_COOL_DOWN_MS, rules.coolDownMs) : rules.coolDownMs;
     return { step: 'reject', cause: gap ?? `panel: ${panel.reasoning}`, coolDownMs };
   }
-  if (rules.requireHuman) return { step: 'ask' };
+  if (rules.requireHuman || questions.length > 0) return { step: 'ask' };
   const [safety, correctness] = panel.verdicts;
   const note = `${formatFigures(figures)} → panel: safety ${safety.confidence.toFixed(2)}, correctness ${correctness.confidence.toFixed(2)}`;
   return { step: 'promote', note };

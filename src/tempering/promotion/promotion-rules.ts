@@ -1,5 +1,6 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
+import type { ExaminationRules } from '../examination/verdict.ts';
 import type { RegisteredTool, ToolStatistics } from '../types.ts';
 import { MAX_STORED_INPUTS } from '../use/use-record.ts';
 
@@ -16,6 +17,8 @@ export interface PromotionRules {
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMs: number;
   requireHuman: boolean;
+  /** The limits for the examination between the re-runs and the panel. */
+  examination: ExaminationRules;
   /** Whether answers that only a pod reported may carry a promotion to tier Agent. They never carry one to tier Shared. */
   reportedEvidence: 'Deny' | 'Allow';
   /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
@@ -32,9 +35,17 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
+    examination: examinationRules(toAgent.examination),
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
   };
+}
+
+function examinationRules({
+  maxDisagreements = 0,
+  maxFailedInputsPercent = 90,
+}: Partial<ExaminationRules> = {}): ExaminationRules {
+  return { maxDisagreements, maxFailedInputsPercent };
 }
 
 type ToAgent = NonNullable<NonNullable<TrustPolicySpec['promotion']>['toAgent']>;

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { ApprovalDecision, ApprovalInput, PromotionApprovals } from '../../tools/approvals.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { createDemotion } from './demotion.ts';
+import type { Examiner } from '../examination/types.ts';
 import type { PanelVerdict } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from './promotion.ts';
 import { promotionRules, type PromotionRules } from './promotion-rules.ts';
@@ -19,6 +20,7 @@ import {
   anOp,
   aUse,
   aVerdict,
+  anExaminer,
   createFakeClock,
   type ManualClock,
 } from '../tempering.testing.ts';
@@ -41,6 +43,7 @@ interface Fixture {
 interface FixtureOptions {
   rules?: Partial<PromotionRules>;
   verifier?: Partial<Verifier>;
+  examiner?: Examiner;
   panel?: () => Promise<PanelVerdict>;
   persistSource?: boolean;
   records?: RecordStore;
@@ -94,6 +97,7 @@ async function createFixture(options: FixtureOptions = {}): Promise<Fixture> {
   let nonces = 0;
   const promotion = createPromotion({
     ...shared,
+    examiner: options.examiner ?? anExaminer(),
     panel: {
       async review() {
         panelCalls.count += 1;
@@ -293,6 +297,54 @@ describe('promotion to tier Agent', () => {
     await useOften(fixture);
     const state = await fixture.promotion.evaluate(digest, OWNER, anOp());
     assert.ok(state.state === 'Rejected' && state.coolDownUntil === '2026-03-01T09:10:00.000Z');
+  });
+  it('an examination that refuses ends the promotion before the panel, and its report is stored', async () => {
+    const records = memoryRecordStore();
+    const examples = [{ input: '{"value":1}', got: '{"result":3}', reason: 'learned' }];
+    const check = { check: 'memorized-tests', consequence: 'Refuse', cases: 2, disagreements: 2 } as const;
+    const examiner = anExaminer({ checks: [{ ...check, examples }] });
+    const fixture = await createFixture({ examiner, records });
+    await useOften(fixture);
+    const state = await fixture.promotion.evaluate(digest, OWNER, anOp());
+    assert.ok(state.state === 'Rejected' && state.reason === 'examination: memorized-tests: 2 of 2 cases: learned');
+    assert.equal(fixture.panelCalls.count, 0);
+    const [stored] = await records.list('examinations/team-a');
+    assert.equal(textAt(stored?.value, ['digest']), digest);
+  });
+  it('a question of the examination goes to a user after the panel has approved', async () => {
+    const tester = { model: 'a/b', cases: 5, dropped: 0, disagreements: 1, examples: [], promptDigest: '' };
+    const examiner = anExaminer({
+      testers: [
+        { ...tester, verdict: 'Disagrees' },
+        { ...tester, verdict: 'Agrees', disagreements: 0 },
+      ],
+    });
+    const fixture = await createFixture({ examiner });
+    await useOften(fixture);
+    const state = await fixture.promotion.evaluate(digest, OWNER, anOp());
+    assert.deepEqual(state, { state: 'AwaitingApproval', request: 'request-1' });
+    assert.equal(fixture.panelCalls.count, 1);
+    assert.match(fixture.asked[0]?.reason ?? '', /its examination leaves questions \(testers\)/);
+    const [subject] = await fixture.promotion.awaitingApproval();
+    assert.ok(subject);
+    fixture.decide({ decision: 'Approve', by: 'user/ann', reason: 'the case is wrong' });
+    assert.deepEqual(await fixture.promotion.awaitDecision(subject, anOp()), { state: 'Promoted', to: 'Agent' });
+  });
+  it('an examination gets the other version of the same name that its agent forged', async () => {
+    const replaced: (string | undefined)[] = [];
+    const examiner: Examiner = {
+      examine: (subject, op) => {
+        replaced.push(subject.replaced?.description);
+        return anExaminer().examine(subject, op);
+      },
+    };
+    const fixture = await createFixture({ examiner });
+    const earlier = anArtifact('double', { description: 'The earlier version.' });
+    await fixture.registry.register(anAcceptance(earlier), aCaller());
+    await fixture.registry.demote(anAcceptance(earlier).digest, 'replaced', 'user/ann');
+    await useOften(fixture);
+    await fixture.promotion.evaluate(digest, OWNER, anOp());
+    assert.deepEqual(replaced, ['The earlier version.']);
   });
   it('a promotion needs the minimum confidence of both reviewers', async () => {
     const fixture = await createFixture({ panel: async () => approval(0.79) });

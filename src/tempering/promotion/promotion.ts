@@ -7,13 +7,17 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { ApprovalDecision } from '../../tools/approvals.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Panel } from '../judge/panel.ts';
+import type { Examiner } from '../examination/types.ts';
+import { examinationFigures } from '../examination/verdict.ts';
 import { holdersOf, type ToolOwner, widestActive } from '../registry/visibility.ts';
 import type { PromotionState, RecordedInput, RegisteredTool, Verifier } from '../types.ts';
+import { examineTool } from './examination-step.ts';
 import { ExclusiveRuns } from './exclusive-runs.ts';
 import { type PromotionEffectDeps, PromotionEffects } from './promotion-effects.ts';
 import { formatFigures } from './promotion-messages.ts';
 import {
   planAfterDecision,
+  planAfterExamination,
   planAfterPanel,
   planAfterReruns,
   planAfterTests,
@@ -33,6 +37,7 @@ import { reverify } from '../verification/reverify.ts';
 
 export interface PromotionDeps extends PromotionEffectDeps {
   verifier: Verifier;
+  examiner: Examiner;
   panel: Panel;
   records: RecordStore;
   schemas: SchemaCompiler;
@@ -173,15 +178,19 @@ class PromotionProcess implements Promotion {
     if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
     const verifying = 'tests and recorded inputs run again in a fresh runner';
     this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
-    const figures = await reverify(tool, await this.#recordedInputs(subject, rules), this.#deps, op);
+    const recorded = await this.#recordedInputs(subject, rules);
+    const figures = await reverify(tool, recorded, this.#deps, op);
     const verified = planAfterReruns(figures, rules);
     if (verified.step === 'stay') return verified.state;
     if (verified.step === 'reject') return this.#effects.reject(tool, subject, verified);
+    const { report, verdict } = await examineTool(this.#deps, { tool, subject, recorded, rules }, op);
+    const examined = planAfterExamination(verdict, rules);
+    if (examined.step === 'reject') return this.#effects.reject(tool, subject, examined);
     this.#effects.setState(tool, subject, { state: 'PanelReview' }, formatFigures(figures));
-    const panel = await this.#deps.panel.review(tool, { ...figures }, op);
-    const reviewed = planAfterPanel(panel, figures, rules);
+    const panel = await this.#deps.panel.review(tool, { ...figures, ...examinationFigures(report) }, op);
+    const reviewed = planAfterPanel(panel, figures, rules, examined.questions);
     if (reviewed.step === 'reject') return this.#effects.reject(tool, subject, reviewed);
-    if (reviewed.step === 'ask') return this.#effects.awaitApproval(tool, subject, panel.verdicts);
+    if (reviewed.step === 'ask') return this.#effects.awaitApproval(tool, subject, panel.verdicts, examined.questions);
     return this.#effects.promote(tool, subject, panel.verdicts, 'system', reviewed.note);
   }
 

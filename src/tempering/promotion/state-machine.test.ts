@@ -13,7 +13,16 @@ import { artifactDigest } from '../registry/serialization.ts';
 import { createPromotion, type Promotion } from './promotion.ts';
 import { promotionRules } from './promotion-rules.ts';
 import { openRegistry, type Registry } from '../registry/registry.ts';
-import { aCaller, anAcceptance, anArtifact, anOp, aUse, aVerdict, createFakeClock } from '../tempering.testing.ts';
+import {
+  aCaller,
+  anAcceptance,
+  anArtifact,
+  anExaminer,
+  anOp,
+  aUse,
+  aVerdict,
+  createFakeClock,
+} from '../tempering.testing.ts';
 import type { ToolScope } from '../types.ts';
 
 const LIMITS = { sessionTools: 2, agentTools: 1 };
@@ -107,6 +116,7 @@ class RegistryFixture {
         outputs: async (_artifact, inputs) => inputs.map(() => ({ ok: true, output: { result: 1 } })),
         replay: async (_artifact, uses) => uses.map(() => ({ ok: true, output: { result: 1 } })),
       },
+      examiner: anExaminer(),
       panel: {
         review: async () => {
           const verdict = aVerdict({ approved: this.panelSays });

@@ -93,7 +93,12 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tainted.deny',
       'spec.tainted.network',
     ],
-    'engine/agent-model.ts': ['spec.models.judge', 'spec.models.judgeMayBeAuthor', 'spec.models.reviewers'],
+    'engine/agent-model.ts': [
+      'spec.models.judge',
+      'spec.models.judgeMayBeAuthor',
+      'spec.models.reviewers',
+      'spec.models.testers',
+    ],
     'policy/forge-limits.ts': [
       'spec.forge.apis',
       'spec.forge.limits.duration',
@@ -109,6 +114,8 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${TO_AGENT}.confidenceBound`,
       `${TO_AGENT}.coolDown`,
       `${TO_AGENT}.requireHuman`,
+      `${TO_AGENT}.examination.maxDisagreements`,
+      `${TO_AGENT}.examination.maxFailedInputsPercent`,
       'spec.promotion.toShared.minAgents',
       'spec.decay.maxErrorPercent',
     ],
