@@ -30,14 +30,7 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import {
-  type AgentActivity,
-  type AgentStats,
-  NO_AGENT_STATS,
-  type OperatorAudit,
-  type SpendReader,
-  type ToolUses,
-} from './ports.ts';
+import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type OperatorAudit, type SpendReader } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -58,7 +51,6 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly audit?: OperatorAudit;
-  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -101,7 +93,6 @@ export interface Components {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
   readonly audit: OperatorAudit | undefined;
-  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -112,18 +103,12 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
-  const { audit, toolUses } = deps;
+  const { audit } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
-  const caches = {
-    tools: informers.tools.cache,
-    approvals: informers.approvals.cache,
-    requests: informers.requests.cache,
-  };
-  addToolIndexes(caches);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -149,9 +134,7 @@ export function createComponents(
     agents,
     policies,
     pods,
-    ...caches,
-    admissionAge: admissionAgeOf(config, informers),
-    identity: new OperatorIdentity(client),
+    ...toolComponents(informers, config, client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
@@ -166,8 +149,22 @@ export function createComponents(
     agentStats,
     spend,
     audit,
-    toolUses,
   };
+}
+
+/** What the controllers of tools and of decisions about them share. */
+function toolComponents(
+  informers: Informers,
+  config: OperatorConfig,
+  client: KubeClient,
+): Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
+  const caches = {
+    tools: informers.tools.cache,
+    approvals: informers.approvals.cache,
+    requests: informers.requests.cache,
+  };
+  addToolIndexes(caches);
+  return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */
