@@ -25,7 +25,7 @@ describe('the schema of a recording that a pod reports', () => {
 
   it('the schema refuses hostile recordings', () => {
     for (const recording of [
-      recorded({ calls: Array<Json>(65).fill(CALL) }),
+      recorded({ calls: Array.from({ length: 65 }, () => CALL) }),
       recorded({ calls: [{ ...CALL, evidence: 'proven' }] }),
       recorded({ calls: [{ ...CALL, name: '' }] }),
       recorded({ calls: [{ ...CALL, answer: { ok: true } }] }),

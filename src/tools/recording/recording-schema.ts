@@ -49,5 +49,5 @@ export const ReportedRecording = Type.Union(
     ),
     Type.Object({ ok: Type.Literal(false), reason: Type.Enum([...UNRECORDED_REASONS]) }, closed),
   ],
-  { description: 'What the tool got from outside, or why it is not recorded; always stored as reported by the pod.' },
+  { description: 'What the tool got from outside, or why it is not recorded; never observed evidence.' },
 );
