@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
 import { printableDocument } from '../lib/printable.ts';
 import { addClusterOptions, isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
+import type { AuditOptions } from './audit/audit.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -35,6 +36,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
+  addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
@@ -114,9 +116,15 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
-/** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
-function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
+/** Adds the verbs for the provenance chain of a state folder. */
+function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
+  const run = async (options: AuditOptions): Promise<void> => {
+    refusePlugin('audit', io);
+    const { audit } = await import('./audit/audit.ts');
+    const { readingState } = await import('./state/state-folder.ts');
+    finish(await readingState(options.state, () => audit(options, io)));
+  };
+  const command = program
     .command('audit', { hidden: isPlugin(io) })
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
@@ -127,12 +135,24 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--with-tools', 'with --adopt: trust its forged tools and approvals too')
     .addOption(state())
     .addOption(output())
-    .action(async (options) => {
-      refusePlugin('audit', io);
-      const { audit } = await import('./audit/audit.ts');
-      const { readingState } = await import('./state/state-folder.ts');
-      finish(await readingState(options.state, () => audit(options, io)));
-    });
+    .action(run);
+  command
+    .command('verify')
+    .description('verify the provenance chain and print only the result')
+    .option('--checkpoint <file>', 'a copy of audit/head.json that was kept elsewhere')
+    .addOption(state())
+    .addOption(output())
+    .action((_, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'verdict' }));
+  command
+    .command('show <tool>')
+    .description('verify the provenance chain and print the life of one tool, a name or a digest')
+    .addOption(state())
+    .addOption(output())
+    .action((tool: string, _, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'life', tool }));
+}
+
+/** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
+function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('judges', { hidden: isPlugin(io) })
     .description('print what canaries showed about judges and reviewers')

@@ -85,4 +85,6 @@ export interface ForgeLimits {
   sessionTools: number;
   agentTools: number;
   minTestCases: number;
+  /** Digest of the policy's spec, for the record. */
+  policyRevision?: string;
 }

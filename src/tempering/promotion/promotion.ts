@@ -145,7 +145,7 @@ class PromotionProcess implements Promotion {
     this.#effects.setState(tool, subject, { state: 'PanelReview' }, formatFigures(figures));
     const panel = await this.#deps.panel.review(tool, { ...figures }, op);
     const reviewed = planAfterPanel(panel, figures, rules);
-    if (reviewed.step === 'reject') return this.#effects.reject(tool, subject, reviewed);
+    if (reviewed.step === 'reject') return this.#effects.reject(tool, subject, reviewed, panel.verdicts);
     if (reviewed.step === 'ask') return this.#effects.awaitApproval(tool, subject, panel.verdicts);
     return this.#effects.promote(tool, subject, panel.verdicts, 'system', reviewed.note);
   }
