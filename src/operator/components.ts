@@ -18,6 +18,7 @@ import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
+import type { AuditStream } from './provenance/audit-chain.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
@@ -44,6 +45,8 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  /** Absent: no provenance chain. */
+  readonly auditStream?: AuditStream;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }

@@ -1,5 +1,7 @@
 import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import type { AuditStream } from '../provenance/audit-chain.ts';
 import { NatsAgentStats } from './agent-stats.ts';
+import { natsAuditStream } from './audit-stream.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
@@ -9,6 +11,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly auditStream: AuditStream;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -21,6 +24,7 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    auditStream: natsAuditStream(() => link.current()),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }
