@@ -9,6 +9,8 @@ export const LABELS = {
   agentUid: 'temper.dev/agent-uid',
   /** On a pod: its sandbox class. */
   sandboxClass: 'temper.dev/sandbox-class',
+  /** On an EmergentTool of tier Agent: the name of its agent. */
+  agent: 'temper.dev/agent',
 } as const;
 
 export const ANNOTATIONS = {

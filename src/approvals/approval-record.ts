@@ -1,4 +1,4 @@
-import type { Approval, ApprovalSpec } from '../api/v1alpha1/approval.ts';
+import type { ApprovalSpec } from '../api/v1alpha1/approval.ts';
 
 /** What a cache keeps of an Approval to decide with: a few hundred bytes, whatever a user stores in the object. */
 export interface ApprovalRecord {
@@ -16,7 +16,12 @@ export interface ApprovalRecord {
 
 const MAX_REASON = 300;
 
-export function approvalRecord({ metadata, spec }: Pick<Approval, 'metadata' | 'spec'>): ApprovalRecord {
+interface ApprovalObject {
+  readonly metadata: { readonly name: string; readonly creationTimestamp?: string };
+  readonly spec: ApprovalSpec;
+}
+
+export function approvalRecord({ metadata, spec }: ApprovalObject): ApprovalRecord {
   const { decision, nonce, subject, approvedBy, reason } = spec;
   return {
     name: metadata.name,

@@ -273,12 +273,22 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
     .addOption(
-      new Option(
-        '--gitops <folder>',
-        'write the tool, its Approval and the page for reviewers into this folder',
-      ).conflicts(['file', 'redact']),
+      new Option('--gitops <folder>', 'write the tool, its Approval and a page for reviewers here').conflicts([
+        'file',
+        'redact',
+      ]),
     )
-    .option('--approver <user>', 'with --gitops: the account that applies the files')
+    .addOption(
+      new Option('--connection <name>', 'open a pull request with these files instead').conflicts([
+        'gitops',
+        'file',
+        'redact',
+      ]),
+    )
+    .option('--connections <file>', 'with --connection: file with connections')
+    .option('--branch <name>', 'with --connection: the branch to merge into; default: main')
+    .option('--path <folder>', 'with --connection: the folder in the repository')
+    .option('--approver <user>', 'the account that applies the files to the cluster')
     .addOption(output())
     .action(async (name: string, options) => {
       const { exportTool } = await import('./tools/export-tool.ts');

@@ -7,11 +7,13 @@ import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-ac
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { createKubeClient } from '../kube/client/http-kube-client.ts';
+import { keyOf } from '../kube/informer/store.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
 import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
+import { sha256 } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
@@ -52,7 +54,12 @@ import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
-import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
+import {
+  createGatewayInformers,
+  EMERGENT_TOOLS,
+  type GatewayInformers,
+  type WatchedTool,
+} from './cluster/informers.ts';
 
 export interface GatewayRun {
   log: Logger;
@@ -98,7 +105,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
-  const catalog = startCatalog(watches, transport, log);
+  const catalog = startCatalog(watches, { transport, log, demotions, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -230,13 +237,32 @@ function startDirectory(watches: GatewayInformers): WatchedAgentDirectory {
 /** Timeout of one artifact read. After it the session opens without that tool. */
 const READ_TIMEOUT_MS = 5_000;
 
-function startCatalog(watches: GatewayInformers, transport: Transport, log: Logger): WatchedCatalog {
+interface CatalogDeps {
+  transport: Transport;
+  log: Logger;
+  demotions: WatchedDemotions;
+  directory: WatchedAgentDirectory;
+}
+
+function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
+  const { transport, log, demotions, directory } = deps;
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
-  const catalog = new WatchedCatalog({ read, log });
+  const catalog = new WatchedCatalog({
+    read,
+    log,
+    // The catalog gets its objects from the cache that has both parts.
+    isServed: (tool) => demotions.isServed(tool as WatchedTool),
+    onChange: (namespace) => directory.toolsChanged(namespace),
+  });
   watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
   watches.tools.subscribe((change) => catalog.toolChanged(change));
+  watches.approvals.subscribe(({ object }) => {
+    for (const tool of demotions.affectedBy(object))
+      catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
+    if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
+  });
   return catalog;
 }
 
@@ -288,6 +314,7 @@ function depsOf(context: ServerContext): GatewayDeps {
       },
     }),
     directory,
+    toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       quotaOf: (agentUid) => storage.of(agentUid),
@@ -316,4 +343,15 @@ function depsOf(context: ServerContext): GatewayDeps {
 function portOf(server: GatewayServer): number {
   const address = server.server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Empty while the agent has no promoted tools and its namespace no revocations. */
+function toolsVersionOf(
+  catalog: WatchedCatalog,
+  demotions: WatchedDemotions,
+  namespace: string,
+  agent: string,
+): string {
+  const parts = [catalog.version(namespace, agent), demotions.revocations(namespace)];
+  return parts.every((part) => part === '') ? '' : sha256(parts.join('\n'));
 }

@@ -144,6 +144,18 @@ export const ERROR_CODES = {
     meaning: 'The request failed, or its response exceeded a limit.',
     fix: 'The message states the cause.',
   },
+  TEMPER_CONNECTION_DENIED: {
+    meaning: 'The namespace may not use a connection of this name, or the connection is not for this purpose.',
+    fix: 'Use a connection whose `namespaces` contain the namespace, or ask the platform team to add it.',
+  },
+  TEMPER_CONNECTION_UNAUTHORIZED: {
+    meaning: 'The credential of a connection is missing, or its server refuses it.',
+    fix: 'Correct or rotate the token, and give it the permissions that the message names. Temper reads it at each use.',
+  },
+  TEMPER_CONNECTION_FAILED: {
+    meaning: 'The server of a connection cannot be reached, or refuses the request.',
+    fix: 'The message states the cause. Temper repeats requests of pull requests.',
+  },
   TEMPER_FILE_DENIED: { meaning: 'The path lies outside the allowed roots.', fix: 'Use a path below the workspace.' },
   TEMPER_FILE_FAILED: {
     meaning: 'The file cannot be read or written, or is too large.',

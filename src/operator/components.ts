@@ -8,11 +8,14 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
+import { installedPoliciesVersion } from './admission-policies/installed-policies.ts';
 import { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
 import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
-import type { Queues } from './event-routes.ts';
+import { OperatorIdentity } from './approval/operator-identity.ts';
+import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
+import type { AllQueues } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
 import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
@@ -28,7 +31,17 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+import {
+  type AgentActivity,
+  type AgentStats,
+  NO_AGENT_STATS,
+  type OperatorAudit,
+  type SpendReader,
+  type ToolUses,
+} from './ports.ts';
+import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
+import type { StoredTool } from './tool/stored-tool.ts';
+import { addToolIndexes } from './tool/tool-index.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;
@@ -47,6 +60,8 @@ export interface OperatorDeps {
   readonly spend?: SpendReader;
   /** Absent: no provenance chain. */
   readonly auditStream?: AuditStream;
+  readonly audit?: OperatorAudit;
+  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -70,7 +85,13 @@ export interface Components {
   readonly pods: Cache<Pod>;
   readonly ranks: AgentRanks;
   readonly quotaReleases: QuotaReleases;
-  readonly queues: Queues;
+  readonly tools: Cache<StoredTool>;
+  readonly approvals: Cache<StoredApproval>;
+  readonly requests: Cache<StoredRequest>;
+  /** From when on Approvals count. */
+  readonly admissionAge: () => AdmissionAge;
+  readonly identity: OperatorIdentity;
+  readonly queues: AllQueues;
   readonly pool: WarmPool;
   readonly pki: ReleasePki;
   readonly policyMonitor: AdmissionPolicyMonitor;
@@ -82,6 +103,8 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  readonly audit: OperatorAudit | undefined;
+  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -92,11 +115,18 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
+  const { audit, toolUses } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
+  const caches = {
+    tools: informers.tools.cache,
+    approvals: informers.approvals.cache,
+    requests: informers.requests.cache,
+  };
+  addToolIndexes(caches);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -122,6 +152,9 @@ export function createComponents(
     agents,
     policies,
     pods,
+    ...caches,
+    admissionAge: admissionAgeOf(config, informers),
+    identity: new OperatorIdentity(client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
@@ -135,16 +168,35 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    audit,
+    toolUses,
   };
 }
 
-function createQueues(deps: OperatorDeps): Queues {
-  const queue = (name: keyof Queues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
+/** Computed once per version of the policies, because every reconcile of a tool asks. */
+function admissionAgeOf(
+  { admissionPolicies }: OperatorConfig,
+  { admissionPolicies: policies, admissionBindings: bindings }: Informers,
+): () => AdmissionAge {
+  let known: { version: string; age: AdmissionAge } | undefined;
+  return () => {
+    const installed = { policies: policies.cache.list(), bindings: bindings.cache.list() };
+    const version = installedPoliciesVersion(installed);
+    if (known?.version !== version) known = { version, age: admissionAge(installed, admissionPolicies?.policies) };
+    return known.age;
+  };
+}
+
+function createQueues(deps: OperatorDeps): AllQueues {
+  const queue = (name: keyof AllQueues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
   return {
     agents: queue('agents'),
     policies: queue('policies'),
     pools: queue('pools'),
     namespaces: queue('namespaces'),
+    tools: queue('tools'),
+    requests: queue('requests'),
+    approvals: queue('approvals'),
   };
 }
 

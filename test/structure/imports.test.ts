@@ -37,7 +37,8 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-api': ENGINE_MAY,
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
-  review: ['lib', 'api', 'tempering'],
+  connections: ['lib', 'net'],
+  review: ['lib', 'api', 'net', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
@@ -45,7 +46,7 @@ const MODULES: Record<string, readonly string[]> = {
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'tools', 'gateway-api', 'gateway', 'operator'],
+  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'operator'],
   yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],

@@ -23,10 +23,15 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
     'operator/policy',
     'operator/spec-conditions.ts',
   ],
-  EmergentTool: ['gateway/cluster/demotions.ts', 'tempering/registry/serialization.ts'],
+  EmergentTool: [
+    'gateway/cluster/demotions.ts',
+    'operator/sharing',
+    'operator/tool',
+    'tempering/registry/serialization.ts',
+  ],
   Capability: [],
-  ApprovalRequest: [],
-  Approval: [],
+  ApprovalRequest: ['operator/approval'],
+  Approval: ['operator/approval'],
 };
 const KINDS = Object.keys(WRITERS) as Kind[];
 

@@ -165,7 +165,9 @@ const Promotion = Type.Object(
     toShared: Type.Optional(
       Type.Object(
         {
-          minAgents: Type.Optional(count(1, 100, 'Minimum number of agents that used the tool successfully.', 1)),
+          minAgents: Type.Optional(
+            count(1, 100, 'Minimum number of agents of the namespace that have the tool at tier Agent.', 1),
+          ),
           gitOps: Type.Optional(
             Type.Object(
               {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { FairQueue } from './fair-queue.ts';
 
 describe('FairQueue', () => {
-  it('runs one piece of work at a time, and keys take turns', async () => {
+  it('a queue runs one piece of work at a time, and its keys take turns', async () => {
     const queue = new FairQueue();
     const order: string[] = [];
     let running = 0;

@@ -31,7 +31,7 @@ describe('TokenBucket', () => {
     assert.equal(bucket.reserve(), 0);
   });
 
-  it('states the wait for a number of tokens, and for at most its burst', () => {
+  it('a bucket states the wait for a number of tokens, and for at most its burst', () => {
     const { clock, bucket } = bucketAt({ burst: 2, perSecond: 10 });
     assert.deepEqual([bucket.waitMs(2), bucket.waitMs(99)], [0, 0]);
     bucket.reserve(3);

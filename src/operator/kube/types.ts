@@ -4,8 +4,8 @@ import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 
-/** An Agent or TrustPolicy as the API server returns it, with the metadata that is optional in a manifest. */
-type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
+/** An object of a Temper kind as the API server returns it, with the metadata that is optional in a manifest. */
+export type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
   readonly metadata: KubeObject['metadata'] & {
     readonly namespace: string;
     readonly uid: string;
@@ -85,6 +85,9 @@ const admission = (plural: string, kind: string): ResourceType => ({
 export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  emergentTools: own('emergenttools', 'EmergentTool'),
+  approvalRequests: own('approvalrequests', 'ApprovalRequest'),
+  approvals: own('approvals', 'Approval'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
   events: core('events', 'Event'),

@@ -18,7 +18,7 @@ export interface GitOpsFile {
 
 export const TOOL_FILE = 'emergenttool.yaml';
 export const APPROVAL_FILE = 'approval.yaml';
-const REVOCATION_FILE = 'revocation.yaml';
+export const REVOCATION_FILE = 'revocation.yaml';
 
 /** The API server refuses the deletion of an Approval, so a controller must not try it when the file is gone. */
 const KEEP = {

@@ -379,10 +379,10 @@ describe('promotion to tier Shared', () => {
     const state = await fixture.promotion.requestShared(digest, OWNER, anOp());
     assert.ok(state.state === 'Candidate' && state.missing[0]?.includes('persistSource'));
   });
-  it('an approval is requested only after enough agents used the tool', async () => {
+  it('an approval is requested only when enough agents have the tool at tier Agent', async () => {
     const fixture = await atAgentTier({ rules: { minAgents: 2 } });
     const state = await fixture.promotion.requestShared(digest, OWNER, anOp());
-    assert.deepEqual(state, { state: 'Candidate', missing: ['1 of 2 agents used it'] });
+    assert.deepEqual(state, { state: 'Candidate', missing: ['1 of 2 agents have it at tier Agent'] });
   });
 });
 

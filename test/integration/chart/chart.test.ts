@@ -307,6 +307,30 @@ describe('the chart', () => {
     }
   });
 
+  it('every panel of the dashboard reads metrics that a role reports', async () => {
+    const objects = await renderChart('--set', 'monitoring.dashboard.enabled=true');
+    const map = objects.find(({ metadata }) => metadata.name === 'temper-dashboard');
+    assert.equal(map?.metadata.labels?.['grafana_dashboard'], '1');
+    interface Panel {
+      id: number;
+      title: string;
+      gridPos: { x: number; y: number };
+      targets?: { expr: string; legendFormat: string }[];
+    }
+    const { panels } = JSON.parse((map['data'] as Record<string, string>)['temper.json'] ?? '') as { panels: Panel[] };
+    assert.equal(new Set(panels.map(({ id }) => id)).size, 30);
+    assert.equal(new Set(panels.map(({ gridPos: { x, y } }) => `${x}/${y}`)).size, 30, 'no panel covers another one');
+    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS, process_resident_memory_bytes: {} };
+    for (const { title, targets = [] } of panels) {
+      for (const { expr, legendFormat } of targets) {
+        assert.match(legendFormat, /^[\w{} ]+$/, title);
+        const read = [...expr.matchAll(/([a-z_]+)\{namespace="\$namespace"\}/g)].map(([, name = '']) => name);
+        assert.ok(read.length > 0, `${title}: ${expr}`);
+        for (const name of read) assert.ok(name.replace(/_bucket$/, '') in metrics, `${title}: ${name}`);
+      }
+    }
+  });
+
   it('the ServiceMonitor selects the metrics Services of operator and gateway', async () => {
     const objects = await renderChart('--set', 'monitoring.serviceMonitor.enabled=true');
     const monitor = objects.find(({ kind }) => kind === 'ServiceMonitor');

@@ -139,6 +139,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${ARTIFACT}.requires.paths`,
     ],
     'gateway/discovery/catalog-entries.ts': [`${ARTIFACT}.name`, 'spec.digest', 'spec.tier', 'spec.contributors'],
+    'operator/tool/stored-tool.ts': ['spec.requestNonce'],
   },
   Capability: {
     'discovery/entry.ts': [

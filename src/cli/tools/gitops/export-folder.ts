@@ -5,7 +5,13 @@ import { parseDocuments } from '../../../api/yaml-documents.ts';
 import { hasErrno, messageOf, TemperError } from '../../../lib/errors.ts';
 import { type Json, textAt } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { APPROVAL_FILE, type GitOpsFile, gitOpsFolder, TOOL_FILE } from '../../../review/gitops/gitops-files.ts';
+import {
+  APPROVAL_FILE,
+  type GitOpsFile,
+  gitOpsFolder,
+  REVOCATION_FILE,
+  TOOL_FILE,
+} from '../../../review/gitops/gitops-files.ts';
 
 /** What an earlier export of the same tool wrote, so that a second export changes nothing. */
 export interface EarlierExport {
@@ -43,22 +49,27 @@ async function readManifest(path: string): Promise<Json | undefined> {
 }
 
 /**
- * Writes the files below the folder. The folder is usually a checkout whose content
+ * Writes the files below the folder, and removes the revocation of an earlier request. The folder is usually a checkout whose content
  * others wrote, so a link in it never leads a file to another place. Throws TEMPER_USAGE.
  */
 export async function writeExport(folder: string, files: readonly GitOpsFile[]): Promise<void> {
   const root = resolve(folder);
-  for (const { path, text } of files) {
-    const target = join(root, path);
-    try {
-      await mkdir(dirname(target), { recursive: true });
-      if ((await realpath(dirname(target))) !== join(await realpath(root), dirname(path)))
-        throw linked(dirname(target));
-      await replaceFile(target, text);
-    } catch (error) {
-      throw error instanceof TemperError ? error : notWritable(target, error);
+  const folders = [...new Set(files.map(({ path }) => dirname(path)))];
+  try {
+    for (const path of folders) await openFolder(root, path);
+    for (const { path, text } of files) await replaceFile(join(root, path), text);
+    const written = new Set(files.map(({ path }) => path));
+    for (const path of folders.map((one) => join(one, REVOCATION_FILE))) {
+      if (!written.has(path)) await rm(join(root, path), { force: true });
     }
+  } catch (error) {
+    throw error instanceof TemperError ? error : notWritable(root, error);
   }
+}
+
+async function openFolder(root: string, path: string): Promise<void> {
+  await mkdir(join(root, path), { recursive: true });
+  if ((await realpath(join(root, path))) !== join(await realpath(root), path)) throw linked(join(root, path));
 }
 
 /** Writes a new file, so that neither a link nor a second name of the old file receives the text. */

@@ -142,7 +142,7 @@ describe('temper tool export --gitops', () => {
     const io = { ...packaged, tool: 'double', state: 'state', form: 'yaml', output: 'text' } as const;
     await assert.rejects(exportTool(io, {} as CliIo), {
       code: 'TEMPER_USAGE',
-      message: /--approver is only for --gitops/,
+      message: /--approver is only for --gitops FOLDER or --connection NAME/,
     });
   });
 
