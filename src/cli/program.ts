@@ -272,6 +272,7 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(new Option('--form <form>', 'file format').choices(['yaml', 'json']).default('yaml'))
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
+    .option('--attestation <file>', 'write a signed attestation of the tool to this file')
     .addOption(
       new Option('--gitops <folder>', 'write the tool, its Approval and a page for reviewers here').conflicts([
         'file',
@@ -299,11 +300,21 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .description('check a package and store it for the next session of an agent')
     .requiredOption('--agent <name>', 'agent name')
     .option('--namespace <name>', 'namespace of the agent', 'default')
+    .option('--attestation <file>', 'the attestation of the package, which must fit it')
+    .option('--trusted-key <file>', 'the public key that must have signed the attestation')
     .addOption(state())
     .addOption(output())
     .action(async (file: string, options) => {
       const { toolImport } = await import('./tools/tool-import.ts');
       finish(await toolImport({ ...options, file }, io));
+    });
+  tool
+    .command('key', { hidden: isPlugin(io) })
+    .description('print the public key of your attestations')
+    .action(async () => {
+      refusePlugin('tool key', io);
+      const { attestationKey } = await import('./tools/attestation.ts');
+      finish(await attestationKey(io));
     });
 }
 

@@ -234,6 +234,10 @@ export const ERROR_CODES = {
     meaning: 'The evidence for the tool does not meet the rule for the next tier.',
     fix: 'The message lists what is missing.',
   },
+  TEMPER_ATTESTATION_INVALID: {
+    meaning: 'The attestation of a package is not signed by the trusted key, is damaged, or is about another tool.',
+    fix: 'Obtain the package and its attestation again, and compare the key with its owner.',
+  },
   TEMPER_PACKAGE_INVALID: {
     meaning: 'The package is malformed, redacted, or its digest does not match its content.',
     fix: 'Export it again with its source.',

@@ -64,7 +64,7 @@ describe('temper audit', () => {
     for (const tool of ['totals', 'sha256:1']) {
       const { code, out } = await audited({ view: 'life', tool });
       assert.equal(code, 0);
-      assert.match(out, /1 .*tool\.accepted .*Session, acme\/judge\S* approved 0\.9 \(prompt abc\), policy def/);
+      assert.match(out, /1 .*tool\.accepted .*Session, acme\/judge\S* approved 0\.90 \(prompt abc\), policy def/);
       assert.match(out, /2-4 .*tool\.called .*2 calls, 1 failed/);
       assert.match(out, /5 .*tool\.demoted .*wrong/);
       assert.ok(!out.includes('sha256:2') && !out.includes('\u001b'));

@@ -72,7 +72,8 @@ function textOf({ action, facts }: ChainedRecord): string {
 function verdictText(verdict: Json): string {
   if (!isJsonObject(verdict)) return '';
   const opinion = verdict['approved'] === true ? 'approved' : 'refused';
-  return `${textAt(verdict, 'model')} ${opinion} ${String(verdict['confidence'])} (prompt ${shortDigest(textAt(verdict, 'promptDigest'))})`;
+  const confidence = typeof verdict['confidence'] === 'number' ? verdict['confidence'].toFixed(2) : '';
+  return `${textAt(verdict, 'model')} ${opinion} ${confidence} (prompt ${shortDigest(textAt(verdict, 'promptDigest'))})`;
 }
 
 function shortDigest(digest: string): string {

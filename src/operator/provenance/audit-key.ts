@@ -24,8 +24,8 @@ export interface AuditKeys {
 export function rotateAuditKeys(keys: AuditKeys | undefined, now: Date): AuditKeys {
   if (keys !== undefined && now.getTime() - keys.since.getTime() < LIFETIME_MS) return keys;
   const pair = generateKeyPairSync('ed25519');
-  const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-  const publicKey = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  const privateKey = pair.privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const publicKey = pair.publicKey.export({ type: 'spki', format: 'pem' });
   return { privateKey, publicKeys: [publicKey, ...(keys?.publicKeys ?? [])].slice(0, MAX_PUBLIC_KEYS), since: now };
 }
 
@@ -45,7 +45,7 @@ export function auditKeyData({ privateKey, publicKeys, since }: AuditKeys): Reco
 export function headKeysOf({ privateKey, publicKeys }: AuditKeys): HeadKeys {
   const current = createPrivateKey(privateKey);
   const known = new Map(publicKeys.map((pem) => [keyId(pem), createPublicKey(pem)]));
-  const currentId = keyId(createPublicKey(current).export({ type: 'spki', format: 'pem' }).toString());
+  const currentId = keyId(createPublicKey(current).export({ type: 'spki', format: 'pem' }));
   return {
     sign: (text) => ({ key: currentId, signature: sign(null, Buffer.from(text), current).toString('base64') }),
     verify(text, id, signature) {

@@ -14,9 +14,9 @@ export interface ReviewCall {
   /** What the reviewer reads about the candidate. */
   material: string;
   /** The material of another tool in the form of this question. */
-  present(artifact: ToolArtifact): string;
+  present: (artifact: ToolArtifact) => string;
   /** Asks the model; the canary takes the same path as the candidate. */
-  ask(material: string): Promise<JudgeVerdict>;
+  ask: (material: string) => Promise<JudgeVerdict>;
 }
 
 /** The verdict of a reviewer, or why its verdicts count for nothing. */
