@@ -58,7 +58,7 @@ export function firstHead({ firstSequence }: StreamBounds): StreamHead {
 }
 
 /** The head after one more record. The digest covers its place, its subject, its time and its bytes. */
-export function nextHead(last: StreamHead, { seq, subject, time, data }: StreamRecord): StreamHead {
+function nextHead(last: StreamHead, { seq, subject, time, data }: StreamRecord): StreamHead {
   const content = { previous: last.digest, seq, subject, time: time.toISOString(), record: sha256(data) };
   return { sequence: seq, records: last.records + 1, digest: digestOf(content) };
 }

@@ -7,7 +7,7 @@ import type { JudgeStandings } from './standings.ts';
 import { randomTwins, type ReviewerRole } from './twins.ts';
 
 /** One question to a reviewer. */
-export interface ReviewCall {
+interface ReviewCall {
   /** `provider/model`. */
   model: string;
   role: ReviewerRole;
