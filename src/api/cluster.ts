@@ -53,6 +53,9 @@ export const RELEASE_OBJECTS = {
   gatewaySigningKeys: 'temper-gateway-signing-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   natsStore: 'temper-nats-store',
+  /** Secret with the keys that sign the heads of the provenance chain, and the ConfigMap with the heads. */
+  auditKey: 'temper-audit-key',
+  auditHeads: 'temper-audit-heads',
 } as const;
 
 /** The audience of a token names the endpoint that accepts it. */

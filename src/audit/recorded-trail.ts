@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
-import { type Json, type JsonObject, member } from '../lib/json.ts';
+import { type Json, type JsonObject, member, parseUntrustedJson } from '../lib/json.ts';
 import type { Durability, RecordStore } from '../lib/record-store.ts';
 import { type ChainProblem, chainRecord, EMPTY_DIGEST, verifyChain } from './chain.ts';
 import type { AuditRecord, AuditTrail, ChainedRecord, Checkpoint } from './port.ts';
@@ -157,13 +157,28 @@ async function readChain(store: RecordStore, known: Checkpoint | undefined): Pro
 async function readHead(store: RecordStore): Promise<Checkpoint | undefined> {
   const value = await readHeadDocument(store);
   if (value === undefined) return undefined;
-  const seq = member(value, 'seq');
-  const digest = member(value, 'digest');
-  if (typeof seq === 'number' && typeof digest === 'string') return { seq, digest };
+  const head = checkpointIn(value);
+  if (head !== undefined) return head;
   throw new TemperError(
     'TEMPER_AUDIT_CHAIN_INVALID',
     'audit/head.json is not a checkpoint; restore it from its backup',
   );
+}
+
+/** The checkpoint in a copy of `audit/head.json`; undefined for any other text. */
+export function parseCheckpoint(text: string): Checkpoint | undefined {
+  try {
+    return checkpointIn(parseUntrustedJson(text));
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function checkpointIn(value: Json): Checkpoint | undefined {
+  const seq = member(value, 'seq');
+  const digest = member(value, 'digest');
+  return typeof seq === 'number' && typeof digest === 'string' ? { seq, digest } : undefined;
 }
 
 function readHeadDocument(store: RecordStore): Promise<Json | undefined> {

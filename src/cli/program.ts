@@ -9,6 +9,7 @@ import {
   type ClusterOptions,
   selectsCluster,
 } from './cluster/options.ts';
+import type { AuditOptions } from './audit/audit.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -42,6 +43,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
+  addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
@@ -121,9 +123,15 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
-/** Adds the verbs for decisions: files in a state folder, Approvals on a cluster. */
-function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
+/** Adds the verbs for the provenance chain of a state folder. */
+function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
+  const run = async (options: AuditOptions): Promise<void> => {
+    refusePlugin('audit', io);
+    const { audit } = await import('./audit/audit.ts');
+    const { readingState } = await import('./state/state-folder.ts');
+    finish(await readingState(options.state, () => audit(options, io)));
+  };
+  const command = program
     .command('audit', { hidden: isPlugin(io) })
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
@@ -134,12 +142,24 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--with-tools', 'with --adopt: trust its forged tools and approvals too')
     .addOption(state())
     .addOption(output())
-    .action(async (options) => {
-      refusePlugin('audit', io);
-      const { audit } = await import('./audit/audit.ts');
-      const { readingState } = await import('./state/state-folder.ts');
-      finish(await readingState(options.state, () => audit(options, io)));
-    });
+    .action(run);
+  command
+    .command('verify')
+    .description('verify the provenance chain and print only the result')
+    .option('--checkpoint <file>', 'a copy of audit/head.json that was kept elsewhere')
+    .addOption(state())
+    .addOption(output())
+    .action((_, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'verdict' }));
+  command
+    .command('show <tool>')
+    .description('verify the provenance chain and print the life of one tool, a name or a digest')
+    .addOption(state())
+    .addOption(output())
+    .action((tool: string, _, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'life', tool }));
+}
+
+/** Adds the verbs for decisions: files in a state folder, Approvals on a cluster. */
+function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('judges', { hidden: isPlugin(io) })
     .description('print what canaries showed about judges and reviewers')
@@ -271,6 +291,7 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(new Option('--form <form>', 'file format').choices(['yaml', 'json']).default('yaml'))
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
+    .option('--attestation <file>', 'write a signed attestation of the tool to this file')
     .addOption(
       new Option('--gitops <folder>', 'write the tool, its Approval and a page for reviewers here').conflicts([
         'file',
@@ -298,11 +319,21 @@ function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
     .description('check a package and store it for the next session of an agent')
     .requiredOption('--agent <name>', 'agent name')
     .option('--namespace <name>', 'namespace of the agent', 'default')
+    .option('--attestation <file>', 'the attestation of the package, which must fit it')
+    .option('--trusted-key <file>', 'the public key that must have signed the attestation')
     .addOption(state())
     .addOption(output())
     .action(async (file: string, options) => {
       const { toolImport } = await import('./tools/tool-import.ts');
       finish(await toolImport({ ...options, file }, io));
+    });
+  tool
+    .command('key', { hidden: isPlugin(io) })
+    .description('print the public key of your attestations')
+    .action(async () => {
+      refusePlugin('tool key', io);
+      const { attestationKey } = await import('./tools/attestation.ts');
+      finish(await attestationKey(io));
     });
 }
 

@@ -63,7 +63,7 @@ async function review(
   if (hasViolations(tests)) return log.refuse('tests', tests);
   log.pass('policy');
   const verdict = await askJudge(deps.judge, candidate, caller, op, vetting.material);
-  if (!verdict.approved) return log.refuse('judge', [judgeViolation(verdict)]);
+  if (!verdict.approved) return { ...log.refuse('judge', [judgeViolation(verdict)]), verdict };
   log.pass('judge', judgeNote(verdict));
   const accepted: AcceptedTool = {
     accepted: true,

@@ -110,6 +110,8 @@ export interface RefusedTool {
   message: string;
   details: JsonObject;
   evidence?: ForgeEvidence;
+  /** The verdict of the judge that refused it. */
+  verdict?: JudgeVerdict;
   gates: GateResult[];
 }
 

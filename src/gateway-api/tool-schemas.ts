@@ -87,7 +87,7 @@ export const RejectedToolRequest = Type.Object(
   {
     deliveryToken: DeliveryToken,
     authorModel,
-    refused: describes<Omit<RefusedTool, 'accepted' | 'evidence'>>()(Type.Object(Refusal)),
+    refused: describes<Omit<RefusedTool, 'accepted' | 'evidence' | 'verdict'>>()(Type.Object(Refusal)),
   },
   { ...closed, description: 'A tool that the pod itself refused.' },
 );
@@ -106,7 +106,12 @@ export const ForgeResult = Type.Union(
       }),
     ),
     describes<RefusedTool>()(
-      Type.Object({ accepted: Type.Literal(false), ...Refusal, evidence: Type.Optional(Evidence) }),
+      Type.Object({
+        accepted: Type.Literal(false),
+        ...Refusal,
+        evidence: Type.Optional(Evidence),
+        verdict: Type.Optional(Verdict),
+      }),
     ),
   ],
   { description: 'The result of a review.' },

@@ -229,6 +229,10 @@ export const ERROR_CODES = {
     meaning: 'The re-run of a recorded use made other calls than the use, or gave another output.',
     fix: 'Make the tool depend on its input, its declared functions and its steps alone; the message names the difference.',
   },
+  TEMPER_ATTESTATION_INVALID: {
+    meaning: 'The attestation of a package is not signed by the trusted key, is damaged, or is about another tool.',
+    fix: 'Obtain the package and its attestation again, and compare the key with its owner.',
+  },
   TEMPER_PACKAGE_INVALID: {
     meaning: 'The package is malformed, redacted, or its digest does not match its content.',
     fix: 'Export it again with its source.',

@@ -21,6 +21,7 @@ import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
+import type { AuditStream } from './provenance/audit-chain.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
@@ -62,6 +63,8 @@ export interface OperatorDeps {
   readonly pendingCalls?: PendingCallSource;
   readonly pullRequests?: PullRequestReader;
   readonly trustEvidence?: TrustEvidence;
+  /** Absent: no provenance chain. */
+  readonly auditStream?: AuditStream;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };

@@ -44,6 +44,8 @@ export interface LeaderTaskDeps
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsServerReloads | undefined;
   readonly dataLoss: DataLossDetector;
+  /** One round of the provenance chain; undefined without NATS. */
+  readonly auditChain: ((signal: AbortSignal) => Promise<number>) | undefined;
 }
 
 const SECOND_MS = 1_000;
@@ -102,6 +104,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
       }),
     );
   }
+  if (deps.auditChain !== undefined) periodicTasks.push(periodic(deps, 'audit-chain', deps.auditChain));
   if (agentActivity === undefined) return periodicTasks;
   const gc = dataGarbageCollector(deps, agentActivity);
   periodicTasks.push(

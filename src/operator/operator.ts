@@ -9,6 +9,8 @@ import { createControllers } from './controllers.ts';
 import { requeueAllNamespaces, requeuePools } from './event-routes.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { registerOperatorGauges, withWriteMetrics } from './metrics.ts';
+import type { AuditStream } from './provenance/audit-chain.ts';
+import { auditChainRound, type ChainTaskDeps } from './provenance/chain-task.ts';
 import { DataLossDetector } from './nats/data-loss.ts';
 import { NatsServerReloads } from './pki/nats-reload.ts';
 
@@ -42,10 +44,15 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       ...components,
       natsReload: createNatsReload(config, deps),
       dataLoss: new DataLossDetector({ ...components, namespace: config.namespace }),
+      auditChain: auditChainOf(deps.auditStream, { ...components, namespace: config.namespace }),
     }),
     ...(election === undefined ? {} : { election }),
     resources: [events],
   });
+}
+
+function auditChainOf(auditStream: AuditStream | undefined, deps: Omit<ChainTaskDeps, 'auditStream'>) {
+  return auditStream === undefined ? undefined : auditChainRound({ ...deps, auditStream });
 }
 
 function createElection({ namespace }: OperatorConfig, deps: OperatorDeps): LeaderElection {

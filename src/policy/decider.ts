@@ -1,6 +1,8 @@
 import { isUnprintable, printable } from '../lib/printable.ts';
+import { digestOf } from '../lib/canonical.ts';
 import { messageOf } from '../lib/errors.ts';
 import { createCategoryDecider } from './category-decider.ts';
+import type { Json } from '../lib/json.ts';
 import { NO_FORGE, forgeLimits } from './forge-limits.ts';
 import { preparePolicy } from './prepare.ts';
 import type { PreparedPolicy } from './prepare.ts';
@@ -46,7 +48,7 @@ export function createDecider(snapshot: PolicySnapshot): Decider {
 function compile(snapshot: PolicySnapshot): Decider {
   try {
     const prepared = preparePolicy(snapshot);
-    const limits = forgeLimits(prepared);
+    const limits = { ...forgeLimits(prepared), policyRevision: revisionOf(snapshot) };
     const chains = chainsOf(prepared, limits);
     return {
       decide: (request) => run(chains, request),
@@ -60,6 +62,11 @@ function compile(snapshot: PolicySnapshot): Decider {
   } catch (error) {
     return denyingDecider(snapshot, messageOf(error, 512));
   }
+}
+
+/** The same for equal specs of one policy, wherever they are stored. */
+function revisionOf({ policy }: PolicySnapshot): string {
+  return digestOf({ name: policy.name, spec: JSON.parse(JSON.stringify(policy.spec)) as Json });
 }
 
 function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {

@@ -90,4 +90,6 @@ export interface ForgeLimits {
   sessionTools: number;
   agentTools: number;
   minTestCases: number;
+  /** Digest of the policy's spec, for the record. */
+  policyRevision?: string;
 }

@@ -219,6 +219,16 @@ export const OPERATOR_METRICS = {
     labels: ['to'],
     help: 'Changes of the connection to NATS, by new state: connected, lost.',
   },
+  temper_audit_chain_intact: {
+    type: 'gauge',
+    labels: [],
+    help: '1 while the audit stream is as the signed heads of the provenance chain say; 0 after a difference. Only the leader reports it.',
+  },
+  temper_audit_chain_records: {
+    type: 'gauge',
+    labels: [],
+    help: 'Records of the provenance chain since it began. Only the leader reports it.',
+  },
   temper_nats_data_loss_total: {
     type: 'counter',
     labels: [],

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock as clock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import type { JsonObject } from '../../lib/json.ts';
 import { isUnprintable } from '../../lib/printable.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder } from '../../standalone/trust/trust.ts';
@@ -46,6 +47,42 @@ describe('temper audit', () => {
     const { code, out, errors } = await audited();
     assert.deepEqual([code, errors], [0, '']);
     assert.match(out, /1 records, chain intact, signed with your key\n$/);
+  });
+
+  it('the life of a tool has its verdicts and its calls, and none of the records of others', async () => {
+    await prepareStateFolder(state, keys());
+    const chain = await openAudit({ records: fileRecordStore(state), clock, key: await keys().findOrCreate() });
+    const append = (action: string, subject: string, facts: JsonObject) =>
+      chain.append({ action, actor: 'agent/a', evidence: 'observed', subject, facts: { tool: 'totals', ...facts } });
+    const verdict = { model: 'acme/judge\u001b[31m', approved: true, confidence: 0.9, promptDigest: 'sha256:abc' };
+    await append('tool.accepted', 'sha256:1', { tier: 'Session', verdicts: [verdict], policyRevision: 'sha256:def' });
+    await append('tool.called', 'sha256:1', {});
+    await append('tool.called', 'sha256:2', { tool: 'other' });
+    await append('tool.call-failed', 'sha256:1', {});
+    await append('tool.demoted', 'sha256:1', { reason: 'wrong' });
+    await chain.flush();
+    for (const tool of ['totals', 'sha256:1']) {
+      const { code, out } = await audited({ view: 'life', tool });
+      assert.equal(code, 0);
+      assert.match(out, /1 .*tool\.accepted .*Session, acme\/judge\S* approved 0\.90 \(prompt abc\), policy def/);
+      assert.match(out, /2-4 .*tool\.called .*2 calls, 1 failed/);
+      assert.match(out, /5 .*tool\.demoted .*wrong/);
+      assert.ok(!out.includes('sha256:2') && !out.includes('\u001b'));
+    }
+    await assert.rejects(audited({ view: 'life', tool: 'none' }), { code: 'TEMPER_NOT_FOUND' });
+    assert.equal((await audited({ view: 'life', tool: 'totals', output: 'json' })).out.trim().split('\n').length, 3);
+  });
+
+  it('a checkpoint from elsewhere is compared, and a file that is none is an error', async () => {
+    await aChain(true);
+    const file = join(root, 'head.json');
+    const checked = () => audited({ view: 'verdict', checkpoint: file });
+    await copyFile(join(state, 'audit/head.json'), file);
+    assert.deepEqual(await checked(), { code: 0, out: '1 records, chain intact, signed with your key\n', errors: '' });
+    await writeFile(file, JSON.stringify({ seq: 7, digest: 'sha256:0' }));
+    await assert.rejects(checked(), { code: 'TEMPER_AUDIT_CHAIN_INVALID' });
+    await writeFile(file, 'head');
+    await assert.rejects(checked(), { code: 'TEMPER_USAGE' });
   });
 
   it('an intact chain of another author is printed, and fails with the way to adopt it', async () => {

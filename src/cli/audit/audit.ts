@@ -1,15 +1,18 @@
-import { checkpointSignature, openAudit } from '../../audit/recorded-trail.ts';
-import type { ChainedRecord } from '../../audit/port.ts';
+import { checkpointSignature, openAudit, parseCheckpoint } from '../../audit/recorded-trail.ts';
+import type { ChainedRecord, Checkpoint } from '../../audit/port.ts';
 import type { AuditKey, SignatureState } from '../../audit/signature.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { signatureProblem } from '../../standalone/trust/trust.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { table } from '../table.ts';
+import { readInputFile } from '../input/input-files.ts';
 import { adopt } from './adopt.ts';
+import { showToolLife } from './audit-show.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { stateFolder } from '../state/state-folder.ts';
 
@@ -19,6 +22,12 @@ export interface AuditOptions {
   /** Take the state folder over, without or with its tools. */
   adopt?: boolean;
   withTools?: boolean;
+  /** What to print: the records, the life of one tool, or only the verdict about the chain. */
+  view?: 'records' | 'life' | 'verdict';
+  /** The name or digest of the tool whose life to print. */
+  tool?: string;
+  /** A copy of `audit/head.json` that was kept elsewhere. */
+  checkpoint?: string;
   output: 'text' | 'json';
 }
 
@@ -34,16 +43,41 @@ export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   const records = fileRecordStore(folder);
   const key = await stateKeys(configFolder(io)).find();
   const signature = await checkpointSignature(records, key);
-  const all = await verifiedRecords(records, signature === 'valid' ? key : undefined);
+  const known = options.checkpoint === undefined ? undefined : await readCheckpoint(options.checkpoint, io);
+  const all = await verifiedRecords(records, signature === 'valid' ? key : undefined, known);
+  if (options.view === 'life') showToolLife(all, options.tool ?? '', options.output, io);
+  else if (options.view !== 'verdict') printRecords(all, options, io);
+  return showVerdict(all.length, signature, key, options, io);
+}
+
+function printRecords(all: readonly ChainedRecord[], options: AuditOptions, io: CliIo): void {
   const { subject } = options;
   const chosen = subject === undefined ? all : all.filter((record) => concerns(record, subject));
   if (options.output === 'json') for (const record of chosen) writeJsonLine(io, record);
   else showRecords(chosen, io);
-  return showVerdict(all.length, signature, key, options, io);
 }
 
-async function verifiedRecords(records: RecordStore, key: AuditKey | undefined): Promise<ChainedRecord[]> {
-  const chain = await openAudit({ records, clock: systemClock, ...(key === undefined ? {} : { key }) });
+/** Throws TEMPER_USAGE for a file that is no checkpoint. */
+async function readCheckpoint(file: string, io: CliIo): Promise<Checkpoint> {
+  const known = parseCheckpoint(await readInputFile(file, '--checkpoint', io));
+  if (known !== undefined) return known;
+  throw new TemperError(
+    'TEMPER_USAGE',
+    `--checkpoint ${printable(file)} is no checkpoint; give a copy of audit/head.json`,
+  );
+}
+
+async function verifiedRecords(
+  records: RecordStore,
+  key: AuditKey | undefined,
+  known: Checkpoint | undefined,
+): Promise<ChainedRecord[]> {
+  const chain = await openAudit({
+    records,
+    clock: systemClock,
+    ...(key === undefined ? {} : { key }),
+    ...(known === undefined ? {} : { known }),
+  });
   return chain.records();
 }
 

@@ -56,7 +56,7 @@ describe('temper judges', () => {
     await assert.rejects(run({ resume: 'suspension-2' }), { code: 'TEMPER_NOT_FOUND' });
     const lock = await lockState(state);
     await assert.rejects(run({ resume: 'suspension-1' }), { code: 'TEMPER_STATE_LOCKED' });
-    await lock.release();
+    lock.release();
     assert.match((await run()).out, /suspended/);
   });
 });

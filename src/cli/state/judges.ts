@@ -51,7 +51,7 @@ async function resume(id: string, folder: string, records: RecordStore, io: CliI
     await createJudgeStandings(recordedStandings(records)).lift(found.model, id);
     await audit.flush();
   } finally {
-    await lock.release();
+    lock.release();
   }
 }
 

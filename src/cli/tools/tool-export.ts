@@ -12,6 +12,7 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { toYamlText } from '../objects/data-format.ts';
 import { stateFolder } from '../state/state-folder.ts';
+import { writeAttestation } from './attestation.ts';
 import { exportForGitOps, type GitOpsExportOptions } from './gitops/gitops-export.ts';
 import { statePromotion } from './gitops/state-promotion.ts';
 
@@ -24,6 +25,8 @@ export interface ToolExportOptions {
   file?: string;
   /** Omit the source. */
   redact?: boolean;
+  /** Write a signed attestation of the tool to this file. */
+  attestation?: string;
 }
 
 /** Prints a forged tool of the state folder as a portable package. Only reads, so it works while another process has locked the folder. */
@@ -36,6 +39,7 @@ export async function toolExport(options: ToolExportOptions, io: CliIo): Promise
   const json = exportPackage(tool, { form: 'json', exportedAt, ...(options.redact === true ? { redact: true } : {}) });
   // Control characters of the tool stay escaped, in a terminal and in an editor.
   const text = options.form === 'json' ? printableDocument(json) : toYamlText(parseUntrustedJson(json));
+  if (options.attestation !== undefined) await writeAttestation(tool, records, options.attestation, io);
   if (options.file === undefined) io.out(text);
   else await writeFile(resolve(io.cwd, options.file), text, { mode: 0o600 });
   if (tool.sourceWithheld)

@@ -14,12 +14,16 @@ import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { readInputFile } from '../input/input-files.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { configFolder } from '../state/config-folder.ts';
+import { verifyAttestation } from './attestation.ts';
 
 export interface ToolImportOptions {
   /** Path of the package; `-` reads standard input. */
   file: string;
   agent: string;
   namespace: string;
+  /** A signed attestation of the package, and the public key that must have signed it. */
+  attestation?: string;
+  trustedKey?: string;
   state: string;
   output: 'text' | 'json';
 }
@@ -47,6 +51,7 @@ export async function toolImport(options: ToolImportOptions, io: CliIo): Promise
     return EXIT.refused;
   }
   assertPackageDigest(packaged, checked.digest);
+  await verifyAttestation(options, checked.digest, io);
   const { name } = checked.artifact;
   const { agent, namespace } = options;
   const state = resolve(io.cwd, options.state);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -8,10 +8,14 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { stateKeys } from '../../standalone/trust/state-key.ts';
+import { prepareStateFolder } from '../../standalone/trust/trust.ts';
+import { createAttestationKey, sealStatement } from '../../tempering/attestation/envelope.ts';
 import { parsePackage } from '../../tempering/packages/packages.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
 import type { CliIo } from '../io.ts';
+import { attestationKey } from './attestation.ts';
 import { toolExport, type ToolExportOptions } from './tool-export.ts';
 import { toolImport, type ToolImportOptions } from './tool-import.ts';
 
@@ -138,5 +142,51 @@ describe('temper tool export and import', () => {
     const { io, error } = anIo();
     assert.equal(await toolImport({ ...importing, file: 'bad.yaml' }, io), 1);
     assert.match(error(), /refused at static: TEMPER_FORGE_STATIC/);
+  });
+});
+
+describe('attested packages', () => {
+  /** A state folder of this user with one tool, its package, its attestation and the public key. */
+  async function attested(): Promise<void> {
+    const keys = stateKeys(join(folder, 'config/temper'));
+    const state = join(folder, 'signed');
+    await prepareStateFolder(state, keys);
+    const records = fileRecordStore(state);
+    const audit = await openAudit({ records, clock: systemClock, key: await keys.findOrCreate() });
+    const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+    await registry.register(anAcceptance(), aCaller());
+    await audit.flush();
+    await exported({ state: 'signed', file: 'tool.yaml', attestation: 'tool.json' });
+    const { io, out } = anIo();
+    assert.equal(await attestationKey(io), 0);
+    await writeFile(join(folder, 'key.pem'), out());
+  }
+  const imported = (changes: Partial<ToolImportOptions>) =>
+    toolImport(
+      { ...importing, file: 'tool.yaml', attestation: 'tool.json', trustedKey: 'key.pem', ...changes },
+      anIo().io,
+    );
+
+  it('a package with its attestation is imported, and one without a fitting attestation leaves nothing behind', async () => {
+    await attested();
+    const other = createAttestationKey(Buffer.alloc(32, 7)).publicPem;
+    await writeFile(join(folder, 'other.pem'), other);
+    await writeFile(
+      join(folder, 'twin.json'),
+      sealStatement({ _type: 'x' }, createAttestationKey(Buffer.alloc(32, 7))),
+    );
+    const invalid = { code: 'TEMPER_ATTESTATION_INVALID' };
+    await assert.rejects(imported({ state: 'fresh', trustedKey: 'other.pem' }), invalid);
+    await assert.rejects(imported({ state: 'fresh', attestation: 'twin.json' }), invalid);
+    await assert.rejects(imported({ state: 'fresh', attestation: 'twin.json', trustedKey: 'other.pem' }), invalid);
+    const withoutKey = { ...importing, file: 'tool.yaml', attestation: 'tool.json', state: 'fresh' };
+    await assert.rejects(toolImport(withoutKey, anIo().io), { code: 'TEMPER_USAGE' });
+    await assert.rejects(stat(join(folder, 'fresh')), { code: 'ENOENT' });
+    assert.equal(await imported({ state: 'fresh' }), 0);
+  });
+  it('a chain without the signature of this user gets no attestation', async () => {
+    await assert.rejects(exported({ attestation: 'none.json', file: 'none.yaml' }), {
+      code: 'TEMPER_AUDIT_CHAIN_INVALID',
+    });
   });
 });

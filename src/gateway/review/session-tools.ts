@@ -33,7 +33,12 @@ export interface GatewayTools extends SessionToolRegistry {
 /** Session tools of one agent, stored in NATS for all replicas of the gateway. */
 export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
   const recordAccepted = (tool: RegisteredTool, { agent }: ForgeCaller): Promise<void> =>
-    recordActivation(deps.audit, tool, { action: 'tool.accepted', actor: `agent/${agent}`, supersedes: [] });
+    recordActivation(deps.audit, tool, {
+      action: 'tool.accepted',
+      actor: `agent/${agent}`,
+      supersedes: [],
+      policyRevision: deps.limits.policyRevision,
+    });
   return {
     recordAccepted,
     async register(accepted: AcceptedTool, caller: ForgeCaller) {

@@ -9,7 +9,9 @@ import type {
   TrustEvidence,
 } from '../ports.ts';
 import { natsPendingCalls } from './pending-call-source.ts';
+import type { AuditStream } from '../provenance/audit-chain.ts';
 import { NatsAgentStats } from './agent-stats.ts';
+import { natsAuditStream } from './audit-stream.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
@@ -24,6 +26,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly pendingCalls: PendingCallSource;
   readonly pullRequests: PullRequestReader;
   readonly trustEvidence: TrustEvidence;
+  readonly auditStream: AuditStream;
   readonly audit: OperatorAudit;
 }
 
@@ -45,6 +48,7 @@ export function openOperatorNats(
       },
     },
     trustEvidence: new NatsTrustEvidence({ ...deps, link }),
+    auditStream: natsAuditStream(() => link.current()),
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -7,16 +7,16 @@ import type { JudgeStandings } from './standings.ts';
 import { randomTwins, type ReviewerRole } from './twins.ts';
 
 /** One question to a reviewer. */
-export interface ReviewCall {
+interface ReviewCall {
   /** `provider/model`. */
   model: string;
   role: ReviewerRole;
   /** What the reviewer reads about the candidate. */
   material: string;
   /** The material of another tool in the form of this question. */
-  present(artifact: ToolArtifact): string;
+  present: (artifact: ToolArtifact) => string;
   /** Asks the model; the canary takes the same path as the candidate. */
-  ask(material: string): Promise<JudgeVerdict>;
+  ask: (material: string) => Promise<JudgeVerdict>;
 }
 
 /** The verdict of a reviewer, or why its verdicts count for nothing. */

@@ -7,6 +7,7 @@ import type { ApprovalDecision, PromotionApprovals } from '../../tools/approvals
 import type { EventSink } from '../../tools/events.ts';
 import type { PromotionOrder } from '../registry/registered-tool.ts';
 import type { Registry } from '../registry/registry.ts';
+import { verdictFacts } from '../registry/verdict-facts.ts';
 import type { ToolLimits, ToolOwner } from '../registry/visibility.ts';
 import type { PromotionState, RegisteredTool } from '../types.ts';
 import type { ExclusiveRuns } from './exclusive-runs.ts';
@@ -121,6 +122,7 @@ export class PromotionEffects {
     tool: RegisteredTool,
     subject: PromotionSubject,
     { cause, coolDownMs }: { cause: string; coolDownMs: number },
+    verdicts: readonly JudgeVerdict[] = [],
   ): Promise<PromotionState> {
     const reason = printable(cause, 1_000);
     const coolDownUntil = new Date(this.#deps.clock.now().getTime() + coolDownMs).toISOString();
@@ -131,6 +133,7 @@ export class PromotionEffects {
       namespace: subject.namespace,
       reason,
       coolDownUntil,
+      ...(verdicts.length === 0 ? {} : { verdicts: verdicts.map(verdictFacts) }),
     };
     await this.#deps.audit.append({
       action: 'tool.promotion-refused',

@@ -189,7 +189,7 @@ class PromotionProcess implements Promotion {
     this.#effects.setState(tool, subject, { state: 'PanelReview' }, formatFigures(figures));
     const panel = await this.#deps.panel.review(tool, { ...figures, ...examinationFigures(report) }, op);
     const reviewed = planAfterPanel(panel, figures, rules, examined.questions);
-    if (reviewed.step === 'reject') return this.#effects.reject(tool, subject, reviewed);
+    if (reviewed.step === 'reject') return this.#effects.reject(tool, subject, reviewed, panel.verdicts);
     if (reviewed.step === 'ask') return this.#effects.awaitApproval(tool, subject, panel.verdicts, examined.questions);
     return this.#effects.promote(tool, subject, panel.verdicts, 'system', reviewed.note);
   }

@@ -243,7 +243,12 @@ class RecordRegistry implements Registry {
       throw error;
     }
     this.#assertNotDemoted(tool);
-    await recordActivation(this.#deps.audit, tool, { action, actor, supersedes: replaces });
+    await recordActivation(this.#deps.audit, tool, {
+      action,
+      actor,
+      supersedes: replaces,
+      policyRevision: limits.policyRevision,
+    });
     // A user may have demoted it meanwhile. The chain gives the same result, whichever of the two records comes first.
     this.#assertNotDemoted(tool);
     const change = action === 'tool.promoted' ? 'promoted as' : 'replaced by';

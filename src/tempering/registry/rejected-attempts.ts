@@ -5,6 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { type JsonObject, member } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { pathSegment } from './object-name.ts';
+import { verdictFacts } from './verdict-facts.ts';
 
 /** Attempts stored per agent; a new one overwrites the oldest. */
 const MAX_ATTEMPTS = 100;
@@ -44,6 +45,7 @@ export function rejectionRecord(
       rootMessage: printable(caller.rootMessage, 100),
       authorModel: printable(caller.authorModel, 128),
       message: printable(refused.message, 1_000),
+      ...(refused.verdict === undefined ? {} : { verdicts: [verdictFacts(refused.verdict)] }),
     },
   };
 }

@@ -7,6 +7,7 @@ import { artifactDigest, fromDocuments, recordDigest, toDocuments } from './seri
 import { hexOf } from './object-name.ts';
 import { sessionCollections } from './visibility.ts';
 import type { RegisteredTool, ToolScope } from '../types.ts';
+import { verdictFacts } from './verdict-facts.ts';
 
 /**
  * Stores tools as documents: `tools/<object>` for tiers Agent and Shared, `sessions/<namespace>_<agent>_<session>/tools/<object>` for tier
@@ -117,14 +118,18 @@ function tryDigest(compute: () => string): string | undefined {
   }
 }
 
+interface HowActivated {
+  action: 'tool.accepted' | 'tool.promoted';
+  actor: string;
+  supersedes: readonly RegisteredTool[];
+  /** Digest of the policy that allowed it. */
+  policyRevision?: string | undefined;
+}
+
 /** Appends the audit record that activates a tool. */
-export async function recordActivation(
-  audit: Audit,
-  tool: RegisteredTool,
-  how: { action: 'tool.accepted' | 'tool.promoted'; actor: string; supersedes: readonly RegisteredTool[] },
-): Promise<void> {
+export async function recordActivation(audit: Audit, tool: RegisteredTool, how: HowActivated): Promise<void> {
   const { agent, namespace, session } = tool.owner;
-  const verdict = tool.verdicts.at(-1);
+  const { policyRevision, supersedes } = how;
   await audit.append({
     action: how.action,
     actor: how.actor,
@@ -138,10 +143,9 @@ export async function recordActivation(
       namespace,
       session,
       record: recordDigest(tool),
-      ...(verdict === undefined
-        ? {}
-        : { model: verdict.model, promptDigest: verdict.promptDigest, confidence: verdict.confidence }),
-      ...(how.supersedes.length === 0 ? {} : { supersedes: how.supersedes.map(({ object }) => object) }),
+      verdicts: tool.verdicts.map(verdictFacts),
+      ...(policyRevision === undefined ? {} : { policyRevision }),
+      ...(supersedes.length === 0 ? {} : { supersedes: supersedes.map(({ object }) => object) }),
     },
   });
 }

@@ -14,6 +14,8 @@ export interface ToolOwner {
 export interface ToolLimits {
   sessionTools: number;
   agentTools: number;
+  /** Digest of the policy that sets them, for the record. */
+  policyRevision?: string;
 }
 
 /**

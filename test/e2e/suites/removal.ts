@@ -11,8 +11,10 @@ const IN_EVERY_NAMESPACE = ['configmaps/kube-root-ca.crt', 'serviceaccounts/defa
 
 /** The objects that stay according to docs/install.md. */
 const KEPT_IN_RELEASE = [
+  'configmaps/temper-audit-heads',
   'configmaps/temper-nats-store',
   'persistentvolumeclaims/data-temper-nats-0',
+  'secrets/temper-audit-key',
   'secrets/temper-ca',
   'secrets/temper-gateway-signing-keys',
   'secrets/temper-gateway-tls',

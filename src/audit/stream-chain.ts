@@ -1,0 +1,144 @@
+import { digestOf, sha256 } from '../lib/canonical.ts';
+import { EMPTY_DIGEST } from './chain.ts';
+
+/** A head of the day of a record may be signed this long after it. */
+const SIGNING_DELAY_MS = 2 * 24 * 3_600_000;
+
+/** A record as the stream stores it. */
+export interface StreamRecord {
+  /** In the stream, without gaps. */
+  seq: number;
+  subject: string;
+  time: Date;
+  data: Uint8Array;
+}
+
+/** The end of a chain over the records of a stream: everything up to `sequence`. */
+export interface StreamHead {
+  sequence: number;
+  /** Records since the chain began. */
+  records: number;
+  digest: string;
+}
+
+/** A head that was signed and stored outside the stream. */
+export interface SignedHead extends StreamHead {
+  /** RFC 3339. */
+  time: string;
+  /** Id of the key. */
+  key: string;
+  signature: string;
+}
+
+/** What a stream holds, as its server states it. */
+export interface StreamBounds {
+  firstSequence: number;
+  lastSequence: number;
+  /** The stream removes records of this age, and no others. */
+  maxAgeMs: number;
+}
+
+/** Where a stream differs from its signed heads. */
+export interface StreamProblem {
+  sequence: number;
+  problem: string;
+}
+
+/** Signs and verifies heads. */
+export interface HeadKeys {
+  sign(text: string): { key: string; signature: string };
+  verify(text: string, key: string, signature: string): boolean;
+}
+
+export type StreamVerification = { ok: true; head: StreamHead } | { ok: false; problem: StreamProblem };
+
+/** The head of a chain that begins with the first record that the stream still has. */
+export function firstHead({ firstSequence }: StreamBounds): StreamHead {
+  return { sequence: Math.max(0, firstSequence - 1), records: 0, digest: EMPTY_DIGEST };
+}
+
+/** The head after one more record. The digest covers its place, its subject, its time and its bytes. */
+function nextHead(last: StreamHead, { seq, subject, time, data }: StreamRecord): StreamHead {
+  const content = { previous: last.digest, seq, subject, time: time.toISOString(), record: sha256(data) };
+  return { sequence: seq, records: last.records + 1, digest: digestOf(content) };
+}
+
+export function signHead(head: StreamHead, time: string, keys: HeadKeys): SignedHead {
+  const { sequence, records, digest } = head;
+  return { sequence, records, digest, time, ...keys.sign(signedText({ ...head, time })) };
+}
+
+/** The first head from which all later records are still stored; older records have passed their age. */
+export function baseOf(heads: readonly SignedHead[], { firstSequence }: StreamBounds): SignedHead | undefined {
+  return heads.find(({ sequence }) => sequence >= firstSequence - 1);
+}
+
+/** The records that are missing at the start although they are too young to be removed; undefined when there are none. */
+export function earlyRemoval(
+  heads: readonly SignedHead[],
+  { firstSequence, maxAgeMs }: StreamBounds,
+  now: Date,
+): StreamProblem | undefined {
+  const [first] = heads;
+  if (first === undefined || first.sequence >= firstSequence - 1) return undefined;
+  const covering = heads.find(({ sequence }) => sequence >= firstSequence - 1) ?? heads.at(-1);
+  const age = now.getTime() - Date.parse(covering?.time ?? '');
+  if (age >= maxAgeMs - SIGNING_DELAY_MS) return undefined;
+  return { sequence: firstSequence - 1, problem: 'was removed before its age' };
+}
+
+/**
+ * Compares the records of a stream with the signed heads from `base` on, and returns the head of the last record. The heads are in
+ * order, `records` begins after `base`, and no further record is read after the first problem.
+ */
+export async function verifyStream(
+  base: StreamHead,
+  heads: readonly SignedHead[],
+  bounds: StreamBounds,
+  records: AsyncIterable<StreamRecord>,
+  keys: HeadKeys,
+): Promise<StreamVerification> {
+  const before = headsProblem(heads, bounds, keys);
+  if (before !== undefined) return { ok: false, problem: before };
+  const expected = new Map(heads.map((head) => [head.sequence, head]));
+  let head = base;
+  for await (const record of records) {
+    if (record.seq !== head.sequence + 1) return failed(head.sequence + 1, 'was removed');
+    head = nextHead(head, record);
+    const signed = expected.get(head.sequence);
+    if (signed !== undefined && (signed.digest !== head.digest || signed.records !== head.records))
+      return failed(head.sequence, 'or one before it is not the record that was signed');
+  }
+  const last = heads.at(-1);
+  if (last !== undefined && last.sequence > head.sequence) return failed(head.sequence + 1, 'was removed');
+  return { ok: true, head };
+}
+
+function headsProblem(
+  heads: readonly SignedHead[],
+  { lastSequence }: StreamBounds,
+  keys: HeadKeys,
+): StreamProblem | undefined {
+  for (const [index, head] of heads.entries()) {
+    const { sequence } = head;
+    if (!keys.verify(signedText(head), head.key, head.signature))
+      return { sequence, problem: 'has a head that the key of this installation did not sign' };
+    const previous = heads[index - 1];
+    const isInOrder = previous === undefined || (previous.sequence < sequence && previous.records < head.records);
+    if (!isInOrder) return { sequence, problem: 'has a head that does not follow the head before it' };
+    if (sequence > lastSequence)
+      return {
+        sequence,
+        problem: `was signed, and the stream ends at ${lastSequence}; its end was cut off or an old copy was restored`,
+      };
+  }
+  return undefined;
+}
+
+function signedText({ sequence, records, digest, time }: Omit<SignedHead, 'key' | 'signature'>): string {
+  return `temper audit stream head 1\n${sequence}\n${records}\n${digest}\n${time}`;
+}
+
+function failed(sequence: number, problem: string): StreamVerification {
+  return { ok: false, problem: { sequence, problem } };
+}

@@ -1,0 +1,86 @@
+import type { ChainedRecord } from '../../audit/port.ts';
+import { isJsonObject, type Json, member } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+
+/** One event in the life of a tool. Calls in a row are one event. */
+export interface LifeEvent {
+  time: string;
+  /** Numbers of the first and the last record. */
+  from: number;
+  to: number;
+  action: string;
+  actor: string;
+  digest: string;
+  text: string;
+}
+
+const CALLS: ReadonlySet<string> = new Set(['tool.called', 'tool.call-failed']);
+const MAX_TEXT = 300;
+
+/** The life of the tools with this name or digest, oldest first. */
+export function toolLife(records: readonly ChainedRecord[], tool: string): LifeEvent[] {
+  const events: LifeEvent[] = [];
+  let calls: ChainedRecord[] = [];
+  const endCalls = (): void => {
+    if (calls.length > 0) events.push(eventOfCalls(calls));
+    calls = [];
+  };
+  for (const record of records) {
+    if (record.subject !== tool && record.facts['tool'] !== tool) continue;
+    if (CALLS.has(record.action) && (calls[0] === undefined || calls[0].subject === record.subject)) calls.push(record);
+    else if (CALLS.has(record.action)) {
+      endCalls();
+      calls.push(record);
+    } else {
+      endCalls();
+      events.push(eventOf(record, textOf(record)));
+    }
+  }
+  endCalls();
+  return events;
+}
+
+function eventOfCalls(calls: readonly ChainedRecord[]): LifeEvent {
+  const [first, last] = [calls[0] as ChainedRecord, calls.at(-1) as ChainedRecord];
+  const failed = calls.filter(({ action }) => action === 'tool.call-failed').length;
+  const text = `${calls.length} calls, ${failed} failed, until ${last.time}`;
+  return { ...eventOf(first, text), to: last.seq, action: 'tool.called' };
+}
+
+function eventOf({ seq, time, action, actor, subject }: ChainedRecord, text: string): LifeEvent {
+  return {
+    time,
+    from: seq,
+    to: seq,
+    action,
+    actor: printable(actor, 120),
+    digest: printable(subject, 80),
+    text: printable(text, MAX_TEXT),
+  };
+}
+
+function textOf({ action, facts }: ChainedRecord): string {
+  const parts = [textAt(facts, 'tier'), textAt(facts, 'reason'), textAt(facts, 'decision'), textAt(facts, 'message')];
+  const verdicts = member(facts, 'verdicts');
+  if (Array.isArray(verdicts)) parts.push(...verdicts.map(verdictText));
+  const revision = textAt(facts, 'policyRevision');
+  if (revision !== '') parts.push(`policy ${shortDigest(revision)}`);
+  const shown = parts.filter((part) => part !== '');
+  return shown.length === 0 ? action : shown.join(', ');
+}
+
+function verdictText(verdict: Json): string {
+  if (!isJsonObject(verdict)) return '';
+  const opinion = verdict['approved'] === true ? 'approved' : 'refused';
+  const confidence = typeof verdict['confidence'] === 'number' ? verdict['confidence'].toFixed(2) : '';
+  return `${textAt(verdict, 'model')} ${opinion} ${confidence} (prompt ${shortDigest(textAt(verdict, 'promptDigest'))})`;
+}
+
+function shortDigest(digest: string): string {
+  return digest.replace('sha256:', '').slice(0, 12);
+}
+
+function textAt(value: Json, name: string): string {
+  const found = member(value, name);
+  return typeof found === 'string' ? found : '';
+}

@@ -1,0 +1,63 @@
+import { RELEASE_OBJECTS } from '../../api/cluster.ts';
+import type { SignedHead } from '../../audit/stream-chain.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
+import { FIELD_MANAGER, MANAGED_LABEL, type PlainObject, TYPES } from '../kube/types.ts';
+
+/** The member of the ConfigMap. */
+const MEMBER = 'heads.json';
+
+export interface StoredHeads {
+  /** In order; the last one is the current head. */
+  heads: SignedHead[];
+  resourceVersion: string;
+}
+
+/** The signed heads, outside of NATS: a ConfigMap in the namespace of the release. */
+export interface HeadStore {
+  /** Undefined when there is none. Throws TEMPER_AUDIT_CHAIN_INVALID when its content is not readable. */
+  read(signal: AbortSignal): Promise<StoredHeads | undefined>;
+  /** Fails when another writer changed the heads since `known` was read. */
+  write(heads: readonly SignedHead[], known: StoredHeads | undefined, signal: AbortSignal): Promise<void>;
+}
+
+export function configMapHeadStore(client: KubeClient, namespace: string): HeadStore {
+  const name = RELEASE_OBJECTS.auditHeads;
+  return {
+    async read(signal) {
+      const found = await client.get<PlainObject>(TYPES.configMaps, { namespace, name }, signal);
+      if (found === undefined) return undefined;
+      const data = found['data'] as Record<string, string> | undefined;
+      return { heads: parseHeads(data?.[MEMBER] ?? ''), resourceVersion: found.metadata.resourceVersion ?? '' };
+    },
+    async write(heads, known, signal) {
+      const version = known === undefined ? {} : { resourceVersion: known.resourceVersion };
+      const metadata = { name, namespace, labels: { ...MANAGED_LABEL }, ...version };
+      const data = { [MEMBER]: `${JSON.stringify(heads, null, 1)}\n` };
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
+      await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
+    },
+  };
+}
+
+function parseHeads(text: string): SignedHead[] {
+  let value: Json | undefined;
+  try {
+    value = parseUntrustedJson(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  if (Array.isArray(value) && value.length > 0 && value.every(isSignedHead)) return value as unknown as SignedHead[];
+  throw new TemperError(
+    'TEMPER_AUDIT_CHAIN_INVALID',
+    `the ConfigMap ${RELEASE_OBJECTS.auditHeads} holds no signed heads; restore it from its backup`,
+  );
+}
+
+function isSignedHead(value: Json): boolean {
+  if (!isJsonObject(value)) return false;
+  const { sequence, records, digest, time, key, signature } = value;
+  const isText = [digest, time, key, signature].every((member) => typeof member === 'string');
+  return isText && Number.isSafeInteger(sequence) && Number.isSafeInteger(records);
+}

@@ -1,0 +1,71 @@
+import type { ChainedRecord, Checkpoint } from '../../audit/port.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type JsonObject, member } from '../../lib/json.ts';
+import { verdictFacts } from '../registry/verdict-facts.ts';
+import type { RegisteredTool } from '../types.ts';
+
+const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
+const PREDICATE_TYPE = 'https://temper.dev/attestation/tool/v1';
+/** The events of a tool's life that an attestation lists; its calls are not among them. */
+const LIFE: ReadonlySet<string> = new Set([
+  'tool.accepted',
+  'tool.promoted',
+  'tool.promotion-refused',
+  'tool.demoted',
+  'approval.decided',
+]);
+const MAX_RECORDS = 100;
+
+/** What the exporter states about a tool: an in-toto Statement whose subject is the digest of the artifact. */
+export function toolStatement(
+  tool: RegisteredTool,
+  chain: readonly ChainedRecord[],
+  head: Checkpoint | undefined,
+  time: string,
+): JsonObject {
+  const { artifact, digest, tier, authorModel, verdicts } = tool;
+  const records = chain.filter(({ subject, action }) => subject === digest && LIFE.has(action)).slice(-MAX_RECORDS);
+  return {
+    _type: STATEMENT_TYPE,
+    subject: [{ name: artifact.name, digest: { sha256: hexOf(digest) } }],
+    predicateType: PREDICATE_TYPE,
+    predicate: {
+      time,
+      tier,
+      authorModel,
+      tests: artifact.tests.length,
+      verdicts: verdicts.map(verdictFacts),
+      provenance: {
+        ...(head === undefined ? {} : { head: { seq: head.seq, digest: head.digest } }),
+        records: records.map(({ seq, time: at, action, actor, digest: record }) => ({
+          seq,
+          time: at,
+          action,
+          actor,
+          digest: record,
+        })),
+      },
+    },
+  };
+}
+
+/** Throws TEMPER_ATTESTATION_INVALID when the statement is about anything but this digest. */
+export function assertStatementAbout(statement: JsonObject, digest: string): void {
+  const { _type: type, predicateType, subject } = statement;
+  if (type !== STATEMENT_TYPE || predicateType !== PREDICATE_TYPE)
+    throw invalid('it is not an in-toto Statement about a tool');
+  const [first] = Array.isArray(subject) ? subject : [];
+  if (!Array.isArray(subject) || subject.length !== 1 || !isJsonObject(first)) throw invalid('it has not one subject');
+  if (member(first['digest'], 'sha256') !== hexOf(digest)) throw invalid(`it is about another tool than ${digest}`);
+}
+
+function hexOf(digest: string): string {
+  return digest.slice('sha256:'.length);
+}
+
+function invalid(problem: string): TemperError {
+  return new TemperError(
+    'TEMPER_ATTESTATION_INVALID',
+    `the attestation does not fit: ${problem}; nothing was imported, obtain the package and its attestation again`,
+  );
+}
