@@ -241,8 +241,10 @@ describe('the approval of a tool on a real API server', () => {
       }
       if (inert === undefined) return;
       const { name, reason } = await inert(fixture);
-      const tool = await fixture.reason('emergenttools', name, 'Active', reason);
-      assert.equal(tool.status?.active, false);
+      await poll(`${name} out of service`, async () => {
+        const { status } = await fixture.reason('emergenttools', name, 'Active', reason);
+        return status?.active === false;
+      });
     });
   }
 });
