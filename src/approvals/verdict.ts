@@ -16,7 +16,7 @@ export interface ApprovalQuestion {
 /** Why an Approval with the right subject does not count. */
 export type IgnoredReason = 'nonce' | 'contributor' | 'before-admission-policy' | 'revoked';
 
-export interface IgnoredApproval {
+interface IgnoredApproval {
   readonly approval: ApprovalRecord;
   readonly reason: IgnoredReason;
 }

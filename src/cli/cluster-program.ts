@@ -26,6 +26,7 @@ export function addClusterVerbs(program: Command, io: CliIo, finish: SetExitCode
   addSend(program, io, finish);
   addReports(program, io, finish);
   addSwitches(program, io, finish);
+  addRequests(program, io, finish);
   addCompletion(program, io, finish);
 }
 
@@ -127,6 +128,20 @@ function addSwitches(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { check } = await import('./cluster/verbs/check.ts');
       finish(await check(options, io));
+    });
+}
+
+function addRequests(program: Command, io: CliIo, finish: SetExitCode): void {
+  verb(program, 'requests [name]', 'list requests for approvers on a cluster; with a name: that request and its review')
+    .option('-A, --all-namespaces', 'requests of all namespaces')
+    .addOption(outputOption())
+    .action(async (name: string | undefined, options) => {
+      if (name !== undefined) {
+        const { clusterDescribe } = await import('./cluster/verbs/describe.ts');
+        return finish(await clusterDescribe({ ...options, targets: ['approvalrequests', name] }, io));
+      }
+      const { clusterGet } = await import('./cluster/verbs/get.ts');
+      finish(await clusterGet({ ...options, targets: ['approvalrequests'] }, io));
     });
 }
 

@@ -1,7 +1,14 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
 import { printableDocument } from '../lib/printable.ts';
-import { addClusterOptions, isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
+import {
+  addClusterOptions,
+  isPlugin,
+  stateOption as state,
+  PLUGIN,
+  type ClusterOptions,
+  selectsCluster,
+} from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -114,7 +121,7 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
-/** Adds the verbs for decisions in a state folder. On a cluster, decisions are objects. */
+/** Adds the verbs for decisions: files in a state folder, Approvals on a cluster. */
 function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('audit', { hidden: isPlugin(io) })
@@ -151,19 +158,31 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     ['demote', 'tool', 'Demote', 'deactivate a forged tool in every session'],
   ] as const;
   for (const [name, argument, verb, description] of decisions) {
-    program
-      .command(`${name} <${argument}>`, { hidden: isPlugin(io) })
-      .description(description)
-      .requiredOption('--reason <text>', 'reason; the audit chain stores it with the decision')
+    addClusterOptions(program.command(`${name} <${argument}>`).description(description))
+      .requiredOption('--reason <text>', 'reason; it is stored with the decision')
       .addOption(state())
       .addOption(output())
       .action(async (target: string, options) => {
-        refusePlugin(name, io);
+        if (selectsCluster(options, io)) return finish(await decideOnCluster(verb, target, options, io));
         const { recordDecision: decide } = await import('./state/record-decision.ts');
         const { readingState } = await import('./state/state-folder.ts');
         finish(await readingState(options.state, () => decide({ ...options, verb, target }, io)));
       });
   }
+}
+
+async function decideOnCluster(
+  verb: 'Approve' | 'Deny' | 'Demote',
+  target: string,
+  options: ClusterOptions & { reason: string; output: 'text' | 'json' },
+  io: CliIo,
+): Promise<number> {
+  if (verb === 'Demote') {
+    const { demote } = await import('./cluster/decisions/demote.ts');
+    return demote({ ...options, tool: target }, io);
+  }
+  const { decide } = await import('./cluster/decisions/decide.ts');
+  return decide({ ...options, decision: verb, request: target }, io);
 }
 
 /** The kubectl plug-in never acts on a state folder. Its help and its completion omit such verbs. */

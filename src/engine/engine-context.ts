@@ -16,6 +16,7 @@ import type { Decider, PolicyRequest } from '../policy/types.ts';
 import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
+import { IMPORTS_SESSION } from '../tempering/registry/visibility.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
@@ -113,12 +114,15 @@ export function createForging(
     ...gateContext(caller),
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
+    replacesSessionTools: 'registry' in tempering,
   });
   return {
     tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),
     async submitImport(request, caller, invoke, op) {
-      const { agent, namespace, session } = caller;
-      const forgeCaller = { agent, namespace, session, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
+      const { agent, namespace } = caller;
+      // The user imported it for the agent, not for the session that happens to be the next one.
+      const owner = { agent, namespace, session: IMPORTS_SESSION };
+      const forgeCaller = { ...owner, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
       const prepared = await forge.check({ request }, { ...forgeContext(caller), invoke, op });
       if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
       await keepRejected(prepared, forgeCaller);

@@ -3,69 +3,12 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../test/support/stubs.ts';
-import { createRecordMemory } from '../agent/tools/memory.ts';
-import { createRecordSessionStore } from '../agent/session/session-store.ts';
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import { openAudit } from '../audit/recorded-trail.ts';
-import { openLedgerBook } from '../ledger/ledger.ts';
 import { systemClock } from '../lib/clock.ts';
-import { ulids } from '../lib/ids.ts';
-import type { Json, JsonObject } from '../lib/json.ts';
-import type { CallOptions } from '../lib/call-options.ts';
-import { memoryRecordStore } from '../lib/record-store.ts';
-import type { Model, ModelEvent, ModelRequest } from '../models/port.ts';
-import { createSafeFetch } from '../net/fetch.ts';
+import type { JsonObject } from '../lib/json.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import { openRegistry } from '../tempering/registry/registry.ts';
-import type { ApprovalInput } from '../tools/approvals.ts';
-import type { AgentEvent } from '../tools/events.ts';
+import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { builtInNames } from './built-in.ts';
-import { createEngine } from './engine.ts';
-
-const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
-
-/** Judges and reviewers approve every request with a nonce; other requests get the response of the test. */
-function scriptedModel(respond: (request: ModelRequest) => ModelEvent[]): Model {
-  const yes = (nonce: string): string =>
-    JSON.stringify({
-      nonce,
-      lines: [4],
-      safety: { passed: true, concerns: [] },
-      correctness: { passed: true, failedTests: [] },
-      determinism: { likely: true, reasoning: '' },
-      bounded: { likely: true, reasoning: '' },
-      confidence: 0.95,
-      approved: true,
-      reasoning: 'fine',
-    });
-  return {
-    async *stream(request) {
-      const asked = request.messages.at(-1);
-      const nonce = /-----BEGIN (\S+)-----/.exec(asked?.role === 'user' ? asked.text : '')?.[1];
-      if (nonce === undefined) yield* respond(request);
-      else {
-        yield { type: 'text', text: yes(nonce) };
-        yield { type: 'end', stopReason: 'stop', usage, model: request.model };
-      }
-    },
-    embed: () => Promise.reject(new Error('embeddings are not used')),
-  };
-}
-
-const agentSpec: AgentSpec = {
-  trustPolicyRef: { name: 'p' },
-  model: { primary: 'test/author' },
-  prompt: { system: 'You test.' },
-  grants: { tools: ['file_read', 'forge_tool', 'twice', 'chain', 'file_write'] },
-  forge: { enabled: true, modes: ['Compose', 'Sandbox'] },
-};
-const policySpec: TrustPolicySpec = {
-  level: { initial: 'restricted' },
-  models: { judge: 'test/judge', reviewers: ['test/safety', 'test/correctness'] },
-  promotion: { toAgent: { minSuccessfulUses: 3, minDistinctInputs: 3 } },
-};
+import { anEngine as createTestEngine, anOp, type EngineChanges } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
   name: 'twice',
@@ -90,75 +33,7 @@ describe('the engine', () => {
     await rm(workspace, { recursive: true, force: true });
   });
 
-  async function anEngine(
-    changes: {
-      agent?: Partial<AgentSpec>;
-      policy?: Partial<TrustPolicySpec>;
-      quotas?: { toolCallsPerMinute: number };
-    } = {},
-  ) {
-    const records = memoryRecordStore();
-    const clock = systemClock;
-    const audit = await openAudit({ records, clock });
-    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
-    const book = await openLedgerBook(records, clock);
-    const events: AgentEvent[] = [];
-    const asked: ApprovalInput[] = [];
-    const model = scriptedModel(() => [{ type: 'end', stopReason: 'stop', usage, model: 'x' }]);
-    const spec = { ...agentSpec, ...changes.agent };
-    const engine = createEngine(
-      {
-        clock,
-        ids: ulids,
-        models: { model, withFallbacks: () => model, resolve: (name) => name, contextTokens: () => 100_000 },
-        sandbox,
-        ledger: book.ledger([{ name: 'agent', quotas: changes.quotas ?? {}, prefix: 'spec.quotas.' }]),
-        sessions: createRecordSessionStore(records, clock, { agent: 'a', namespace: 'n' }),
-        memory: createRecordMemory(records, 'memory'),
-        audit,
-        approvals: {
-          request: async (ask) => {
-            asked.push(ask);
-            return `request-${asked.length}`;
-          },
-          waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
-          decisionOrPark: async () => ({ decision: 'Parked' }),
-          use: async () => undefined,
-        },
-        tools: registry,
-        tempering: {
-          registry,
-          audit,
-          records,
-          openFreshSandbox: async () => {
-            const fresh = await createSupervisor({ clock, maxRunners: 1 });
-            return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
-          },
-        },
-        fetch: createSafeFetch({ clock }),
-        workspace,
-        protectedPaths: [join(workspace, '.temper')],
-      },
-      {
-        name: 'a',
-        namespace: 'n',
-        spec,
-        policy: { name: 'p', spec: { ...policySpec, ...changes.policy } },
-        level: 'restricted',
-      },
-      (event) => events.push(event),
-    );
-    const call = (tool: string, input: Json, session = 's-1') => engine.invoke(tool, input, session, anOp());
-    return { engine, registry, events, audit, asked, call };
-  }
-
-  function anOp(): CallOptions {
-    return {
-      signal: NEVER_ABORTED,
-      deadline: systemClock.monotonic() + 60_000,
-      key: ulids.next('k'),
-    };
-  }
+  const anEngine = (changes?: EngineChanges) => createTestEngine({ workspace, sandbox }, changes);
 
   it('a forged tool is callable immediately, and only in its own session', async () => {
     const { call } = await anEngine();
@@ -185,6 +60,42 @@ describe('the engine', () => {
     assert.ok(events.some((event) => event.type === 'promotion' && event.state === 'Promoted'));
     const later = await call('twice', { n: 4 }, 's-2');
     assert.deepEqual(later.ok && later.output, { n: 8 });
+  });
+
+  it('an imported tool is judged once and stays in every session of its agent, also after a restart', async () => {
+    const first = await anEngine();
+    const { records } = first;
+    const digest = `sha256:${'0'.repeat(64)}` as const;
+    const owner = { agent: 'a', namespace: 'n' };
+    await storePendingImport(records, { ...owner, name: 'twice', digest, request: TWICE, importedAt: '' });
+    await first.engine.submitPendingImports('s-1', anOp());
+    const accepted = first.events.filter(({ type }) => type === 'forge-accepted').length;
+    assert.equal(accepted, 1);
+    await first.engine.closeSession('s-1');
+    const second = await anEngine({ records });
+    await second.engine.submitPendingImports('s-2', anOp());
+    assert.equal(second.events.filter(({ type }) => type === 'forge-start').length, 0, 'it is not judged again');
+    for (const session of ['s-1', 's-2']) {
+      const used = await second.call('twice', { n: 21 }, session);
+      assert.deepEqual(used.ok && used.output, { n: 42 });
+    }
+    const other = { ...TWICE, description: 'Another one.' };
+    const refused = await second.call('forge_tool', other, 's-3');
+    assert.equal(!refused.ok && refused.error.code, 'TEMPER_FORGE_NAME_TAKEN', 'no session replaces an imported tool');
+  });
+
+  it('an agent replaces a bad tool of its own session by forging it again under its name', async () => {
+    const { call, registry } = await anEngine();
+    const code = 'function execute(input) { return { n: 4 }; }';
+    const wrong = { ...TWICE, implementation: { mode: 'sandbox', code, allowlist: [] } };
+    assert.ok((await call('forge_tool', wrong)).ok);
+    const same = await call('forge_tool', wrong);
+    assert.equal(!same.ok && same.error.code, 'TEMPER_FORGE_NAME_TAKEN');
+    const forged = await call('forge_tool', TWICE);
+    assert.ok(forged.ok, JSON.stringify(forged));
+    const used = await call('twice', { n: 21 });
+    assert.deepEqual(used.ok && used.output, { n: 42 });
+    assert.equal(registry.all().length, 1);
   });
 
   it('calls that a forge makes to test a composed tool do not count as uses', async () => {

@@ -21,6 +21,7 @@ export interface ForgeToolDeps {
     /** The model that wrote the request; it may not judge it. */
     authorModel: string;
     hostCalls(artifact: ToolArtifact): HostCalls;
+    replacesSessionTools?: boolean;
   };
 }
 

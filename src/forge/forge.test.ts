@@ -489,7 +489,7 @@ describe('forged tools', () => {
     const tool = createForgedTool(artifact, digest, 'Session', deps());
     const { view, op } = aContext();
     assert.deepEqual(await tool.call({ n: 21 }, aCall(view, op)), { twice: 42 });
-    assert.deepEqual(tool.descriptor.forged, { digest, tier: 'Session' });
+    assert.deepEqual(tool.descriptor.forged, { digest, tier: 'Session', pure: true });
     assert.deepEqual(
       [tool.descriptor.sideEffects, tool.descriptor.action, tool.descriptor.locality],
       [false, 'code:read', 'Local'],

@@ -40,6 +40,8 @@ export interface ForgeContext {
   events: EventSink;
   /** Host functions a tool may use in its tests; permission is checked at each call. */
   hostCalls(artifact: ToolArtifact): HostCalls;
+  /** Whether the registry lets a session replace its own tools. */
+  replacesSessionTools?: boolean;
   op: CallOptions;
 }
 
@@ -96,13 +98,18 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
-  if (context.view.find(request.name) !== undefined) {
+  if (isTaken(request.name, context)) {
     const message = `a tool named "${request.name}" exists; choose another name`;
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
   }
   const artifact = buildArtifact(request, context.decider.forgeLimits, context.view);
   const warnings = [...repaired.warnings, ...shape.warnings, ...templateWarnings(artifact)];
   return { artifact: artifact as unknown as Json, log, warnings };
+}
+
+function isTaken(name: string, { view, replacesSessionTools = false }: ForgeContext): boolean {
+  const holder = view.find(name)?.descriptor;
+  return holder !== undefined && !(replacesSessionTools && holder.forged?.tier === 'Session');
 }
 
 function submitted(artifact: Json, context: ForgeContext): ArtifactDraft {

@@ -8,9 +8,10 @@ import { withTimeout } from '../lib/call-options.ts';
 import type { HostCalls, Sandbox } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { runSteps } from './compose/run.ts';
+import { runSteps, type StepCall } from './compose/run.ts';
 import { sandboxJob } from './sandbox-job.ts';
 import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
+import { isPure } from './compose/purity.ts';
 import { splitReference } from './request.ts';
 
 export interface ForgedToolDeps {
@@ -69,8 +70,12 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
     action: usesNetwork ? 'comms:external' : 'code:read',
     sideEffects: usesNetwork || effects,
     locality: usesNetwork ? 'Brokered' : 'Local',
-    forged: { digest: open.digest, tier },
+    forged: { digest: open.digest, tier, pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)) },
   };
+}
+
+function isPureTool(tool: string, { describe }: Pick<ForgedToolDeps, 'describe'>): boolean {
+  return describe(splitReference(tool).name)?.forged?.pure === true;
 }
 
 async function runSandboxed(
@@ -79,19 +84,26 @@ async function runSandboxed(
   context: CallContext,
   deps: ForgedToolDeps,
 ): Promise<Json> {
-  const outcome = await deps.sandbox.run(sandboxJob(open, input), deps.hostCalls(open.artifact, context), context.op);
+  const { clock } = deps;
+  const recorder = isPure(open.artifact, () => false) ? undefined : context.recorder;
+  const host = deps.hostCalls(open.artifact, context);
+  const job = sandboxJob(open, input, recorder?.startSandbox(clock));
+  const outcome = await deps.sandbox.run(job, recorder?.hostCalls(host) ?? host, context.op);
+  recorder?.endSandbox(outcome.usage.answers);
   if (outcome.ok) return outcome.output;
   throw new TemperError(outcome.code, outcome.message);
 }
 
 function runComposed(open: ParsedArtifact, input: Json, context: CallContext, deps: ForgedToolDeps): Promise<Json> {
+  const isPureStep = (tool: string): boolean => isPureTool(tool, deps);
+  const recorder = isPure(open.artifact, isPureStep) ? undefined : context.recorder;
+  recorder?.startSteps();
+  const call: StepCall = async ({ tool }, argument, stepOp) => {
+    const result = await context.invoke(tool, argument, stepOp);
+    if (!isPureStep(tool)) recorder?.step(tool, argument, result);
+    return result;
+  };
   return withTimeout(context.op, deps.clock, open.durationMilliseconds, (op) =>
-    runSteps(
-      open.plan?.steps ?? [],
-      input,
-      (step, argument, stepOp) => context.invoke(step.tool, argument, stepOp),
-      deps.clock,
-      op,
-    ),
+    runSteps(open.plan?.steps ?? [], input, call, deps.clock, op),
   );
 }

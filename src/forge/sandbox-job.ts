@@ -1,5 +1,5 @@
 import type { Json } from '../lib/json.ts';
-import type { Job } from '../sandbox/port.ts';
+import type { Job, TimeAndRandomness } from '../sandbox/port.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
 
 /** Limits of one call besides its duration and memory. */
@@ -8,7 +8,7 @@ const MAX_HOST_CALLS = 50;
 const MAX_HOST_BYTES = 4_194_304;
 
 /** The job for one call of a sandbox tool. It never contains expected outputs. */
-export function sandboxJob(open: ParsedArtifact, input: Json): Job {
+export function sandboxJob(open: ParsedArtifact, input: Json, timeAndRandomness?: TimeAndRandomness): Job {
   return {
     language: 'javascript',
     source: open.artifact.implementation.source ?? '',
@@ -21,5 +21,6 @@ export function sandboxJob(open: ParsedArtifact, input: Json): Job {
       hostCalls: MAX_HOST_CALLS,
       hostBytes: MAX_HOST_BYTES,
     },
+    ...(timeAndRandomness === undefined ? {} : { timeAndRandomness }),
   };
 }

@@ -6,6 +6,7 @@ import type { ReportedSpan } from '../telemetry/reported-span.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { AnyJson, SessionId, text } from '../tools/event-schema/parts.ts';
+import { ReportedRecording } from '../tools/recording/recording-schema.ts';
 import { DeliveryToken, describes, DigestText } from './schema-parts.ts';
 
 const note = (maxLength: number) => text(maxLength, 'Text.', 0);
@@ -36,6 +37,8 @@ const ReportedToolUse = describes<ToolUse>()(
       evidence,
       rootMessage: note(128),
       input: AnyJson,
+      output: Type.Optional(Type.Unsafe<Digest>(DigestText)),
+      recording: Type.Optional(ReportedRecording),
       succeeded: Type.Boolean(),
       milliseconds: Type.Number({ minimum: 0 }),
       time: note(40),

@@ -10,6 +10,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model, ModelEvent } from '../models/port.ts';
+import { anArtifact, aUse } from '../tempering/tempering.testing.ts';
 import { type TlsIdentity, issueTlsIdentity, writeGatewayConfig } from './certificates.testing.ts';
 import { RemoteBus } from './bus.ts';
 import { ReportSender } from './report-sender.ts';
@@ -240,6 +241,30 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       ['reported'],
     );
     assert.equal(problems.length, 1);
+    await reports[Symbol.asyncDispose]();
+  });
+
+  it('a use whose recording does not fit into a report is sent without it, and counts', async () => {
+    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: assert.fail });
+    const call = {
+      name: 'fetch',
+      input: {},
+      answer: { ok: true, value: 'x'.repeat(60_000) },
+      evidence: 'reported',
+    } as const;
+    const artifact = anArtifact();
+    reports.use(aUse(artifact, { n: 1 }, { recording: { ok: true, recording: { calls: [call] } } }));
+    const small = { ok: true as const, recording: { calls: [{ ...call, answer: { ok: true as const, value: 1 } }] } };
+    reports.use(aUse(artifact, { n: 2 }, { recording: small }));
+    const last = await reports.last(anOp());
+    assert.deepEqual(
+      last?.batch.uses?.map(({ recording, evidence }) => [recording, evidence]),
+      [
+        [{ ok: false, reason: 'RecordingTooLarge' }, 'reported'],
+        [small, 'reported'],
+      ],
+    );
+    last?.accepted();
     await reports[Symbol.asyncDispose]();
   });
 

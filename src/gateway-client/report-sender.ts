@@ -72,7 +72,7 @@ export class ReportSender implements AsyncDisposable {
   }
 
   use(use: ToolUse): void {
-    this.#add('uses', { ...use, evidence: 'reported' }, 2 * MAX_BUFFERED_BYTES);
+    this.#add('uses', { ...withinReport(use), evidence: 'reported' }, 2 * MAX_BUFFERED_BYTES);
   }
 
   /** Resolves when the gateway accepted all reports so far. Throws the failure of the request; the reports stay buffered then. */
@@ -177,6 +177,12 @@ function isPermanentFailure(error: unknown): boolean {
   if (!isTemperError(error)) return false;
   const { status } = error.details;
   return status === 403 ? error.code === 'TEMPER_POLICY_DENIED' : PERMANENT_STATUSES.has(status);
+}
+
+/** A use counts also without its recording. */
+function withinReport(use: ToolUse): ToolUse {
+  if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_REPORT_BYTES) return use;
+  return { ...use, recording: { ok: false, reason: 'RecordingTooLarge' } };
 }
 
 /** Replaces a large tool input, such as a whole file, by its size. */

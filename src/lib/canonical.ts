@@ -50,3 +50,13 @@ export function sha256(data: string | Uint8Array): Digest {
 export function digestOf(value: Json): Digest {
   return sha256(canonicalJson(value));
 }
+
+/** Undefined for a value without a canonical form. */
+export function tryDigestOf(value: Json): Digest | undefined {
+  try {
+    return digestOf(value);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}

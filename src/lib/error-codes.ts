@@ -225,6 +225,10 @@ export const ERROR_CODES = {
     meaning: 'The evidence for the tool does not meet the rule for the next tier.',
     fix: 'The message lists what is missing.',
   },
+  TEMPER_REPLAY_MISMATCH: {
+    meaning: 'The re-run of a recorded use made other calls than the use, or gave another output.',
+    fix: 'Make the tool depend on its input, its declared functions and its steps alone; the message names the difference.',
+  },
   TEMPER_PACKAGE_INVALID: {
     meaning: 'The package is malformed, redacted, or its digest does not match its content.',
     fix: 'Export it again with its source.',

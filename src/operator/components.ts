@@ -37,7 +37,6 @@ import {
   type PullRequestReader,
   type OperatorAudit,
   type SpendReader,
-  type ToolUses,
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
@@ -60,7 +59,6 @@ export interface OperatorDeps {
   readonly spend?: SpendReader;
   readonly pullRequests?: PullRequestReader;
   readonly audit?: OperatorAudit;
-  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -104,7 +102,6 @@ export interface Components {
   readonly spend: SpendReader | undefined;
   readonly pullRequests: PullRequestReader | undefined;
   readonly audit: OperatorAudit | undefined;
-  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -120,12 +117,6 @@ export function createComponents(
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
-  const caches = {
-    tools: informers.tools.cache,
-    approvals: informers.approvals.cache,
-    requests: informers.requests.cache,
-  };
-  addToolIndexes(caches);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -151,9 +142,7 @@ export function createComponents(
     agents,
     policies,
     pods,
-    ...caches,
-    admissionAge: admissionAgeOf(config, informers),
-    identity: new OperatorIdentity(client),
+    ...toolComponents(informers, config, client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues: createQueues(deps),
@@ -168,17 +157,31 @@ export function createComponents(
   };
 }
 
-type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'toolUses' | 'pullRequests';
+/** What the controllers of tools and of decisions about them share. */
+function toolComponents(
+  informers: Informers,
+  config: OperatorConfig,
+  client: KubeClient,
+): Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
+  const caches = {
+    tools: informers.tools.cache,
+    approvals: informers.approvals.cache,
+    requests: informers.requests.cache,
+  };
+  addToolIndexes(caches);
+  return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
+}
+
+type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pullRequests';
 
 function portsOf({
   agentActivity,
   agentStats = NO_AGENT_STATS,
   spend,
   audit,
-  toolUses,
   pullRequests,
 }: OperatorDeps): Pick<Components, Ports> {
-  return { agentActivity, agentStats, spend, audit, toolUses, pullRequests };
+  return { agentActivity, agentStats, spend, audit, pullRequests };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

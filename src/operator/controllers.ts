@@ -3,13 +3,12 @@ import type { ReconcileResult } from '../kube/controller/result.ts';
 import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
-import { type AllQueues, isActiveNamespace, routeEvents } from './event-routes.ts';
+import { isActiveNamespace, routeEvents } from './event-routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
-import { toolControllers } from './approval/controllers.ts';
+import { type CreateController, toolControllers } from './approval/controllers.ts';
 
 type Reconcile = ControllerOptions['reconcile'];
-export type CreateController = (name: keyof AllQueues, concurrency: number, reconcile: Reconcile) => Controller;
 
 const AGENT_CONCURRENCY = 8;
 const RETRY_MS = 1_000;

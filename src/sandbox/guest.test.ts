@@ -214,6 +214,47 @@ describe('guest code', () => {
     assert.notEqual(first, second);
   });
 
+  it('two runs with the same time, seed and answers give the same output', async () => {
+    const source = `async function execute() {
+      const look = () => [Date.now(), +new Date(), Date(), performance.now(), performance.timeOrigin, Math.random(),
+        crypto.randomUUID(), Temporal.Now.instant(), Temporal.Now.plainDateISO(), new Intl.DateTimeFormat().format()];
+      const before = look();
+      await fetch('https://x.test/');
+      return [before, look()];
+    }`;
+    const run = async (seed: string, answerTimes?: readonly number[]) => {
+      const timeAndRandomness = { startTime: 1_000_000, seed, ...(answerTimes === undefined ? {} : { answerTimes }) };
+      const job = aJob(source, { apis: ['clock', 'random', 'fetch'], timeAndRandomness });
+      const outcome = await sandbox.run(job, echoHost, anOp());
+      assert.ok(outcome.ok, JSON.stringify(outcome));
+      return { output: outcome.output as Json[][], answers: outcome.usage.answers ?? [] };
+    };
+    const first = await run('00112233445566778899aabbccddeeff');
+    assert.deepEqual(first.output[0]?.slice(0, 5), [
+      1_000_000,
+      1_000_000,
+      new Date(1_000_000).toString().replace(/GMT.*/, 'GMT+0000 (Coordinated Universal Time)'),
+      0,
+      1_000_000,
+    ]);
+    assert.ok(Math.abs((first.output[1]?.[0] as number) - Date.now()) < 60_000, 'the answer brought the present time');
+    assert.deepEqual(
+      first.answers.map(({ call }) => call),
+      [1],
+    );
+    const again = await run(
+      '00112233445566778899aabbccddeeff',
+      first.answers.map(({ time }) => time),
+    );
+    assert.deepEqual(again, first);
+    const other = await run(
+      '00112233445566778899aabbccddeefe',
+      first.answers.map(({ time }) => time),
+    );
+    assert.notEqual(other.output[0]?.[5], first.output[0]?.[5]);
+    assert.notEqual(other.output[0]?.[6], first.output[0]?.[6]);
+  });
+
   it('no function gives its source text, so a tool cannot read its own comments and names', async () => {
     const shapes = [
       'execute',

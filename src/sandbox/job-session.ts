@@ -1,11 +1,12 @@
 /** Runs one job on one runner and enforces deadline, memory limit, call budget and cancellation from outside the untrusted process. */
+import { randomBytes } from 'node:crypto';
 import { onAbort } from '../lib/async/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { type Json, jsonDepth, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
-import type { ForwardedApi, HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
+import type { ForwardedApi, HostAnswer, HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
 import { ESCAPE_FACTOR, FRAME_OVERHEAD_BYTES, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
 import type { MemoryReader } from './memory-usage.ts';
 import type { RunnerProcess } from './runner-process.ts';
@@ -15,6 +16,7 @@ const PROCESS_OVERHEAD_BYTES = 134_217_728;
 /** Time after the deadline in which the runner may report the timeout itself; then the supervisor kills it. */
 const GRACE_MS = 60;
 const MEMORY_POLL_MS = 25;
+const SEED_BYTES = 16;
 
 /** Failures of guest code after which the runner stays usable. */
 const REUSABLE_FAILURES: ReadonlySet<SandboxFailure> = new Set<SandboxFailure>([
@@ -58,6 +60,7 @@ class JobSession {
   readonly #hostCallAbort = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
+  readonly #answers: HostAnswer[] = [];
   #calls = 0;
   #bytes = 0;
   #abortListener: Disposable | undefined;
@@ -97,6 +100,8 @@ class JobSession {
       outputBytes: limits.outputBytes,
       hostCalls: limits.hostCalls,
       hostBytes: limits.hostBytes,
+      startTime: job.timeAndRandomness?.startTime ?? clock.now().getTime(),
+      seed: job.timeAndRandomness?.seed ?? randomBytes(SEED_BYTES).toString('hex'),
     });
   }
 
@@ -151,14 +156,33 @@ class JobSession {
         deadline: Math.min(op.deadline, this.#startTime + job.limits.durationMilliseconds),
         key: `${op.key}/${call}`,
       });
-      if (!this.#settled) runner.send({ type: 'answer', job: number, call, ok: true, value: JSON.stringify(value) });
+      if (this.#settled) return;
+      const time = this.#recordAnswer(call);
+      runner.send({ type: 'answer', job: number, call, time, ok: true, value: JSON.stringify(value) });
     } catch (error) {
       if (this.#settled) return;
+      const time = this.#recordAnswer(call);
       const [code, message] = isTemperError(error)
         ? [error.code, messageOf(error)]
         : (['TEMPER_INTERNAL', 'the host could not answer'] as const);
-      runner.send({ type: 'answer', job: number, call, ok: false, code, message: printable(message, MAX_MESSAGE) });
+      runner.send({
+        type: 'answer',
+        job: number,
+        call,
+        time,
+        ok: false,
+        code,
+        message: printable(message, MAX_MESSAGE),
+      });
     }
+  }
+
+  /** The time that guest code gets with this answer. */
+  #recordAnswer(call: number): number {
+    const { job, clock } = this.#parts;
+    const time = job.timeAndRandomness?.answerTimes?.[this.#answers.length] ?? clock.now().getTime();
+    this.#answers.push({ call, time });
+    return time;
   }
 
   #overBudget(): boolean {
@@ -195,6 +219,7 @@ class JobSession {
     clearInterval(this.#poll);
     this.#abortListener?.[Symbol.dispose]();
     this.#hostCallAbort.abort();
+    if (this.#answers.length > 0) outcome.usage.answers = this.#answers;
     this.#report({ outcome, reusable });
   }
 }

@@ -20,6 +20,19 @@ export interface JobLimits {
   hostBytes: number;
 }
 
+/**
+ * The time and the randomness that guest code gets. Its clock stands still between the answers of host calls, so two runs with the same
+ * values and the same answers give the same output.
+ */
+export interface TimeAndRandomness {
+  /** The time at the start, in milliseconds since 1970. */
+  startTime: number;
+  /** 32 hexadecimal digits, from which all random values derive. */
+  seed: string;
+  /** The times of the answers, in their order. Without one, an answer has the present time. */
+  answerTimes?: readonly number[];
+}
+
 /** One run of guest code. It never contains the expected result. */
 export interface Job {
   language: 'javascript';
@@ -28,6 +41,8 @@ export interface Job {
   input: Json;
   apis: readonly ToolApi[];
   limits: JobLimits;
+  /** The present time and a random seed when absent. */
+  timeAndRandomness?: TimeAndRandomness;
 }
 
 /** Failures that a runner may report. */
@@ -67,6 +82,16 @@ export interface JobUsage {
   /** Peak heap bytes the engine reported; 0 when it could not. */
   heapBytes: number;
   hostCalls: number;
+  /** The answers that guest code got to its host calls, in their order. Absent when it got none. */
+  answers?: readonly HostAnswer[];
+}
+
+/** The answer to one host call of a job. */
+export interface HostAnswer {
+  /** The number of the call, from 1. */
+  call: number;
+  /** The time of the answer, in milliseconds since 1970. */
+  time: number;
 }
 
 export type JobOutcome =

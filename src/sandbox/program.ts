@@ -8,6 +8,7 @@ const MODULES = [
   'pipe',
   'hashing',
   'guest-language',
+  'guest-time',
   'guest-undeclared',
   'guest-host',
   'guest-result',

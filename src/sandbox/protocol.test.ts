@@ -41,7 +41,7 @@ describe('FrameReader', () => {
   });
 
   it('FrameReader reads the frames of encodeFrame', () => {
-    const frame = { type: 'answer', job: 1, call: 1, ok: true, value: '"é\u2028"' } as const;
+    const frame = { type: 'answer', job: 1, call: 1, time: 0, ok: true, value: '"é\u2028"' } as const;
     assert.deepEqual(new FrameReader(1_000).push(encodeFrame(frame)), [JSON.stringify(frame)]);
   });
 });

@@ -46,13 +46,17 @@ export interface RunFrame {
   outputBytes: number;
   hostCalls: number;
   hostBytes: number;
+  startTime: number;
+  seed: string;
 }
 
 /** May arrive at the runner after its job has ended, because both sides send concurrently. */
-export type AnswerFrame = { type: 'answer'; job: number; call: number } & (
-  | { ok: true /** JSON text. */; value: string }
-  | { ok: false; code: string; message: string }
-);
+export type AnswerFrame = {
+  type: 'answer';
+  job: number;
+  call: number /** Milliseconds since 1970. */;
+  time: number;
+} & ({ ok: true /** JSON text. */; value: string } | { ok: false; code: string; message: string });
 
 interface RunnerUsage {
   milliseconds: number;

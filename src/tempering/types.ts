@@ -5,6 +5,7 @@ import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
+import type { CallRecording, RecordedCall, UnrecordedReason, UseRecording } from '../tools/recording/call-recording.ts';
 
 /** A forged tool with its storage path, owner and lifecycle state. */
 export interface RegisteredTool {
@@ -36,13 +37,23 @@ export interface ToolScope {
   session: string;
 }
 
-/** One successful or failed use. Inputs are stored (at most 50 per tool, 32 KiB each), because promotion re-runs them. */
+/** `observed`: this engine or the gateway saw it. `reported`: only a pod, which may be hostile, did. */
+export type Evidence = 'observed' | 'reported';
+
+export interface EvidencedCall extends RecordedCall {
+  evidence: Evidence;
+}
+
+/** One successful or failed use. Its input and recording are stored within limits, because promotion repeats the use. */
 export interface ToolUse extends ToolScope {
   digest: Digest;
-  /** `claimed`: reported by a pod. `observed`: seen by the engine itself. */
-  evidence: 'observed' | 'reported';
+  evidence: Evidence;
   rootMessage: string;
   input: Json;
+  /** Digest of the output. Absent for a failed use, and for an output without a canonical form. */
+  output?: Digest;
+  /** What the tool got from outside, or why it is not recorded. Absent for a tool whose output depends on its input alone. */
+  recording?: UseRecording<EvidencedCall>;
   succeeded: boolean;
   milliseconds: number;
   /** RFC 3339. */
@@ -61,6 +72,10 @@ export interface ToolStatistics {
   rootMessages: number;
   /** Number of agents that used it; counted up to 200. */
   agents: number;
+  /** Stored inputs by the evidence of the answers that a re-run replays. `none`: the tool needs none. */
+  recordedInputs: Record<AnswerEvidence, number>;
+  /** Uses without a stored input, by reason. */
+  unrecorded: Partial<Record<UnstoredReason, number>>;
   averageMilliseconds: number;
   /** 0 to 1; 0 before the first use. */
   successRate: number;
@@ -69,18 +84,29 @@ export interface ToolStatistics {
   lastUsedAt?: string;
 }
 
+/** The weakest evidence of the recorded answers of a use; `none` when it needs none. */
+export type AnswerEvidence = 'none' | Evidence;
+
+/** Why the input of a use is not stored. */
+export type UnstoredReason = UnrecordedReason | 'InputTooLarge' | 'StorageFull';
+
 /** A stored input for re-runs. */
 export interface RecordedInput {
   digest: Digest;
   /** Digest of its root message; all inputs of one message count as one piece of evidence. */
   root: string;
   input: Json;
+  /** Digest of the output of the use. A re-run must give the same one. */
+  output?: Digest;
+  /** What a re-run gets from outside. Absent for a tool whose output depends on its input alone. */
+  recording?: CallRecording<EvidencedCall>;
+  answers: AnswerEvidence;
 }
 
 /** Result of one re-run. Failures that say nothing about the tool are thrown instead. */
 export type RerunOutcome = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
 
-interface TestReport {
+export interface TestReport {
   /** Cases, not runs. */
   passed: number;
   failed: number;
@@ -95,6 +121,8 @@ interface TestReport {
 export interface Verifier {
   /** Runs each input twice; returns one outcome per input, in order. */
   outputs(artifact: ToolArtifact, inputs: readonly Json[], op: CallOptions): Promise<RerunOutcome[]>;
+  /** Repeats each use twice with its recorded answers; returns one outcome per use, in order. A use that the re-run does not repeat exactly fails. */
+  replay(artifact: ToolArtifact, uses: readonly RecordedInput[], op: CallOptions): Promise<RerunOutcome[]>;
   /** Runs the tests of the artifact, twice each. Their fixtures replace tools with side effects. */
   tests(artifact: ToolArtifact, op: CallOptions): Promise<TestReport>;
 }

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { ActionType, ToolCategory } from '../policy/types.ts';
+import type { CallRecorder } from './recording/call-recorder.ts';
 
 /** The description of a tool, known before any call. */
 export interface ToolDescriptor {
@@ -19,7 +20,12 @@ export interface ToolDescriptor {
   /** Local: effects end in the pod. Brokered: gateway or egress decides and acts. */
   locality: 'Local' | 'Brokered';
   /** Present for forged tools only. */
-  forged?: { digest: Digest; tier: Tier };
+  forged?: {
+    digest: Digest;
+    tier: Tier;
+    /** Its output depends on its input alone. */
+    pure?: boolean;
+  };
 }
 
 /** The agent that calls a tool, and the session and message in which it does. */
@@ -39,6 +45,8 @@ export type NestedCall = (tool: string, input: Json, op: CallOptions) => Promise
 export interface CallContext extends CallerContext {
   op: CallOptions;
   invoke: NestedCall;
+  /** Records what a forged tool gets from outside. */
+  recorder?: CallRecorder;
 }
 
 export interface Tool {

@@ -1,6 +1,6 @@
 import type { Audit, AuditRecord } from '../audit/port.ts';
 import { abortable } from '../lib/async/abort.ts';
-import { digestOf } from '../lib/canonical.ts';
+import { tryDigestOf } from '../lib/canonical.ts';
 import { suggestName } from '../lib/suggest.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
@@ -18,6 +18,8 @@ import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
+import { CallRecorder } from './recording/call-recorder.ts';
+import type { CallRecording } from './recording/call-recording.ts';
 
 /** Maximum depth of nested tool calls. */
 const MAX_DEPTH = 5;
@@ -28,6 +30,8 @@ export interface CompletedCall {
   input: Json;
   result: ToolResult;
   caller: CallerContext;
+  /** What a forged tool got from outside. Absent when its output depends on its input alone. */
+  recording?: CallRecording;
 }
 
 export interface InvokerDeps {
@@ -67,11 +71,15 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     const started = deps.clock.monotonic();
     const shown = shownName(name);
     const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
-    const { tool, reached, answer } = await inSpan(SPANS.executeTool(shown), { attributes }, async (span) => {
-      const attempted = await attempt(deps, call);
-      if (isFailed(attempted.answer)) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
-      return attempted;
-    });
+    const { tool, reached, answer, recording } = await inSpan(
+      SPANS.executeTool(shown),
+      { attributes },
+      async (span) => {
+        const attempted = await attempt(deps, call);
+        if (isFailed(attempted.answer)) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
+        return attempted;
+      },
+    );
     const subject = tool?.descriptor.forged?.digest ?? printable(name, 80);
     const record = (action: string, facts: JsonObject): AuditRecord => ({
       action,
@@ -87,7 +95,10 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       return answer;
     }
     const result: ToolResult = { ...answer, milliseconds: deps.clock.monotonic() - started };
-    if (tool !== undefined && reached) deps.observe({ tool: tool.descriptor, input, result, caller });
+    if (tool !== undefined && reached) {
+      const recorded = recording === undefined ? {} : { recording };
+      deps.observe({ tool: tool.descriptor, input, result, caller, ...recorded });
+    }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
     return result;
@@ -138,6 +149,7 @@ interface Attempt {
   /** Whether the call reached the tool itself. Only then it counts as a use. */
   reached: boolean;
   answer: Answer;
+  recording?: CallRecording | undefined;
 }
 
 /** Runs the steps of a call in their order, up to the first that fails. */
@@ -154,11 +166,13 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   }
   const permitted = admitted.value;
   if ('parked' in permitted) return { tool, reached: false, answer: { ...permitted, tool: tool.descriptor.name } };
-  const answer = await runRecorded(deps, tool, progress, call);
+  const recorder = tool.descriptor.forged === undefined ? undefined : new CallRecorder();
+  const ran = await runRecorded(deps, tool, progress, call, recorder);
   const committed = await outcomeOf(call, () => permitted.commit());
   const { approval } = permitted;
   const approved = approval === undefined ? {} : { approval };
-  return { tool, reached: true, answer: { ...('failure' in committed ? committed.failure : answer), ...approved } };
+  const answer = { ...('failure' in committed ? committed.failure : ran), ...approved };
+  return { tool, reached: true, answer, recording: recorder?.recording };
 }
 
 /** The loop guard's view of one call: it is recorded once it has passed the guard. */
@@ -237,10 +251,11 @@ async function runRecorded(
   tool: Tool,
   progress: Progress,
   call: RequestedCall,
+  recorder: CallRecorder | undefined,
 ): Promise<Exclude<Answer, ParkedCall>> {
   const { name } = tool.descriptor;
   try {
-    const output = await execute(deps, tool, call);
+    const output = await execute(deps, tool, call, recorder);
     progress.record(output);
     return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
   } catch (error) {
@@ -321,13 +336,19 @@ function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefi
 }
 
 /** Calls the tool with a copy of the arguments, within its time. */
-async function execute(deps: InvokerDeps, tool: Tool, { input, caller, op, invoker }: RequestedCall): Promise<Json> {
+async function execute(
+  deps: InvokerDeps,
+  tool: Tool,
+  { input, caller, op, invoker }: RequestedCall,
+  recorder: CallRecorder | undefined,
+): Promise<Json> {
   const { name, forged } = tool.descriptor;
   const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
   return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
+      ...(recorder === undefined ? {} : { recorder }),
       invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
     });
     return abortable(work, inner.signal, () => abortError(inner.signal, name));
@@ -351,7 +372,8 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
     tool: result.tool,
     session: caller.session,
     rootMessage: caller.rootMessage,
-    inputDigest: safeDigest(input),
+    // A model may write arguments that canonical JSON refuses; the call is recorded anyway.
+    inputDigest: tryDigestOf(input) ?? 'none',
     milliseconds: Math.round(result.milliseconds),
     depth: caller.stack.length,
     ...(result.approval === undefined ? {} : { request: result.approval }),
@@ -359,14 +381,4 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
       ? {}
       : { code: result.error.code, ...(result.error.rule === undefined ? {} : { rule: result.error.rule }) }),
   };
-}
-
-/** A model may write arguments that canonical JSON refuses; the call is recorded anyway. */
-function safeDigest(input: Json): string {
-  try {
-    return digestOf(input);
-  } catch (error) {
-    if (error instanceof RangeError) return 'none';
-    throw error;
-  }
 }

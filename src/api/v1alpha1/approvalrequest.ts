@@ -9,7 +9,6 @@ import {
   Uid,
   atomicListOf,
   closed,
-  count,
   ObjectName,
 } from './common.ts';
 import type { Resource } from './common.ts';
@@ -35,21 +34,6 @@ export const PromotionReview = Type.Object(
       ),
     ),
     agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
-    reportedUses: Type.Optional(
-      Type.Object(
-        {
-          total: count(0, 1e9, 'Number of uses.'),
-          failed: count(0, 1e9, 'Number of failed uses.'),
-          distinctInputs: count(0, 1e9, 'Number of different inputs; counted up to 200 per agent.'),
-          rootMessages: count(0, 1e9, 'Number of different root messages; counted up to 200 per agent.'),
-          agents: count(0, 1e6, 'Number of agents that used it.'),
-        },
-        {
-          ...closed,
-          description: 'Uses of the last days, as the pods of the agents report them. Nothing confirms them.',
-        },
-      ),
-    ),
   },
   { ...closed, description: 'Facts for the reviewer of a promotion. Only for type `PromoteTool`.' },
 );

@@ -152,6 +152,13 @@ const Promotion = Type.Object(
             default: '24h',
             description: 'Minimum time between a rejected promotion and the next attempt.',
           }),
+          reportedEvidence: Type.Optional(
+            Type.Enum(['Deny', 'Allow'], {
+              default: 'Deny',
+              description:
+                'Whether recorded answers that only the pod of the agent reported may carry a promotion. They never carry one to tier Shared.',
+            }),
+          ),
           requireHuman: Type.Optional(
             Type.Boolean({
               default: false,

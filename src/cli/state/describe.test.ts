@@ -6,10 +6,11 @@ import { after, before, describe as suite, it } from 'node:test';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { aTerminal } from '../cluster/api-server.testing.ts';
 import { traceLog } from '../../standalone/session-trace.ts';
+import { createPromotionStateStore } from '../../tempering/promotion/promotion-state-store.ts';
+import { aCaller, anAcceptance, anArtifact, aRegistry, aUse } from '../../tempering/tempering.testing.ts';
 import { describe } from './describe.ts';
 import { trace } from './trace.ts';
 
-const DIGEST = `sha256:${'3f'.repeat(32)}`;
 const POLICY = { models: { judge: 'a/judge' }, decay: { idle: '720h' } };
 
 suite('temper describe in a state folder', () => {
@@ -23,13 +24,6 @@ suite('temper describe in a state folder', () => {
     await records.put('trustpolicies', 'closed', { metadata: { name: 'closed' }, spec: {} });
     const grants = { spawn: ['child'], network: ['api.example.com'] };
     await records.put('agents', 'analyst', { metadata: { name: 'analyst' }, spec: { grants } });
-    const tool = { metadata: { name: 'csv-3f' }, spec: { digest: DIGEST, artifact: { name: 'csv' } } };
-    await records.put('tools', 'csv-3f', tool);
-    const promotion = { digest: DIGEST, tool: 'csv', to: 'Shared' };
-    await records.put('promotions', 'one', { ...promotion, state: 'AwaitingApproval', request: 'csv-k4q7p' });
-    const rejected = { state: 'Rejected', reason: 'the panel found a fault', coolDownUntil: '2026-01-02T00:00:00Z' };
-    await records.put('promotions', 'two', { ...promotion, to: 'Agent', ...rejected });
-    await records.put('promotions', 'other', { ...promotion, digest: 'sha256:00', state: 'Rejected' });
   });
   after(() => rm(state, { recursive: true }));
 
@@ -76,13 +70,57 @@ suite('temper describe in a state folder', () => {
     assert.ok(!writer.includes('hello analyst'));
   });
 
-  it('a tool has the state of its promotions and what each waits for', async () => {
-    const tool = await described('tool', 'csv');
-    assert.match(tool, /to: Shared\n +state: AwaitingApproval\n +waitsFor: "?an approver: temper approve csv-k4q7p /);
+  it('a tool that is not promoted yet has its state, the reason and the next step', async () => {
+    const records = fileRecordStore(state);
+    const artifact = anArtifact();
+    const registry = await aRegistry(records);
+    await registry.register(anAcceptance(artifact), aCaller());
+    await records.put('sessions', 'team-a_analyst_s-1', { session: 's-1', agent: 'analyst', namespace: 'team-a' });
     assert.match(
-      tool,
-      /state: Rejected\n +waitsFor: "?valid uses after 2026-01-02T00:00:00Z; rejected: the panel found/,
+      await described('tool', 'double'),
+      /state: Candidate\n +reason: "?0 of 5 successful uses; 0 of 3 distinct/,
     );
-    assert.equal(tool.split('waitsFor').length, 3);
+    for (const value of [1, 2, 3, 4, 5]) {
+      const recording = { ok: false, reason: 'ContainsSecret' } as const;
+      await registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${value}`, recording }));
+    }
+    const secret = await described('tool', 'double');
+    assert.match(secret, /notStored:\n +- 5 had a secret in an argument or an answer/);
+    assert.match(secret, /reason: "?0 of 5 recorded uses that a re-run can repeat: 5 had a secret/);
+    assert.match(secret, /nextStep: "?use it where its calls can be recorded/);
+    const call = { name: 'file_read', input: {}, answer: { ok: true, value: 1 }, evidence: 'reported' } as const;
+    for (const value of [1, 2, 3, 4, 5]) {
+      const recording = { ok: true as const, recording: { calls: [call] } };
+      const reported = { rootMessage: `m-${value}`, recording, evidence: 'reported' as const };
+      await registry.recordUse(aUse(artifact, { value }, reported));
+    }
+    const denied = await described('tool', 'double');
+    assert.match(denied, /withReportedAnswers: 5/);
+    assert.match(denied, /5 have answers that only the pod reported, and TrustPolicy spec.*reportedEvidence is Deny/);
+    await records.put('agents', 'analyst', {
+      metadata: { name: 'analyst' },
+      spec: { trustPolicyRef: { name: 'open' } },
+    });
+    const open = { promotion: { toAgent: { reportedEvidence: 'Allow' } } };
+    await records.put('trustpolicies', 'open', { metadata: { name: 'open' }, spec: open });
+    assert.match(await described('tool', 'double'), /reason: "?its uses suffice"?\n +nextStep: "?the next valid use/);
+  });
+
+  it('a tool in cool-down has its end, and one that waits for an approval has the command', async () => {
+    const records = fileRecordStore(state);
+    const { digest } = anAcceptance();
+    const store = createPromotionStateStore(records);
+    const subject = { digest, tool: 'double', agent: 'analyst', namespace: 'team-a', to: 'Agent' } as const;
+    const coolDownUntil = '2999-01-02T00:00:00.000Z';
+    await store.write({ ...subject, state: 'Rejected', reason: 'the panel found a fault', coolDownUntil });
+    const rejected = await described('tool', 'double');
+    assert.match(
+      rejected,
+      /reason: "?the panel found a fault"?\n +nextStep: "?a valid use after the cool-down, which ends at 2999/,
+    );
+    await store.write({ ...subject, state: 'AwaitingApproval', request: 'double-k4q7p', nonce: 'n', verdicts: [] });
+    assert.match(await described('tool', 'double'), /nextStep: "?temper approve double-k4q7p --reason/);
+    await store.write({ ...subject, state: 'Candidate', missing: ['TEMPER_SANDBOX_UNAVAILABLE: no memory'] });
+    assert.match(await described('tool', 'double'), /reason: "?TEMPER_SANDBOX_UNAVAILABLE: no memory/);
   });
 });

@@ -1,5 +1,12 @@
-import { type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
+import { type Digest, isDigest } from '../../lib/canonical.ts';
+import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
 import type { RecordStore, StoredRecord } from '../../lib/record-store.ts';
+import { explainStoredPromotion } from '../../tempering/lifecycle/explain-stored-promotion.ts';
+import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
+import { unrecordedCauses } from '../../tempering/promotion/recording-rules.ts';
+import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
+import { sessionPath } from '../../tools/session-path.ts';
+import { emptyUseRecord, statisticsOf, type UseRecord } from '../../tempering/use/use-record.ts';
 
 /** A forged tool of any tier in the state folder. */
 export interface StateTool extends StoredRecord {
@@ -7,12 +14,19 @@ export interface StateTool extends StoredRecord {
   evidence: string;
 }
 
-/** Tools of tier Agent and Shared, then those of each session. */
+/** Tools of tier Agent and Shared, then the imported ones of each agent and those of each session. */
 export async function listStateTools(records: RecordStore): Promise<StateTool[]> {
-  const sessions = await records.list('sessions');
+  const [agents, sessions] = await Promise.all([records.list('agents'), records.list('sessions')]);
+  const imports = agents.map(({ name: agent, value }) => {
+    const namespace = textAt(value, ['metadata', 'namespace'], 'default');
+    return sessionPath({ agent, namespace, session: IMPORTS_SESSION });
+  });
   const collections = [
     { tools: 'tools', evidence: 'evidence' },
-    ...sessions.map(({ name }) => ({ tools: `sessions/${name}/tools`, evidence: `sessions/${name}/evidence` })),
+    ...[...imports, ...sessions.map(({ name }) => `sessions/${name}`)].map((path) => ({
+      tools: `${path}/tools`,
+      evidence: `${path}/evidence`,
+    })),
   ];
   const found = await Promise.all(
     collections.map(async ({ tools, evidence }) =>
@@ -35,48 +49,49 @@ export function toolName(value: Json): string {
 export async function toolWithEvidence(records: RecordStore, tool: StateTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');
-  const hex = textAt(tool.value, ['spec', 'digest']).slice('sha256:'.length);
-  const uses = hex === '' ? undefined : await records.get(`uses/${namespace}`, hex);
-  const promotions = await promotionsOf(records, textAt(tool.value, ['spec', 'digest']));
+  const digest = textAt(tool.value, ['spec', 'digest']);
+  const uses = isDigest(digest) ? await records.get(`uses/${namespace}`, digest.slice('sha256:'.length)) : undefined;
+  const promotion = await promotionOf(records, tool, evidence ?? null);
   return {
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
-    ...(uses === undefined ? {} : { uses: summaryOf(uses) }),
-    ...(promotions.length === 0 ? {} : { promotions }),
+    ...(isJsonObject(uses) ? { uses: summaryOf(uses, digest as Digest, namespace) } : {}),
+    ...(promotion === undefined ? {} : { promotion: { ...promotion } }),
   };
 }
 
-/** The promotions of a tool that are stopped, and what each of them waits for. */
-async function promotionsOf(records: RecordStore, digest: string): Promise<JsonObject[]> {
-  const all = await records.list('promotions');
-  return all
-    .filter(({ value }) => digest !== '' && textAt(value, ['digest']) === digest)
-    .map(({ value }) => {
-      const [to, state] = [textAt(value, ['to']), textAt(value, ['state'])];
-      return { to, state, waitsFor: state === 'AwaitingApproval' ? approvalStep(value) : retryStep(value) };
-    });
-}
-
-function approvalStep(promotion: Json): string {
-  const request = textAt(promotion, ['request']);
-  return `an approver: temper approve ${request} --reason …, or temper deny ${request} --reason …`;
-}
-
-function retryStep(promotion: Json): string {
-  return `valid uses after ${textAt(promotion, ['coolDownUntil'], 'the cool-down')}; rejected: ${textAt(promotion, ['reason'], 'no reason is stored')}`;
-}
-
-function summaryOf(uses: Json): JsonObject {
-  const [total, successes, average] = ['totalUses', 'successes', 'averageMilliseconds'].map(
-    (key) => member(uses, key) ?? 0,
+/** Why the tool does not have the next tier, and the next step. */
+async function promotionOf(
+  records: RecordStore,
+  tool: StateTool,
+  evidence: Json,
+): Promise<PromotionExplanation | undefined> {
+  const all = await Promise.all(
+    (await listStateTools(records)).map(async (other) => ({
+      tool: other.value,
+      evidence: (await records.get(other.evidence, other.name)) ?? null,
+    })),
   );
-  const [inputs, roots] = ['inputs', 'roots'].map((key) => member(uses, key));
+  return explainStoredPromotion(records, { tool: tool.value, evidence }, all, new Date());
+}
+
+function summaryOf(uses: JsonObject, digest: Digest, namespace: string): JsonObject {
+  const record = { ...emptyUseRecord(digest, namespace), ...(uses as unknown as Partial<UseRecord>) };
+  const { totalUses, recordedInputs, unrecorded, ...rest } = statisticsOf(record);
   return {
-    total: total ?? 0,
-    successes: successes ?? 0,
-    distinctInputs: Array.isArray(inputs) ? inputs.length : 0,
-    rootMessages: Array.isArray(roots) ? roots.length : 0,
-    averageMilliseconds: average ?? 0,
-    lastUsedAt: textAt(uses, ['lastUsedAt'], 'never'),
+    total: totalUses,
+    observed: totalUses - rest.reportedUses,
+    reported: rest.reportedUses,
+    successes: rest.successes,
+    distinctInputs: rest.distinctInputs,
+    rootMessages: rest.rootMessages,
+    storedInputs: {
+      withoutRecordedAnswers: recordedInputs.none,
+      withObservedAnswers: recordedInputs.observed,
+      withReportedAnswers: recordedInputs.reported,
+    },
+    ...(Object.keys(unrecorded).length === 0 ? {} : { notStored: unrecordedCauses(unrecorded) }),
+    averageMilliseconds: rest.averageMilliseconds,
+    lastUsedAt: rest.lastUsedAt ?? 'never',
   };
 }

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { ToolUse } from '../../tempering/types.ts';
+import { asReported } from '../../tempering/use/use-recording.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
@@ -128,7 +129,8 @@ function reportedRecord(pod: PodIdentity, record: AuditRecord): AuditRecord {
 }
 
 function reportedUse(pod: PodIdentity, use: ToolUse): ToolUse {
-  return { ...use, agent: pod.agent, namespace: pod.namespace, evidence: 'reported' };
+  const reported = { ...use, agent: pod.agent, namespace: pod.namespace, evidence: 'reported' } as const;
+  return use.recording === undefined ? reported : { ...reported, recording: asReported(use.recording) };
 }
 
 function withinLimit(facts: JsonObject): JsonObject {

@@ -72,7 +72,7 @@ export interface KubeReader {
   whoAmI(signal: AbortSignal): Promise<UserInfo>;
 }
 
-export interface UserInfo {
+interface UserInfo {
   username: string;
   /** Undefined when the API server has none. */
   uid: string | undefined;

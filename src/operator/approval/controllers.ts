@@ -1,10 +1,17 @@
-import type { Controller } from '../../kube/controller/controller.ts';
+import type { Controller, ControllerOptions } from '../../kube/controller/controller.ts';
 import { ApprovalReconciler } from './approval-reconcile.ts';
 import { RequestReconciler } from './request-reconcile.ts';
 import type { Components } from '../components.ts';
-import type { CreateController } from '../controllers.ts';
+import type { AllQueues } from '../event-routes.ts';
 import { ToolReconciler } from '../tool/reconcile.ts';
 import { routeToolEvents } from '../tool/routes.ts';
+
+/** Creates the controller of a queue. */
+export type CreateController = (
+  name: keyof AllQueues,
+  concurrency: number,
+  reconcile: ControllerOptions['reconcile'],
+) => Controller;
 
 /** The controllers of tools and of decisions about them. One tool at a time: two tools may compete for a name. */
 export function toolControllers(components: Components, create: CreateController): Controller[] {

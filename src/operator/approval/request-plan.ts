@@ -36,22 +36,27 @@ const KEEP_MS = 24 * 3_600_000;
 
 /** Decides the next step of a request. Each decision is final. Pure. */
 export function planRequest(observed: ObservedRequest): RequestStep {
-  const { request, verdict, source, shared, olderTwin, now } = observed;
+  const { request, verdict, now } = observed;
   if (request.status?.decision !== undefined) return afterDecision(request, now);
   if (verdict.decision === 'Revoke') return decided('Revoke', 'Revoked', verdict.approval);
   if (verdict.decision === 'Deny') return decided('Deny', 'Denied', verdict.approval);
-  const { tier, digest } = request.spec.subject.promotion ?? { tier: 'Agent', digest: '' };
   // The promotion to tier Agent itself follows the approval; its tool is no object.
-  if (tier === 'Agent') return pendingOrApproved(verdict);
-  if (olderTwin !== undefined) return expired(`ApprovalRequest "${olderTwin}" asks the same; decide that one`);
-  if (shared !== undefined && shared.facts.requestNonce !== request.spec.nonce)
-    return expired(
-      `EmergentTool "${shared.metadata.name}" has the digest and another nonce; approve that one, or delete it`,
-    );
-  if (source === undefined && shared === undefined)
-    return expired(`no tool with digest ${digest} is in service at tier Agent any more`);
+  if (request.spec.subject.promotion?.tier === 'Agent') return pendingOrApproved(verdict);
+  const obsolete = whyObsolete(observed);
+  if (obsolete !== undefined) return expired(obsolete);
   const step = pendingOrApproved(verdict);
+  const { source, shared } = observed;
   return step.step === 'decide' && shared === undefined && source !== undefined ? { ...step, share: source } : step;
+}
+
+/** Why nothing is left to decide about tier Shared. */
+function whyObsolete({ request, source, shared, olderTwin }: ObservedRequest): string | undefined {
+  if (olderTwin !== undefined) return `ApprovalRequest "${olderTwin}" asks the same; decide that one`;
+  if (shared !== undefined && shared.facts.requestNonce !== request.spec.nonce)
+    return `EmergentTool "${shared.metadata.name}" has the digest and another nonce; approve that one, or delete it`;
+  if (source !== undefined || shared !== undefined) return undefined;
+  const digest = request.spec.subject.promotion?.digest ?? '';
+  return `no tool with digest ${digest} is in service at tier Agent any more`;
 }
 
 function afterDecision({ status }: StoredRequest, now: Date): RequestStep {

@@ -15,7 +15,6 @@ export interface RequestFacts {
   readonly attempt: string;
   readonly agents: readonly string[];
   readonly replaced: StoredTool | undefined;
-  readonly reportedUses: PromotionReview['reportedUses'];
 }
 
 const MAX_AGENTS = 20;
@@ -55,7 +54,7 @@ function requestName({ tool: { facts }, attempt }: RequestFacts): string {
   return `${facts.tool.replaceAll('_', '-')}-${hash.slice(0, NAME_CHARACTERS)}`;
 }
 
-function reviewOf({ tool, agents, replaced, reportedUses }: RequestFacts): PromotionReview {
+function reviewOf({ tool, agents, replaced }: RequestFacts): PromotionReview {
   const required = requirementsOf(tool.facts.requires);
   const earlier = replaced === undefined ? [] : requirementsOf(replaced.facts.requires);
   return {
@@ -71,12 +70,11 @@ function reviewOf({ tool, agents, replaced, reportedUses }: RequestFacts): Promo
           },
         }),
     agents: agents.slice(0, MAX_AGENTS),
-    ...(reportedUses === undefined ? {} : { reportedUses }),
   };
 }
 
 /** What a tool requires, one line each. */
-export function requirementsOf({ apis, domains, paths }: ToolArtifact['requires']): string[] {
+function requirementsOf({ apis, domains, paths }: ToolArtifact['requires']): string[] {
   return [
     ...apis.map((api) => `api ${api}`),
     ...domains.map((host) => `host ${printable(host, 253)}`),

@@ -34,50 +34,53 @@ export type SharingStep =
   | { readonly step: 'stay'; readonly condition: ConditionUpdate<'Shared'>; readonly retryMs?: number };
 
 /** As many requests of one agent wait for approvers at once. */
-export const MAX_PENDING_REQUESTS = 5;
+const MAX_PENDING_REQUESTS = 5;
 const RETRY_MS = 60_000;
 
 /** Decides whether to request an approval. Requests none for a tool that could not be shared once it is approved. Pure. */
 export function planSharing(observed: ObservedSharing): SharingStep {
-  const { tool, now, shared, agents, rules, requests, inactiveStep, nameHolder, denial } = observed;
+  const { shared, requests } = observed;
   if (shared !== undefined) return stay(...sharedState(shared));
   const open = requests.find(({ status }) => status?.decision === undefined);
   if (open !== undefined) return stay('AwaitingApproval', awaiting(open));
   const denied = latestDenial(observed);
-  const waitMs = denied === undefined ? 0 : Date.parse(denied.createdAt) + rules.coolDownMs - now.getTime();
-  if (denied !== undefined && waitMs > 0) {
-    const next = new Date(now.getTime() + waitMs).toISOString();
-    const why = denied.reason === undefined ? '' : `: ${printable(denied.reason, 300)}`;
-    return stay(
-      'ApprovalDenied',
-      `${printable(denied.by, 120)} denied it${why}; the next request follows after ${next}`,
-      waitMs,
-    );
-  }
-  if (denial !== undefined) return stay('PolicyDenied', `${printable(denial, 500)}`);
-  if (inactiveStep !== undefined)
+  return afterDenial(observed, denied) ?? obstacle(observed) ?? { step: 'request', after: denied?.nonce ?? '' };
+}
+
+/** The cool-down after the last denial. */
+function afterDenial({ rules, now }: ObservedSharing, denied: ApprovalRecord | undefined): SharingStep | undefined {
+  if (denied === undefined) return undefined;
+  const waitMs = Date.parse(denied.createdAt) + rules.coolDownMs - now.getTime();
+  if (waitMs <= 0) return undefined;
+  const next = new Date(now.getTime() + waitMs).toISOString();
+  const why = denied.reason === undefined ? '' : `: ${printable(denied.reason, 300)}`;
+  const message = `${printable(denied.by, 120)} denied it${why}; the next request follows after ${next}`;
+  return stay('ApprovalDenied', message, waitMs);
+}
+
+/** What has to change before the tool could be shared. */
+function obstacle(observed: ObservedSharing): SharingStep | undefined {
+  const { tool, agents, rules, inactiveStep, nameHolder, denial, pendingOfAgent } = observed;
+  if (denial !== undefined) return stay('PolicyDenied', printable(denial, 500));
+  if (inactiveStep !== undefined) {
+    const step = printable(inactiveStep, 200);
     return stay(
       'DependencyNotShared',
-      `it calls "${printable(inactiveStep, 200)}", which is not in service at tier Shared; share that tool first`,
+      `it calls "${step}", which is not in service at tier Shared; share that tool first`,
     );
-  if (nameHolder !== undefined)
-    return stay(
-      'NameTaken',
-      `"${tool.facts.tool}" is the name of ${nameHolder}; demote that tool, or forge this one under another name`,
-    );
-  if (agents.length < rules.minAgents)
-    return stay(
-      'AgentsMissing',
-      `${agents.length} of ${rules.minAgents} agents have it in service at tier Agent (promotion.toShared.minAgents)`,
-    );
+  }
+  if (nameHolder !== undefined) {
+    const next = 'demote that tool, or forge this one under another name';
+    return stay('NameTaken', `"${tool.facts.tool}" is the name of ${nameHolder}; ${next}`);
+  }
+  if (agents.length < rules.minAgents) {
+    const have = `${agents.length} of ${rules.minAgents} agents have it in service at tier Agent`;
+    return stay('AgentsMissing', `${have} (promotion.toShared.minAgents)`);
+  }
   if (!observed.isOldest) return stay('AwaitingApproval', 'another agent with the same tool requests the approval');
-  if (observed.pendingOfAgent >= MAX_PENDING_REQUESTS)
-    return stay(
-      'TooManyRequests',
-      `${observed.pendingOfAgent} requests of the agent wait for approvers; decide one of them`,
-      RETRY_MS,
-    );
-  return { step: 'request', after: denied?.nonce ?? '' };
+  if (pendingOfAgent < MAX_PENDING_REQUESTS) return undefined;
+  const message = `${pendingOfAgent} requests of the agent wait for approvers; decide one of them`;
+  return stay('TooManyRequests', message, RETRY_MS);
 }
 
 /** After the creation of the request, until the cache has it. */

@@ -9,7 +9,7 @@ import { parseKey } from '../kube/cache.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import { type Stored, TYPES } from '../kube/types.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
-import type { OperatorAudit, ToolUses } from '../ports.ts';
+import type { OperatorAudit } from '../ports.ts';
 import { ToolObserver, type ToolObserverDeps } from './observe.ts';
 import { type Activity, planActivity } from './plan.ts';
 import { requestObject } from '../sharing/request-object.ts';
@@ -25,7 +25,6 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly ids: IdGenerator;
   readonly identity: Pick<OperatorIdentity, 'name'>;
   readonly audit: OperatorAudit | undefined;
-  readonly toolUses: ToolUses | undefined;
 }
 
 interface Sharing {
@@ -88,7 +87,7 @@ export class ToolReconciler {
     if (observed === undefined) return undefined;
     const planned = planSharing(observed);
     if (planned.step === 'stay') return planned;
-    const { client, ids, toolUses } = this.#deps;
+    const { client, ids } = this.#deps;
     const { agent, agents, requests } = observed;
     const request = requestObject({
       tool,
@@ -97,14 +96,9 @@ export class ToolReconciler {
       nonce: ids.next('nonce'),
       attempt: `${planned.after} ${requests.length}`,
       replaced: this.observer.replaced(tool),
-      reportedUses: await toolUses?.reported(tool.facts.digest, this.#uidsOf(tool, agents), signal),
     });
     await createRequest({ client, audit: this.#deps.audit }, request, signal);
     return { condition: requested(request.metadata.name) };
-  }
-
-  #uidsOf({ metadata }: StoredTool, agents: readonly string[]): string[] {
-    return agents.flatMap((name) => this.#deps.agents.get(metadata.namespace, name)?.metadata.uid ?? []);
   }
 
   async #report(

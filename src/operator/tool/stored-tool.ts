@@ -6,7 +6,7 @@ import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
 import type { Stored } from '../kube/types.ts';
 
 /** A forged tool that a step calls: `name@digest`, or a name alone. */
-export interface ToolStep {
+interface ToolStep {
   readonly name: string;
   readonly digest: Digest | undefined;
 }

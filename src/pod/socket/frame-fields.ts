@@ -3,7 +3,15 @@ import { TOOL_APIS } from '../../api/v1alpha1/actions.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
-import { type Job, type JobLimits, type JobUsage, type JobOutcome, isSandboxFailure } from '../../sandbox/port.ts';
+import {
+  type HostAnswer,
+  isSandboxFailure,
+  type Job,
+  type JobLimits,
+  type JobOutcome,
+  type JobUsage,
+  type TimeAndRandomness,
+} from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
 
 /** The result of a request: its value, or the error that was thrown. */
@@ -11,6 +19,9 @@ export type SocketResult = { ok: true; value: Json } | { ok: false; code: ErrorC
 
 const MAX_MESSAGE = 4_096;
 const MAX_PATH = 4_096;
+/** More answers than the host calls of any job. */
+const MAX_ANSWERS = 1_000;
+const SEED = /^[0-9a-f]{32}$/;
 const APIS: ReadonlySet<unknown> = new Set(TOOL_APIS);
 const LIMIT_NAMES = ['durationMilliseconds', 'memoryBytes', 'outputBytes', 'hostCalls', 'hostBytes'] as const;
 
@@ -18,8 +29,11 @@ export function parseJob(value: Json | undefined): Job | undefined {
   const source = member(value, 'source');
   const apis = member(value, 'apis');
   const limits = limitsIn(member(value, 'limits'));
+  const given = member(value, 'timeAndRandomness');
+  const timeAndRandomness = timeAndRandomnessIn(given);
   if (member(value, 'language') !== 'javascript' || typeof source !== 'string' || limits === undefined)
     return undefined;
+  if (given !== undefined && timeAndRandomness === undefined) return undefined;
   if (!Array.isArray(apis) || !apis.every((api) => APIS.has(api))) return undefined;
   return {
     language: 'javascript',
@@ -27,7 +41,19 @@ export function parseJob(value: Json | undefined): Job | undefined {
     input: member(value, 'input') ?? null,
     apis: apis as unknown as ToolApi[],
     limits,
+    ...(timeAndRandomness === undefined ? {} : { timeAndRandomness }),
   };
+}
+
+function timeAndRandomnessIn(value: Json | undefined): TimeAndRandomness | undefined {
+  const [startTime, seed, times] = ['startTime', 'seed', 'answerTimes'].map((key) => member(value, key));
+  if (!isCount(startTime) || typeof seed !== 'string' || !SEED.test(seed)) return undefined;
+  if (times === undefined) return { startTime, seed };
+  return isShortList(times) && times.every(isCount) ? { startTime, seed, answerTimes: times } : undefined;
+}
+
+function isShortList(value: Json | undefined): value is Json[] {
+  return Array.isArray(value) && value.length <= MAX_ANSWERS;
 }
 
 function limitsIn(value: Json | undefined): JobLimits | undefined {
@@ -55,7 +81,19 @@ function usageIn(value: Json | undefined): JobUsage | undefined {
   if (typeof milliseconds !== 'number' || milliseconds < 0 || !isCount(heapBytes) || !isCount(hostCalls)) {
     return undefined;
   }
-  return { milliseconds, heapBytes, hostCalls };
+  const given = member(value, 'answers');
+  const answers = answersIn(given);
+  if (given !== undefined && answers === undefined) return undefined;
+  return { milliseconds, heapBytes, hostCalls, ...(answers === undefined ? {} : { answers }) };
+}
+
+function answersIn(value: Json | undefined): HostAnswer[] | undefined {
+  if (!isShortList(value)) return undefined;
+  const answers = value.flatMap((item) => {
+    const [call, time] = [member(item, 'call'), member(item, 'time')];
+    return isCount(call) && isCount(time) ? [{ call, time }] : [];
+  });
+  return answers.length === value.length ? answers : undefined;
 }
 
 export function parseResult(value: Json | undefined): SocketResult | undefined {

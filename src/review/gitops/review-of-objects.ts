@@ -8,7 +8,7 @@ import { TemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
-import type { ReplacedTool, RevokedPromotion, ToolReview, UseFigures } from '../tool-review.ts';
+import type { ReplacedTool, RevokedPromotion, ToolReview } from '../tool-review.ts';
 
 /** The objects of one namespace that a promotion to tier Shared consists of. */
 export interface PromotionObjects {
@@ -45,7 +45,6 @@ export function reviewOfObjects(
   const digest = verifiedDigest(tool);
   const revoked = revocationOf(approvals, tool.spec, nonce);
   const replaces = replacedTool(tool, tools);
-  const uses = reportedUses(request);
   return {
     namespace,
     object: sharedObjectName(namespace, artifact.name, digest),
@@ -62,7 +61,6 @@ export function reviewOfObjects(
       ...(revoked === undefined ? {} : { revoked }),
     },
     ...(replaces === undefined ? {} : { replaces }),
-    ...(uses === undefined ? {} : { uses }),
     verdicts: [],
     provenance: [],
   };
@@ -108,12 +106,4 @@ function replacedTool({ spec }: EmergentTool, tools: readonly EmergentTool[]): R
   );
   const [found] = earlier;
   return found === undefined ? undefined : { artifact: found.spec.artifact, digest: found.spec.digest };
-}
-
-/** Everything that pods report is a claim. */
-function reportedUses(request: ApprovalRequest | undefined): UseFigures | undefined {
-  const { reportedUses: uses, agents = [] } = request?.spec.review ?? {};
-  if (uses === undefined) return undefined;
-  const { total, failed, distinctInputs, rootMessages } = uses;
-  return { total, succeeded: total - failed, reported: total, distinctInputs, rootMessages, agents };
 }

@@ -23,12 +23,22 @@ export interface GuestEnvironment {
   readonly shape: EnvironmentShape;
   /** The receiver of messages, which guest code sends only while `start` or `deliver` runs. */
   onMessage: MessageHandler;
-  start(source: string, input: string, timeoutMilliseconds: number): EntryResult;
-  deliver(call: number, ok: boolean, text: string, timeoutMilliseconds: number): EntryResult;
+  /** `time` is the present time of the guest, in milliseconds since 1970. */
+  start(source: string, input: string, time: number, timeoutMilliseconds: number): EntryResult;
+  deliver(answer: DeliveredAnswer, timeoutMilliseconds: number): EntryResult;
   heapBytes(): number;
   /** The syntax error of a source, with line and column; undefined for a valid program. */
   syntaxError(source: string): string | undefined;
   dispose(): void;
+}
+
+/** The answer to a host call. `text` is JSON: the value, or code and message of an error. */
+interface DeliveredAnswer {
+  call: number;
+  ok: boolean;
+  text: string;
+  /** The present time of the guest from now on. */
+  time: number;
 }
 
 const FILENAME = 'temper:guest';
@@ -104,8 +114,9 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
   const environment: GuestEnvironment = {
     shape,
     onMessage: () => '',
-    start: (source, input, timeout) => enter(['start', source, input, ''], timeout),
-    deliver: (call, ok, text, timeout) => enter(['deliver', String(call), ok ? 'ok' : 'error', text], timeout),
+    start: (source, input, time, timeout) => enter(['start', source, input, '', String(time)], timeout),
+    deliver: ({ call, ok, text, time }, timeout) =>
+      enter(['deliver', String(call), ok ? 'ok' : 'error', text, String(time)], timeout),
     heapBytes: () => heapBytes(isolate),
     syntaxError: (source) => syntaxError(isolate, source),
     dispose: () => {

@@ -26,12 +26,13 @@ import {
 } from './guest-language.ts';
 import { buildEncoder, buildLossCheck, buildObjectCheck, buildValueReader } from './guest-result.ts';
 import {
-  buildUndeclaredUse,
-  denyClock,
-  denyDateFormat,
-  denyRandomness,
-  denyTemporalClock,
-} from './guest-undeclared.ts';
+  type GuestClock,
+  replaceClock,
+  replaceDateFormat,
+  replaceTemporalClock,
+  seedRandomness,
+} from './guest-time.ts';
+import { buildUndeclaredUse, denyRandomness } from './guest-undeclared.ts';
 import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
 /** Describes a thrown object that is no error by its JSON, or by its kind when JSON shows nothing of it. */
@@ -61,7 +62,12 @@ function describe(own: Primordials, thrown: unknown): [text: string, stack: stri
 }
 
 /** The entry function for the runner: `start` once, then `deliver` for each response of the host. */
-function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, beforeSource: (source: string) => void) {
+function buildEntry(
+  own: Primordials,
+  post: PostToRunner,
+  bridge: HostBridge,
+  beforeEntry: { source(source: string): void; time(time: number): void },
+) {
   const encode = buildEncoder(own);
   const threw = (kind: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
@@ -91,7 +97,7 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, be
     '\n;typeof execute === "function" ? execute : typeof run === "function" ? run : undefined\n//# sourceURL=tool.js';
   const start = (source: string, input: string): void => {
     let entry: unknown;
-    beforeSource(source);
+    beforeEntry.source(source);
     try {
       entry = own.evaluate(source + selectEntry);
     } catch (error) {
@@ -110,7 +116,8 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, be
       threw('threw', error);
     }
   };
-  return (operation: string, first: string, second: string, third: string): void => {
+  return (operation: string, first: string, second: string, third: string, time: string): void => {
+    beforeEntry.time(own.parse(time) as number);
     if (operation === 'deliver') bridge.deliver(first, second === 'ok', third);
     else start(first, second);
   };
@@ -118,19 +125,17 @@ function buildEntry(own: Primordials, post: PostToRunner, bridge: HostBridge, be
 
 interface DeclaredApis {
   declared: (api: ToolApi) => boolean;
+  clock: GuestClock;
   own: Primordials;
   bridge: HostBridge;
   post: PostToRunner;
 }
 
 /** Runs in the guest. The functions that it calls are in its scope only when the job needs them; see guestSource. */
-function addDeclaredApis({ declared, own, bridge, post }: DeclaredApis): void {
-  if (declared('clock')) {
-    const { now } = Date;
-    const timeOrigin = now();
-    defineHidden(own, own.global, 'performance', { now: () => now() - timeOrigin, timeOrigin });
-  } else denyClock(own, buildUndeclaredUse('clock'));
-  if (!declared('random')) denyRandomness(own, buildUndeclaredUse('random'));
+function addDeclaredApis({ declared, clock, own, bridge, post }: DeclaredApis): void {
+  replaceClock(own, clock);
+  if (declared('random')) seedRandomness(own, () => post('seed', '', ''));
+  else denyRandomness(own, buildUndeclaredUse('random'));
   if (declared('fetch')) addFetch(own, bridge);
   if (declared('fs.readFile')) addFiles(own, bridge);
   const hashing = declared('crypto');
@@ -145,11 +150,20 @@ function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Pri
   addWebGlobals(own, post);
   const bridge = buildBridge(own, post);
   const declared = (api: ToolApi): boolean => own.includes(apis, `|${api}|`);
-  addDeclaredApis({ declared, own, bridge, post });
-  const beforeSource = (source: string): void => {
-    if (!declared('clock')) denyTemporalClock(own, buildUndeclaredUse('clock'), source);
-  };
-  const entry = buildEntry(own, post, bridge, beforeSource);
+  const time = { start: 0, now: 0, entered: false };
+  const denied = buildUndeclaredUse('clock');
+  const clock: GuestClock = declared('clock')
+    ? { now: () => time.now, start: () => time.start }
+    : { now: denied, start: denied };
+  addDeclaredApis({ declared, clock, own, bridge, post });
+  const entry = buildEntry(own, post, bridge, {
+    source: (source) => replaceTemporalClock(own, clock, source),
+    time(now) {
+      time.now = now;
+      if (!time.entered) time.start = now;
+      time.entered = true;
+    },
+  });
   hideFunctionSource(own);
   return entry;
 }
@@ -171,6 +185,9 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   buildEncoder,
   buildEntry,
   buildUndeclaredUse,
+  replaceClock,
+  replaceDateFormat,
+  replaceTemporalClock,
   addDeclaredApis,
   addWebGroup,
   installGuest,
@@ -183,8 +200,7 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
  */
 export function guestSource(apis: readonly ToolApi[]): string {
   const functions = [...GUEST_FUNCTIONS];
-  if (!apis.includes('clock')) functions.push(denyClock, denyDateFormat, denyTemporalClock);
-  if (!apis.includes('random')) functions.push(denyRandomness);
+  functions.push(apis.includes('random') ? seedRandomness : denyRandomness);
   if (apis.includes('fetch')) functions.push(addFetch);
   if (apis.includes('fs.readFile')) functions.push(addFiles);
   if (apis.includes('crypto') || apis.includes('random')) functions.push(addCrypto, buildHasher);

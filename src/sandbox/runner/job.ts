@@ -3,7 +3,7 @@
  *
  *   environment.start(source, input) -> guest code runs until it returns and its microtasks are done
  *     mailbox 'call'                       -> a `call` frame to the supervisor, `waiting` + 1
- *     mailbox 'hash', 'uuid', 'web'        -> answered in the runner
+ *     mailbox 'hash', 'seed', 'uuid', 'web' -> answered in the runner
  *     mailbox 'value', 'threw', 'invalid'… -> the verdict; the first one counts
  *   then: verdict or timeout or memory     -> `done`
  *         `waiting` > 0                    -> read an `answer` frame, environment.deliver(...), judge again
@@ -12,7 +12,7 @@
 import type { ForwardedApi, RunnerFailure } from '../port.ts';
 import type { RunFrame, RunnerFrame } from '../protocol.ts';
 import type { EntryResult, GuestEnvironment } from './engine.ts';
-import { hash, randomUuid } from './hashing.ts';
+import { hash, seededUuid } from './hashing.ts';
 import { webGroupSource } from './web/web-globals.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
@@ -24,6 +24,7 @@ const MIN_HASH_BYTES = 64;
 
 interface JobCounters {
   verdict: JobVerdict | undefined;
+  uuids: number;
   calls: number;
   waiting: number;
   bytes: number;
@@ -32,7 +33,7 @@ interface JobCounters {
 /** Runs the job to its end. Undefined when the supervisor closed the pipe. */
 export function runJob(environment: GuestEnvironment, frame: RunFrame): DoneFrame | undefined {
   const startTime = performance.now();
-  const counters: JobCounters = { verdict: undefined, calls: 0, waiting: 0, bytes: 0 };
+  const counters: JobCounters = { verdict: undefined, uuids: 0, calls: 0, waiting: 0, bytes: 0 };
   const done = (verdict: JobVerdict): DoneFrame => ({
     type: 'done',
     job: frame.job,
@@ -52,7 +53,7 @@ export function runJob(environment: GuestEnvironment, frame: RunFrame): DoneFram
     return '';
   };
   const remaining = (): number => frame.durationMilliseconds - (performance.now() - startTime);
-  let end = environment.start(frame.source, frame.input, remaining());
+  let end = environment.start(frame.source, frame.input, frame.startTime, remaining());
   for (;;) {
     const verdict = judge(frame, counters, end);
     if (verdict !== undefined) return done(verdict);
@@ -64,7 +65,7 @@ export function runJob(environment: GuestEnvironment, frame: RunFrame): DoneFram
     counters.bytes += Buffer.byteLength(text);
     if (overBudget(frame, counters)) return done(budgetExceeded(frame));
     if (remaining() <= 0) return done(timedOut(frame));
-    end = environment.deliver(answer.call, answer.ok, text, remaining());
+    end = environment.deliver({ call: answer.call, ok: answer.ok, text, time: answer.time }, remaining());
   }
 }
 
@@ -100,8 +101,11 @@ function receive(
       return frame.apis.includes('crypto') ? JSON.stringify(hash(first)) : '';
     case 'web':
       return webGroupSource(first);
+    case 'seed':
+      return frame.apis.includes('random') ? frame.seed : '';
     case 'uuid':
-      return frame.apis.includes('random') ? randomUuid() : '';
+      counters.uuids += 1;
+      return frame.apis.includes('random') ? seededUuid(frame.seed, counters.uuids) : '';
     default:
       counters.verdict ??= verdictOf(environment, frame, kind, first, second);
       return '';

@@ -20,6 +20,8 @@ const WARM_UP: RunFrame = {
   outputBytes: 1_024,
   hostCalls: 0,
   hostBytes: 0,
+  startTime: 0,
+  seed: '',
 };
 
 /** Runs jobs until the supervisor closes the pipe. `enginePath`: the file of the engine. */

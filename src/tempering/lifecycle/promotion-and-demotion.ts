@@ -5,7 +5,7 @@ import { NO_CANARIES } from '../canary/canaries.ts';
 import { createPanel } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from '../promotion/promotion.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
-import { createVerifier } from '../promotion/verifier.ts';
+import { createVerifier } from '../verification/verifier.ts';
 import type { Tool } from '../../tools/contract.ts';
 import { deniedHostCalls } from '../../tools/host/host-calls.ts';
 import { createInvoker } from '../../tools/invoker.ts';

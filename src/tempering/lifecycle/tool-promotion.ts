@@ -73,7 +73,15 @@ export class ToolPromotion {
     const { promotion, registry } = this.#deps;
     const tier = registry.get(digest)?.tier === 'Agent' && this.#mayBeShared() ? 'Shared' : 'Agent';
     const decision = this.#deps.decider({ ...this.#owner, session }).decide({ kind: 'Promote', tool, tier });
-    if (decision.effect === 'Deny') return;
+    if (decision.effect === 'Deny') {
+      await promotion.notAllowed(
+        digest,
+        this.#owner,
+        tier,
+        `the policy denies it: ${decision.reason} (${decision.rule})`,
+      );
+      return;
+    }
     const op = this.#op(PROMOTION_TIMEOUT_MS, digest);
     const state =
       tier === 'Shared'

@@ -6,7 +6,7 @@ import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { failureReason, type PromotionRules } from './promotion-rules.ts';
 import { testFailureMessage } from './promotion-messages.ts';
 import type { Registry } from '../registry/registry.ts';
-import { reverify } from './reverify.ts';
+import { reverify } from '../verification/reverify.ts';
 import { type ToolOwner, widestActive } from '../registry/visibility.ts';
 import type { Verifier } from '../types.ts';
 

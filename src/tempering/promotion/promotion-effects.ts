@@ -139,6 +139,15 @@ export class PromotionEffects {
     return state;
   }
 
+  /** Stores what stopped an attempt without a verdict. */
+  stay(subject: PromotionSubject, missing: readonly string[]): Promise<void> {
+    return this.#states.write({
+      ...subject,
+      state: 'Candidate',
+      missing: missing.map((text) => printable(text, 1_000)),
+    });
+  }
+
   /** Why the registry would refuse the promotion now; undefined when it would not. */
   promotionProblem(subject: PromotionSubject): string | undefined {
     try {

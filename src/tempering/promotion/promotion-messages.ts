@@ -16,8 +16,13 @@ export function approvalSummary(
   };
 }
 
-export function formatFigures({ successes, reruns, distinctInputs, tests }: RerunFigures): string {
-  return `${successes} valid re-runs of ${reruns}, ${distinctInputs} root messages, ${tests} tests`;
+export function formatFigures(figures: RerunFigures): string {
+  const { successes, reruns, distinctInputs, tests, observedAnswers, reportedAnswers } = figures;
+  const answers =
+    observedAnswers + reportedAnswers === 0
+      ? ''
+      : ` (recorded answers: ${observedAnswers} observed, ${reportedAnswers} reported by the pod)`;
+  return `${successes} valid re-runs of ${reruns}${answers}, ${distinctInputs} root messages, ${tests} tests`;
 }
 
 export function testFailureMessage({ failedTests, tests }: RerunFigures): string {

@@ -11,6 +11,7 @@ import {
   useGaps,
   verificationGaps,
 } from './promotion-rules.ts';
+import { recordingGaps } from './recording-rules.ts';
 import type { StoredPromotionState } from './promotion-state-store.ts';
 
 /** Snapshot of all inputs of the next step. */
@@ -41,13 +42,17 @@ export function planAgentPromotion(facts: PromotionInput): PromotionStep {
   if (tool.tier !== 'Session') return stay({ state: 'Promoted', to: tool.tier });
   const blocking = blockingState(storedState, now);
   if (blocking !== undefined) return stay(blocking);
-  const missing = [...useGaps(tool, facts.uses, rules), ...dependencyGaps(facts.dependencies, 'Agent')];
+  const missing = [
+    ...useGaps(tool, facts.uses, rules),
+    ...recordingGaps(facts.uses, 'Agent', rules),
+    ...dependencyGaps(facts.dependencies, 'Agent'),
+  ];
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }
 
 /** Requests an approval only for a tool that can be shared once it is approved. */
 export function planSharedPromotion(facts: PromotionInput): PromotionStep {
-  const { tool, storedState, rules, now, holders } = facts;
+  const { tool, uses, storedState, rules, now, holders } = facts;
   if (tool?.tier === 'Shared') return stay({ state: 'Promoted', to: 'Shared' });
   if (tool?.tier !== 'Agent')
     return stay({ state: 'Candidate', missing: ['only an active tool of tier Agent can be shared'] });
@@ -56,6 +61,7 @@ export function planSharedPromotion(facts: PromotionInput): PromotionStep {
   const missing = dependencyGaps(facts.dependencies, 'Shared');
   if (tool.sourceWithheld)
     missing.push('its source is not stored in the object; set forge.persistSource and forge it again');
+  missing.push(...recordingGaps(uses, 'Shared', rules));
   if (holders < rules.minAgents) missing.push(`${holders} of ${rules.minAgents} agents have it at tier Agent`);
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }
@@ -128,7 +134,7 @@ function blockingState(stored: StoredPromotionState | undefined, now: Date): Pro
 }
 
 /** A tool must not outlive its dependencies: the tools it calls must be at the target tier or a wider one. */
-function dependencyGaps(dependencies: PromotionInput['dependencies'], to: 'Agent' | 'Shared'): string[] {
+export function dependencyGaps(dependencies: PromotionInput['dependencies'], to: 'Agent' | 'Shared'): string[] {
   return dependencies.flatMap((dependency) => {
     if (dependency === undefined || !dependency.active)
       return ['a forged tool that one of its steps calls is no longer active'];

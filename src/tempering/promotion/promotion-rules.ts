@@ -16,6 +16,8 @@ export interface PromotionRules {
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMs: number;
   requireHuman: boolean;
+  /** Whether answers that only a pod reported may carry a promotion to tier Agent. They never carry one to tier Shared. */
+  reportedEvidence: 'Deny' | 'Allow';
   /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
@@ -26,15 +28,24 @@ export interface PromotionRules {
 export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
   return {
-    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
-    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
-    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
+    ...useRequirements(toAgent),
     minJudgeConfidencePercent: toAgent.minJudgeConfidencePercent ?? 80,
-    confidenceBound: toAgent.confidenceBound ?? 'Rate',
     coolDownMs: parseDuration(toAgent.coolDown ?? '24h'),
     requireHuman: toAgent.requireHuman ?? false,
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
+  };
+}
+
+type ToAgent = NonNullable<NonNullable<TrustPolicySpec['promotion']>['toAgent']>;
+
+function useRequirements(toAgent: ToAgent) {
+  return {
+    minSuccessfulUses: toAgent.minSuccessfulUses ?? 5,
+    minSuccessPercent: toAgent.minSuccessPercent ?? 80,
+    minDistinctInputs: toAgent.minDistinctInputs ?? 3,
+    confidenceBound: toAgent.confidenceBound ?? 'Rate',
+    reportedEvidence: toAgent.reportedEvidence ?? 'Deny',
   };
 }
 
@@ -46,6 +57,9 @@ export interface RerunFigures {
   successes: number;
   /** Successful re-runs whose inputs came with different root messages. */
   distinctInputs: number;
+  /** Successful re-runs with recorded answers, by the evidence of the answers. */
+  observedAnswers: number;
+  reportedAnswers: number;
 }
 
 /** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */

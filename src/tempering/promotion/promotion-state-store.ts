@@ -16,6 +16,8 @@ export interface PromotionSubject {
 export type StoredPromotionState = PromotionSubject &
   (
     | { state: 'Rejected'; reason: string; coolDownUntil: string }
+    /** What stopped the last attempt without a verdict. It blocks no other attempt. */
+    | { state: 'Candidate'; missing: string[] }
     /** `verdicts`: the verdicts of the panel, stored until the approver decides. */
     | { state: 'AwaitingApproval'; request: string; nonce: string; verdicts: JudgeVerdict[] }
   );
@@ -63,10 +65,22 @@ function parseNote(value: Json, subject: PromotionSubject): StoredPromotionState
   const { digest, agent, namespace, to } = subject;
   if (value.digest !== digest || value.agent !== agent || value.namespace !== namespace || value.to !== to)
     return undefined;
-  const texts = value.state === 'Rejected' ? [value.reason, value.coolDownUntil] : [value.request, value.nonce];
-  const isComplete =
-    texts.every((text) => typeof text === 'string') && (value.state === 'Rejected' || Array.isArray(value.verdicts));
-  return isComplete && (value.state === 'Rejected' || value.state === 'AwaitingApproval')
-    ? (value as unknown as StoredPromotionState)
-    : undefined;
+  return isComplete(value) ? (value as unknown as StoredPromotionState) : undefined;
+}
+
+function isComplete({ state, reason, coolDownUntil, missing, request, nonce, verdicts }: JsonObject): boolean {
+  switch (state) {
+    case 'Rejected':
+      return areTexts([reason, coolDownUntil]);
+    case 'Candidate':
+      return areTexts(missing);
+    case 'AwaitingApproval':
+      return areTexts([request, nonce]) && Array.isArray(verdicts);
+    default:
+      return false;
+  }
+}
+
+function areTexts(values: readonly (Json | undefined)[] | Json | undefined): boolean {
+  return Array.isArray(values) && values.every((value) => typeof value === 'string');
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { ApprovalDecision, ApprovalInput, PromotionApprovals } from '../../tools/approvals.ts';
 import type { AgentEvent } from '../../tools/events.ts';
@@ -21,7 +22,7 @@ import {
   createFakeClock,
   type ManualClock,
 } from '../tempering.testing.ts';
-import type { Verifier } from '../types.ts';
+import type { Evidence, RerunOutcome, Verifier } from '../types.ts';
 
 const OWNER = { agent: 'analyst', namespace: 'team-a' };
 const DAY = 24 * 3_600_000;
@@ -48,9 +49,13 @@ interface FixtureOptions {
 /** A verifier that computes the outputs of the doubling tool, like a fresh runner. */
 const faithful: Verifier = {
   tests: async (artifact) => ({ passed: artifact.tests.length, failed: 0, problems: [] }),
-  outputs: async (_artifact, inputs) =>
-    inputs.map((input) => ({ ok: true, output: { result: 2 * (input as { value: number }).value } })),
+  outputs: async (_artifact, inputs) => inputs.map(doubled),
+  replay: async (_artifact, uses) => uses.map(({ input }) => doubled(input)),
 };
+
+function doubled(input: Json): RerunOutcome {
+  return { ok: true, output: { result: 2 * (input as { value: number }).value } };
+}
 
 function approval(confidence = 0.91): PanelVerdict {
   return {
@@ -150,6 +155,53 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(await fixture.promotion.evaluate(digest, OWNER, anOp()), { state: 'Promoted', to: 'Agent' });
     assert.equal(fixture.panelCalls.count, 1);
   });
+  it('answers that only a pod reported carry no promotion by default, tier Agent with the policy, and never tier Shared', async () => {
+    const useWithAnswers = async ({ registry }: Fixture, evidence: Evidence, from = 0): Promise<void> => {
+      for (let value = from; value < from + 5; value += 1) {
+        const call = { name: 'fetch', input: {}, answer: { ok: true, value: 'a lie' }, evidence } as const;
+        const recording = { ok: true as const, recording: { calls: [call] } };
+        await registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${value}`, evidence, recording }));
+      }
+    };
+    const strict = await createFixture();
+    await strict.registry.register(anAcceptance(artifact), aCaller());
+    await useWithAnswers(strict, 'reported');
+    const denied = await strict.promotion.evaluate(digest, OWNER, anOp());
+    assert.ok(denied.state === 'Candidate');
+    assert.match(denied.missing.join(), /0 of 5 recorded uses .*5 have answers that only the pod reported.*is Deny/);
+    assert.equal(strict.events.length, 0, 'no verification starts');
+    const open = await createFixture({ rules: { reportedEvidence: 'Allow' } });
+    await open.registry.register(anAcceptance(artifact), aCaller());
+    await useWithAnswers(open, 'reported');
+    assert.equal((await open.promotion.evaluate(digest, OWNER, anOp())).state, 'Promoted');
+    const notes = open.events.map((event) => (event.type === 'promotion' ? event.note : ''));
+    assert.match(notes.join(), /recorded answers: 0 observed, 5 reported by the pod/);
+    const shared = await open.promotion.requestShared(digest, OWNER, anOp());
+    assert.ok(shared.state === 'Candidate');
+    assert.match(shared.missing.join(), /tier Shared needs observed answers/);
+    await useWithAnswers(open, 'observed', 5);
+    assert.equal((await open.promotion.requestShared(digest, OWNER, anOp())).state, 'AwaitingApproval');
+  });
+  it('observed answers do not carry a tool to tier Shared when their replay fails', async () => {
+    const isReplayed = { fails: false };
+    const fixture = await createFixture({
+      verifier: {
+        replay: async (_artifact, uses) =>
+          uses.map(({ input }) =>
+            isReplayed.fails ? { ok: false, code: 'TEMPER_REPLAY_MISMATCH', message: 'other' } : doubled(input),
+          ),
+      },
+    });
+    await fixture.registry.register(anAcceptance(artifact), aCaller());
+    for (let value = 0; value < 5; value += 1) {
+      const recording = { ok: true as const, recording: { calls: [] } };
+      await fixture.registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${value}`, recording }));
+    }
+    assert.equal((await fixture.promotion.evaluate(digest, OWNER, anOp())).state, 'Promoted');
+    isReplayed.fails = true;
+    assert.equal((await fixture.promotion.requestShared(digest, OWNER, anOp())).state, 'Rejected');
+    assert.equal(fixture.asked.length, 0);
+  });
   it('many uses within one message do not start a promotion', async () => {
     const fixture = await createFixture();
     await fixture.registry.register(anAcceptance(artifact), aCaller());
@@ -186,7 +238,7 @@ describe('promotion to tier Agent', () => {
   it('the re-runs decide, regardless of the reported uses', async () => {
     const fixture = await createFixture({
       verifier: {
-        outputs: async (_tool, inputs) =>
+        replay: async (_tool, inputs) =>
           inputs.map(() => ({ ok: false, code: 'TEMPER_SANDBOX_EXCEPTION', message: 'no' })),
       },
     });
@@ -198,7 +250,7 @@ describe('promotion to tier Agent', () => {
   });
   it('an output that violates its schema counts as a failed re-run', async () => {
     const fixture = await createFixture({
-      verifier: { outputs: async (_tool, inputs) => inputs.map(() => ({ ok: true, output: { result: 'four' } })) },
+      verifier: { replay: async (_tool, inputs) => inputs.map(() => ({ ok: true, output: { result: 'four' } })) },
     });
     await useOften(fixture);
     assert.equal((await fixture.promotion.evaluate(digest, OWNER, anOp())).state, 'Rejected');

@@ -7,8 +7,8 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { ApprovalDecision } from '../../tools/approvals.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Panel } from '../judge/panel.ts';
-import { type ToolOwner, widestActive } from '../registry/visibility.ts';
-import type { PromotionState, RegisteredTool, Verifier } from '../types.ts';
+import { holdersOf, type ToolOwner, widestActive } from '../registry/visibility.ts';
+import type { PromotionState, RecordedInput, RegisteredTool, Verifier } from '../types.ts';
 import { ExclusiveRuns } from './exclusive-runs.ts';
 import { type PromotionEffectDeps, PromotionEffects } from './promotion-effects.ts';
 import { formatFigures } from './promotion-messages.ts';
@@ -20,14 +20,16 @@ import {
   planAgentPromotion,
   planSharedPromotion,
   type PromotionInput,
+  type PromotionStep,
 } from './promotion-plan.ts';
 import type { PromotionRules } from './promotion-rules.ts';
+import { admissibleInputs } from './recording-rules.ts';
 import {
   createPromotionStateStore,
   type PromotionSubject,
   type StoredPromotionState,
 } from './promotion-state-store.ts';
-import { reverify } from './reverify.ts';
+import { reverify } from '../verification/reverify.ts';
 
 export interface PromotionDeps extends PromotionEffectDeps {
   verifier: Verifier;
@@ -46,6 +48,8 @@ export interface Promotion {
   evaluate(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState>;
   /** Requests tier Shared, which always needs an approval. */
   requestShared(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState>;
+  /** Stores why the policy does not allow the promotion now, for users. */
+  notAllowed(digest: Digest, owner: ToolOwner, to: 'Agent' | 'Shared', reason: string): Promise<void>;
   /** The promotions that await an approval, including those of an earlier process. The caller continues each in the background. */
   awaitingApproval(): Promise<PromotionSubject[]>;
   /**
@@ -76,26 +80,21 @@ class PromotionProcess implements Promotion {
 
   evaluate(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Agent');
-    return this.#runs.run(subject, async () => {
-      const facts = await this.#loadInput(subject);
-      const plan = planAgentPromotion(facts);
-      return plan.step === 'stay' ? plan.state : this.#promoteToAgent(plan.tool, subject, facts.rules, op);
-    });
+    return this.#attempt(subject, planAgentPromotion, (tool, { rules }) =>
+      this.#promoteToAgent(tool, subject, rules, op),
+    );
   }
 
   requestShared(digest: Digest, owner: ToolOwner, op: CallOptions): Promise<PromotionState> {
     const subject = this.#subject(digest, owner, 'Shared');
-    return this.#runs.run(subject, async () => {
-      const facts = await this.#loadInput(subject);
-      const plan = planSharedPromotion(facts);
-      if (plan.step === 'stay') return plan.state;
-      const problem = this.#effects.promotionProblem(subject);
-      if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
-      this.#effects.setState(plan.tool, subject, { state: 'Verifying' }, 'tests run again in a fresh runner');
-      const tested = planAfterTests(await reverify(plan.tool, [], this.#deps, op), facts.rules);
-      if (tested.step === 'reject') return this.#effects.reject(plan.tool, subject, tested);
-      return this.#effects.awaitApproval(plan.tool, subject, []);
-    });
+    return this.#attempt(subject, planSharedPromotion, (tool, { rules }) =>
+      this.#verifyForSharing(tool, subject, rules, op),
+    );
+  }
+
+  async notAllowed(digest: Digest, owner: ToolOwner, to: 'Agent' | 'Shared', reason: string): Promise<void> {
+    const subject = this.#subject(digest, owner, to);
+    if ((await this.#states.read(subject)) === undefined) await this.#effects.stay(subject, [reason]);
   }
 
   awaitingApproval(): Promise<PromotionSubject[]> {
@@ -127,6 +126,43 @@ class PromotionProcess implements Promotion {
     return this.#runs.run(subject, work, true);
   }
 
+  /** Takes the step of the plan, and stores why an attempt ended without a verdict. */
+  async #attempt(
+    subject: PromotionSubject,
+    plan: (facts: PromotionInput) => PromotionStep,
+    take: (tool: RegisteredTool, facts: PromotionInput) => Promise<PromotionState>,
+  ): Promise<PromotionState> {
+    let attempted = false;
+    const state = await this.#runs.run(subject, async () => {
+      const facts = await this.#loadInput(subject);
+      const planned = plan(facts);
+      if (planned.step === 'stay') return planned.state;
+      attempted = true;
+      return take(planned.tool, facts);
+    });
+    if (attempted && state.state === 'Candidate') await this.#effects.stay(subject, state.missing);
+    return state;
+  }
+
+  async #verifyForSharing(
+    tool: RegisteredTool,
+    subject: PromotionSubject,
+    rules: PromotionRules,
+    op: CallOptions,
+  ): Promise<PromotionState> {
+    const problem = this.#effects.promotionProblem(subject);
+    if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
+    // Recorded answers carried the tool to tier Agent; the observed ones among them carry it further.
+    const replayed = (await this.#recordedInputs(subject, rules)).filter(({ answers }) => answers !== 'none');
+    const verifying = `tests${replayed.length === 0 ? '' : ' and recorded inputs'} run again in a fresh runner`;
+    this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
+    const figures = await reverify(tool, replayed, this.#deps, op);
+    const tested = (replayed.length === 0 ? planAfterTests : planAfterReruns)(figures, rules);
+    if (tested.step === 'stay') return tested.state;
+    if (tested.step === 'reject') return this.#effects.reject(tool, subject, tested);
+    return this.#effects.awaitApproval(tool, subject, []);
+  }
+
   async #promoteToAgent(
     tool: RegisteredTool,
     subject: PromotionSubject,
@@ -137,8 +173,7 @@ class PromotionProcess implements Promotion {
     if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
     const verifying = 'tests and recorded inputs run again in a fresh runner';
     this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
-    const recorded = await this.#deps.registry.recordedInputs(subject.digest, subject.namespace);
-    const figures = await reverify(tool, recorded, this.#deps, op);
+    const figures = await reverify(tool, await this.#recordedInputs(subject, rules), this.#deps, op);
     const verified = planAfterReruns(figures, rules);
     if (verified.step === 'stay') return verified.state;
     if (verified.step === 'reject') return this.#effects.reject(tool, subject, verified);
@@ -171,6 +206,11 @@ class PromotionProcess implements Promotion {
     return this.#effects.promote(tool, subject, verdicts, decision.by, `approved by ${printable(decision.by, 120)}`);
   }
 
+  async #recordedInputs(subject: PromotionSubject, rules: PromotionRules): Promise<RecordedInput[]> {
+    const { digest, namespace, to } = subject;
+    return admissibleInputs(await this.#deps.registry.recordedInputs(digest, namespace), to, rules);
+  }
+
   async #loadInput(subject: PromotionSubject): Promise<PromotionInput> {
     const { registry, clock } = this.#deps;
     const tool = widestActive(this.#deps.registry, subject);
@@ -192,9 +232,4 @@ class PromotionProcess implements Promotion {
     const tool = this.#deps.registry.get(digest)?.artifact.name ?? 'unknown';
     return { digest, tool, agent, namespace, to };
   }
-}
-
-function holdersOf(tools: readonly RegisteredTool[], { digest, namespace }: PromotionSubject): number {
-  const holding = tools.filter((tool) => tool.active && tool.tier === 'Agent' && tool.digest === digest);
-  return new Set(holding.filter(({ owner }) => owner.namespace === namespace).map(({ owner }) => owner.agent)).size;
 }

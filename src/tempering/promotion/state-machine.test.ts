@@ -105,6 +105,7 @@ class RegistryFixture {
         tests: async () =>
           this.testsPass ? { passed: 1, failed: 0, problems: [] } : { passed: 0, failed: 1, problems: [] },
         outputs: async (_artifact, inputs) => inputs.map(() => ({ ok: true, output: { result: 1 } })),
+        replay: async (_artifact, uses) => uses.map(() => ({ ok: true, output: { result: 1 } })),
       },
       panel: {
         review: async () => {

@@ -93,8 +93,9 @@ function isOwner(facts: Json, { agent, namespace }: Activation): boolean {
 function activate(ledger: ActivationLedger, { subject, facts, action }: ChainedRecord): void {
   const object = text(facts, 'object');
   const supersedes = member(facts, 'supersedes');
-  if (action === 'tool.promoted' && Array.isArray(supersedes)) {
-    deactivate(ledger, (item) => supersedes.includes(item.object), `promoted as ${object}`);
+  if (Array.isArray(supersedes)) {
+    const change = action === 'tool.promoted' ? 'promoted as' : 'replaced by';
+    deactivate(ledger, (item) => supersedes.includes(item.object), `${change} ${object}`);
   }
   const namespace = text(facts, 'namespace');
   // A demotion is permanent, even when the record of a concurrent activation follows it on the chain.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
-import type { RefusedTool } from '../../forge/types.ts';
+import type { AcceptedTool, RefusedTool } from '../../forge/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import type { JsonObject } from '../../lib/json.ts';
@@ -75,7 +75,7 @@ describe('registering a tool', () => {
     const registry = await aRegistry();
     await registry.register(anAcceptance(), aCaller());
     const again = anAcceptance(anArtifact('double', { description: 'Another one.' }));
-    await assert.rejects(registry.register(again, aCaller()), refusal('TEMPER_FORGE_NAME_TAKEN'));
+    await assert.rejects(registry.register(anAcceptance(), aCaller()), refusal('TEMPER_FORGE_NAME_TAKEN'));
     await assert.rejects(
       registry.register(anAcceptance(anArtifact('file_read')), aCaller()),
       refusal('TEMPER_FORGE_NAME_TAKEN'),
@@ -83,6 +83,31 @@ describe('registering a tool', () => {
     await registry.register(again, aCaller({ session: 's-2' }));
     await registry.register(again, aCaller({ agent: 'writer' }));
     assert.equal(registry.resolve('analyst', 'team-a', 's-1').length, 1);
+  });
+  it('a session replaces its own tool of the same name, also at its limit, and no tool of another session', async () => {
+    const records = memoryRecordStore();
+    const registry = await aRegistry(records);
+    const limits = { sessionTools: 1, agentTools: 50 };
+    const [first, second] = ['one', 'two'].map((description) =>
+      anAcceptance(anArtifact('double', { description })),
+    ) as [AcceptedTool, AcceptedTool];
+    await registry.register(first, aCaller(), limits);
+    await registry.register(first, aCaller({ session: 's-2' }), limits);
+    await registry.recordUse(aUse(first.artifact, { value: 1 }));
+    await registry.register(second, aCaller(), limits);
+    for (const current of [registry, await aRegistry(records)]) {
+      const digests = (session: string) => current.resolve('analyst', 'team-a', session).map(({ digest }) => digest);
+      assert.deepEqual([digests('s-1'), digests('s-2')], [[second.digest], [first.digest]]);
+      assert.equal(current.all().length, 2, 'only the chain keeps the replaced tool');
+      assert.equal((await current.statistics(first.digest, 'team-a')).totalUses, 1, 'the other session still has it');
+    }
+    await registry.register(first, aCaller(), limits);
+    const again = await aRegistry(records);
+    assert.deepEqual(
+      again.resolve('analyst', 'team-a', 's-1').map(({ digest }) => digest),
+      [first.digest],
+    );
+    assert.equal((await again.statistics(second.digest, 'team-a')).totalUses, 0);
   });
   it('tool limits apply per session', async () => {
     const registry = await aRegistry();
@@ -317,6 +342,8 @@ describe('uses', () => {
       distinctInputs: 2,
       rootMessages: 2,
       agents: 1,
+      recordedInputs: { none: 2, observed: 0, reported: 0 },
+      unrecorded: {},
       averageMilliseconds: 4,
       successRate: 2 / 3,
       recent: { uses: 3, failures: 1 },
@@ -331,12 +358,12 @@ describe('uses', () => {
     );
     assert.equal((await again.statistics(digest, 'team-b')).totalUses, 0);
   });
-  it('the use record stores 50 inputs from as many messages as possible, none above 32 KiB', async () => {
+  it('the use record stores 50 inputs from as many messages as possible, none above 2 MiB', async () => {
     const registry = await aRegistry();
     const artifact = anArtifact();
     const { digest } = anAcceptance(artifact);
     await registry.register(anAcceptance(artifact), aCaller());
-    await registry.recordUse(aUse(artifact, { value: 'x'.repeat(33 * 1024) }));
+    await registry.recordUse(aUse(artifact, { value: 'x'.repeat(2_097_152) }));
     for (let value = 0; value < 60; value += 1)
       await registry.recordUse(aUse(artifact, { value }, { rootMessage: 'loop' }));
     for (const rootMessage of ['m-2', 'm-3'])
@@ -344,8 +371,59 @@ describe('uses', () => {
     const kept = await registry.recordedInputs(digest, 'team-a');
     assert.equal(kept.length, 50);
     assert.equal(new Set(kept.map(({ root }) => root)).size, 3);
-    assert.ok(kept.every(({ input }) => JSON.stringify(input).length < 32 * 1024));
-    assert.equal((await registry.statistics(digest, 'team-a')).totalUses, 63);
+    assert.ok(kept.every(({ input }) => JSON.stringify(input).length < 100));
+    const { totalUses, unrecorded } = await registry.statistics(digest, 'team-a');
+    assert.deepEqual({ totalUses, unrecorded }, { totalUses: 63, unrecorded: { InputTooLarge: 1, StorageFull: 10 } });
+  });
+  it('an input of a megabyte is stored, and the bytes of a tool are limited', async () => {
+    const { records } = await fileStore();
+    const registry = await aRegistry(records);
+    const artifact = anArtifact();
+    const { digest } = anAcceptance(artifact);
+    await registry.register(anAcceptance(artifact), aCaller());
+    for (let index = 0; index < 20; index += 1) {
+      const value = `${index}`.padEnd(1_048_576, 'x');
+      await registry.recordUse(aUse(artifact, { value }, { rootMessage: `m-${index}` }));
+    }
+    const kept = await (await aRegistry(records)).recordedInputs(digest, 'team-a');
+    assert.deepEqual(
+      kept.map(({ input }) => (input as { value: string }).value.slice(0, 3)),
+      Array.from({ length: 15 }, (_, index) => `${index}`.padEnd(3, 'x')),
+    );
+    assert.deepEqual((await registry.statistics(digest, 'team-a')).unrecorded, { StorageFull: 5 });
+  });
+  it('a recording is stored beside its input, survives a restart, and is deleted with the session', async () => {
+    const { records } = await fileStore();
+    const registry = await aRegistry(records);
+    const artifact = anArtifact();
+    const { digest } = anAcceptance(artifact);
+    await registry.register(anAcceptance(artifact), aCaller());
+    const call = { name: 'fetch', input: {}, answer: { ok: true, value: 'page' }, evidence: 'observed' } as const;
+    const recording = { calls: [call], sandbox: { startTime: 1, seed: '00', answers: [{ call: 1, time: 2 }] } };
+    const use = { recording: { ok: true as const, recording }, output: digest };
+    const input = { value: 1 };
+    for (const rootMessage of ['m-1', 'm-1', 'm-2']) {
+      await registry.recordUse(aUse(artifact, input, { ...use, rootMessage }));
+    }
+    await registry.recordUse(
+      aUse(artifact, { value: 2 }, { rootMessage: 'm-3', recording: { ok: false, reason: 'ContainsSecret' } }),
+    );
+    const again = await aRegistry(records);
+    const kept = await again.recordedInputs(digest, 'team-a');
+    assert.equal(kept.length, 2, 'one per input and message');
+    for (const item of kept) {
+      assert.deepEqual(
+        { ...item, digest: '', root: '' },
+        { digest: '', root: '', input, output: digest, recording, answers: 'observed' },
+      );
+    }
+    const { recordedInputs, unrecorded } = await again.statistics(digest, 'team-a');
+    assert.deepEqual(
+      { recordedInputs, unrecorded },
+      { recordedInputs: { none: 0, observed: 2, reported: 0 }, unrecorded: { ContainsSecret: 1 } },
+    );
+    await again.closeSession(aCaller());
+    assert.deepEqual(await records.list(`uses/team-a/${digest.slice('sha256:'.length)}`), []);
   });
   it('uses of a tool that the agent cannot see are not counted', async () => {
     const registry = await aRegistry();

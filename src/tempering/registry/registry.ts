@@ -15,7 +15,7 @@ import {
   type RejectedAttempt,
   type RejectedAttemptStore,
 } from './rejected-attempts.ts';
-import { assertCanActivate, isVisible, TIERS, type ToolLimits } from './visibility.ts';
+import { assertCanActivate, isReplacedBy, isVisible, TIERS, type ToolLimits } from './visibility.ts';
 import { createToolDocumentStore, recordActivation, type ToolDocumentStore } from './tool-store.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
@@ -114,8 +114,11 @@ class RecordRegistry implements Registry {
   register(accepted: AcceptedTool, caller: ForgeCaller, limits: ToolLimits = DEFAULT_LIMITS): Promise<void> {
     return this.#queue.run(async () => {
       const tool = sessionTool(accepted, caller, this.#timestamp());
-      await this.#activate(tool, { action: 'tool.accepted', actor: `agent/${caller.agent}`, limits, replaces: [] });
+      const replaces = this.#actives().filter((other) => isReplacedBy(other, tool));
+      await this.#activate(tool, { action: 'tool.accepted', actor: `agent/${caller.agent}`, limits, replaces });
       this.#notify('registered', tool);
+      // Only the chain keeps a replaced tool: an agent may replace its tools often.
+      for (const other of replaces) await this.#remove(other, `replaced by ${tool.object}`);
     });
   }
 
@@ -217,10 +220,7 @@ class RecordRegistry implements Registry {
         this.#notify('removed', { ...tool, active: false, inactiveReason: 'its session was closed' });
       }
       await this.#store.deleteSession(scope);
-      for (const { digest, owner } of closed) {
-        const isStillUsed = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
-        if (!isStillUsed) await this.#uses.delete(digest, owner.namespace);
-      }
+      for (const tool of closed) await this.#deleteUnusedRecords(tool);
     });
   }
 
@@ -246,12 +246,26 @@ class RecordRegistry implements Registry {
     await recordActivation(this.#deps.audit, tool, { action, actor, supersedes: replaces });
     // A user may have demoted it meanwhile. The chain gives the same result, whichever of the two records comes first.
     this.#assertNotDemoted(tool);
-    const superseded = replaces.map((other) => this.#deactivate(other, `promoted as ${tool.object}`));
+    const change = action === 'tool.promoted' ? 'promoted as' : 'replaced by';
+    const superseded = replaces.map((other) => this.#deactivate(other, `${change} ${tool.object}`));
     this.#tools.set(tool.object, tool);
     for (const other of superseded) {
       this.#notify('superseded', other);
       await this.#store.write(other, this.#timestamp());
     }
+  }
+
+  async #remove(tool: RegisteredTool, inactiveReason: string): Promise<void> {
+    this.#tools.delete(tool.object);
+    this.#notify('removed', { ...tool, active: false, inactiveReason });
+    await this.#store.remove(tool);
+    await this.#deleteUnusedRecords(tool);
+  }
+
+  /** Deletes the use records of a digest that no tool of the namespace has any more. */
+  async #deleteUnusedRecords({ digest, owner }: RegisteredTool): Promise<void> {
+    const isStillUsed = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
+    if (!isStillUsed) await this.#uses.delete(digest, owner.namespace);
   }
 
   #deactivate(tool: RegisteredTool, inactiveReason: string): RegisteredTool {

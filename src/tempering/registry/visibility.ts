@@ -16,6 +16,12 @@ export interface ToolLimits {
   agentTools: number;
 }
 
+/**
+ * The session that owns the imported tools of an agent: at tier Session, and visible in every session of the agent. No user can open a
+ * session with this id.
+ */
+export const IMPORTS_SESSION = '@imports';
+
 /** Lookup order. */
 export const TIERS: readonly Tier[] = ['Session', 'Agent', 'Shared'];
 
@@ -24,7 +30,11 @@ export function isVisible(tool: RegisteredTool, scope: ToolScope): boolean {
   if (tool.owner.namespace !== scope.namespace) return false;
   if (tool.tier === 'Shared') return true;
   if (tool.owner.agent !== scope.agent) return false;
-  return tool.tier === 'Agent' || tool.owner.session === scope.session;
+  return tool.tier === 'Agent' || isImported(tool) || tool.owner.session === scope.session;
+}
+
+function isImported({ tier, owner }: RegisteredTool): boolean {
+  return tier === 'Session' && owner.session === IMPORTS_SESSION;
 }
 
 /** Whether both tools can be visible in the same session. */
@@ -32,7 +42,7 @@ function shareView(a: RegisteredTool, b: RegisteredTool): boolean {
   if (a.owner.namespace !== b.owner.namespace) return false;
   if (a.tier === 'Shared' || b.tier === 'Shared') return true;
   if (a.owner.agent !== b.owner.agent) return false;
-  return a.tier === 'Agent' || b.tier === 'Agent' || a.owner.session === b.owner.session;
+  return [a, b].some((tool) => tool.tier === 'Agent' || isImported(tool)) || a.owner.session === b.owner.session;
 }
 
 /** The path `<collection>/<name>` of the stored object of a tool. */
@@ -82,11 +92,22 @@ export function assertCanActivate(
   assertLimit(tool, others, deps.limits);
 }
 
+/** The tool of the same session that a forge replaces: it has the same name and other content. */
+export function isReplacedBy(other: RegisteredTool, tool: RegisteredTool): boolean {
+  const isOwnSession = (['agent', 'namespace', 'session'] as const).every(
+    (key) => other.owner[key] === tool.owner[key],
+  );
+  const isSessionTool = other.tier === 'Session' && tool.tier === 'Session' && isOwnSession;
+  return isSessionTool && other.artifact.name === tool.artifact.name && other.digest !== tool.digest;
+}
+
 function assertLimit(tool: RegisteredTool, others: readonly RegisteredTool[], limits: ToolLimits): void {
   if (tool.tier === 'Shared') return;
-  const used = others.filter((other) => other.tier === tool.tier && shareView(other, tool)).length;
+  const countsTogether = (other: RegisteredTool): boolean =>
+    other.tier === tool.tier && shareView(other, tool) && isImported(other) === isImported(tool);
+  const used = others.filter(countsTogether).length;
   const [limit, field, scopeName] =
-    tool.tier === 'Session'
+    tool.tier === 'Session' && !isImported(tool)
       ? [limits.sessionTools, 'sessionTools', 'this session']
       : [limits.agentTools, 'agentTools', `agent "${tool.owner.agent}"`];
   if (used < limit) return;
@@ -107,4 +128,13 @@ export function widestActive(
     .filter((tool) => tool.active && tool.digest === digest && tool.owner.namespace === namespace)
     .filter((tool) => tool.tier === 'Shared' || tool.owner.agent === agent)
     .sort((a, b) => TIERS.indexOf(b.tier) - TIERS.indexOf(a.tier))[0];
+}
+
+/** The number of agents of the namespace that have this digest at tier Agent. */
+export function holdersOf(
+  tools: readonly RegisteredTool[],
+  { digest, namespace }: Pick<ToolOwner, 'namespace'> & { digest: RegisteredTool['digest'] },
+): number {
+  const holding = tools.filter((tool) => tool.active && tool.tier === 'Agent' && tool.digest === digest);
+  return new Set(holding.filter(({ owner }) => owner.namespace === namespace).map(({ owner }) => owner.agent)).size;
 }

@@ -1,9 +1,13 @@
 import type { Digest } from '../../lib/canonical.ts';
-import type { ToolStatistics, ToolUse } from '../types.ts';
+import type { AnswerEvidence, ToolStatistics, ToolUse, UnstoredReason } from '../types.ts';
+import { answerEvidence, countAnswers } from './use-recording.ts';
 
-/** Maximum number of stored inputs per tool, and their maximum size. */
+/** Maximum number of stored inputs per tool. */
 export const MAX_STORED_INPUTS = 50;
-export const MAX_INPUT_BYTES = 32 * 1024;
+/** Bytes of the stored inputs and recordings: of one use, of one tool, and of all tools of one agent. */
+const MAX_USE_BYTES = 2_097_152;
+const MAX_TOOL_BYTES = 16_777_216;
+const MAX_AGENT_BYTES = 134_217_728;
 const MAX_DISTINCT = 200;
 const RECENT_USES = 20;
 
@@ -23,11 +27,20 @@ export interface UseRecord {
   /** Outcome of the last 20 uses, oldest first: `+` or `-`. */
   recent: string;
   kept: KeptInput[];
+  /** Uses whose input was not stored, by reason. */
+  unrecorded: Partial<Record<UnstoredReason, number>>;
 }
 
-interface KeptInput {
+/** A stored input. The input and the recording are documents with these digests. */
+export interface KeptInput {
   digest: Digest;
   root: string;
+  output?: Digest;
+  recording?: Digest;
+  /** Absent in records of earlier versions, which recorded no calls. */
+  answers?: AnswerEvidence;
+  agent?: string;
+  bytes?: number;
 }
 
 /** One use with the digests computed from it. */
@@ -35,14 +48,19 @@ export interface CountedUse {
   use: ToolUse;
   inputDigest: Digest;
   root: string;
-  /** Whether the input can be stored: within the size limit and with a canonical JSON form. */
+  /** Absent when the tool needs no recording, or the use has none. */
+  recordingDigest?: Digest;
+  /** Bytes of the input and the recording. */
+  bytes: number;
+  /** Whether this store keeps inputs, and the input has a canonical JSON form. */
   isStorable: boolean;
 }
 
 export interface UseEffect {
   record: UseRecord;
-  store: boolean;
-  evict?: Digest;
+  /** The stored form of the input; absent when it is not stored. */
+  store?: KeptInput;
+  evict: KeptInput[];
 }
 
 export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
@@ -59,15 +77,14 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
     agents: [],
     recent: '',
     kept: [],
+    unrecorded: {},
   };
 }
 
-export function countUse(record: UseRecord, counted: CountedUse): UseEffect {
+/** `agentBytes`: what the tools of the agent of this use have stored. */
+export function countUse(record: UseRecord, counted: CountedUse, agentBytes = 0): UseEffect {
   const { use, inputDigest, root } = counted;
-  const isNew = counted.isStorable && !record.kept.some(({ digest }) => digest === inputDigest);
-  const evicted = isNew && record.kept.length >= MAX_STORED_INPUTS ? mostRedundant(record.kept, root) : undefined;
-  const store = isNew && (record.kept.length < MAX_STORED_INPUTS || evicted !== undefined);
-  const kept = store ? [...record.kept.filter((item) => item !== evicted), { digest: inputDigest, root }] : record.kept;
+  const storage = planStorage(record.kept, counted, agentBytes);
   const next: UseRecord = {
     ...record,
     totalUses: record.totalUses + 1,
@@ -79,9 +96,66 @@ export function countUse(record: UseRecord, counted: CountedUse): UseEffect {
     roots: addDistinct(record.roots, root),
     agents: addDistinct(record.agents, use.agent),
     recent: `${record.recent}${use.succeeded ? '+' : '-'}`.slice(-RECENT_USES),
-    kept,
+    kept: storage.kept,
+    unrecorded: storage.reason === undefined ? record.unrecorded : addOne(record.unrecorded, storage.reason),
   };
-  return { record: next, store, ...(evicted === undefined ? {} : { evict: evicted.digest }) };
+  const evict = record.kept.filter((item) => !storage.kept.includes(item));
+  return { record: next, evict, ...(storage.added === undefined ? {} : { store: storage.added }) };
+}
+
+interface StoragePlan {
+  kept: KeptInput[];
+  added?: KeptInput;
+  /** Why the use is not stored. Absent also when the same use is stored already. */
+  reason?: UnstoredReason;
+}
+
+function planStorage(kept: KeptInput[], counted: CountedUse, agentBytes: number): StoragePlan {
+  const { use, bytes, recordingDigest } = counted;
+  if (!counted.isStorable) return { kept };
+  if (use.recording?.ok === false) return { kept, reason: use.recording.reason };
+  if (bytes > MAX_USE_BYTES)
+    return { kept, reason: recordingDigest === undefined ? 'InputTooLarge' : 'RecordingTooLarge' };
+  // A re-run of a tool that needs recorded answers cannot use an input of an earlier version, which has none.
+  const usable = recordingDigest === undefined ? kept : kept.filter(({ recording }) => recording !== undefined);
+  if (usable.some((item) => isSameEvidence(item, counted))) return { kept: usable };
+  const added = keptInput(counted);
+  const rest = evictFor(usable, added);
+  if (rest === undefined) return { kept: usable, reason: 'StorageFull' };
+  const agentRest = agentBytes - bytesOf(kept) + bytesOf(rest);
+  if (agentRest + bytes > MAX_AGENT_BYTES) return { kept: usable, reason: 'StorageFull' };
+  return { kept: [...rest, added], added };
+}
+
+/** A tool with recorded answers gives other evidence for one input in another message, or when it succeeds after a failure. */
+function isSameEvidence(item: KeptInput, { use, inputDigest, root, recordingDigest }: CountedUse): boolean {
+  if (item.digest !== inputDigest) return false;
+  if (recordingDigest === undefined) return true;
+  return item.root === root && (item.output === undefined) === (use.output === undefined);
+}
+
+function keptInput({ use, inputDigest, root, recordingDigest, bytes }: CountedUse): KeptInput {
+  const recording = use.recording?.ok === true ? use.recording.recording : undefined;
+  return {
+    digest: inputDigest,
+    root,
+    ...(use.output === undefined ? {} : { output: use.output }),
+    ...(recordingDigest === undefined ? {} : { recording: recordingDigest }),
+    answers: answerEvidence(recording, use.evidence),
+    agent: use.agent,
+    bytes,
+  };
+}
+
+/** The stored inputs that leave place for a new one. Undefined when it has no place. */
+function evictFor(kept: readonly KeptInput[], added: KeptInput): KeptInput[] | undefined {
+  let rest = [...kept];
+  while (rest.length >= MAX_STORED_INPUTS || bytesOf(rest) + (added.bytes ?? 0) > MAX_TOOL_BYTES) {
+    const evicted = mostRedundant(rest, added.root);
+    if (evicted === undefined) return undefined;
+    rest = rest.filter((item) => item !== evicted);
+  }
+  return rest;
 }
 
 /**
@@ -100,8 +174,18 @@ function mostRedundant(kept: readonly KeptInput[], newRoot: string): KeptInput |
     : candidate;
 }
 
+/** Bytes of the stored inputs, of all agents or of one. */
+export function bytesOf(kept: readonly KeptInput[], agent?: string): number {
+  const counted = kept.filter((item) => agent === undefined || item.agent === agent);
+  return counted.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+}
+
 function addDistinct(list: string[], item: string): string[] {
   return list.includes(item) || list.length >= MAX_DISTINCT ? list : [...list, item];
+}
+
+function addOne(counts: UseRecord['unrecorded'], reason: UnstoredReason): UseRecord['unrecorded'] {
+  return { ...counts, [reason]: (counts[reason] ?? 0) + 1 };
 }
 
 export function statisticsOf(record: UseRecord): ToolStatistics {
@@ -114,6 +198,8 @@ export function statisticsOf(record: UseRecord): ToolStatistics {
     distinctInputs: record.inputs.length,
     rootMessages: record.roots.length,
     agents: record.agents.length,
+    recordedInputs: countAnswers(record.kept.map(({ answers = 'none' }) => ({ answers }))),
+    unrecorded: record.unrecorded,
     averageMilliseconds: record.averageMilliseconds,
     successRate: totalUses === 0 ? 0 : successes / totalUses,
     recent: { uses: record.recent.length, failures: record.recent.split('-').length - 1 },

@@ -1,13 +1,14 @@
 import { canonicalJson, type Digest, sha256 } from '../../lib/canonical.ts';
-import { isJsonObject, type JsonObject } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { hexOf, pathSegment } from '../registry/object-name.ts';
 import type { RecordedInput, ToolStatistics, ToolUse } from '../types.ts';
+import { AgentBytes } from './agent-bytes.ts';
 import {
   type CountedUse,
   countUse,
   emptyUseRecord,
-  MAX_INPUT_BYTES,
+  type KeptInput,
   statisticsOf,
   type UseRecord,
 } from './use-record.ts';
@@ -26,14 +27,20 @@ interface Slot {
   record: UseRecord;
   dirty: boolean;
   writing: Promise<void> | undefined;
-  /** Inputs to write before the record that references them. */
-  fresh: Map<Digest, RecordedInput>;
-  /** Inputs to delete after the record is written. */
-  evicted: Digest[];
+  /** Inputs and recordings to write before the record that references them. */
+  fresh: Map<Digest, Json>;
+  /** Inputs whose documents to delete after the record is written. */
+  evicted: KeptInput[];
 }
 
 export function createUseStore(records: RecordStore): UseStore {
   const slots = new Map<string, Promise<Slot>>();
+  const agentBytes = new AgentBytes(async (namespace) => {
+    const stored = await records.list(collectionOf(namespace));
+    return stored.flatMap(({ value }) =>
+      isJsonObject(value) ? ((value['kept'] ?? []) as unknown as KeptInput[]) : [],
+    );
+  });
   const slotOf = (digest: Digest, namespace: string): Promise<Slot> => {
     const key = `${namespace}\n${digest}`;
     const found = slots.get(key) ?? loadSlot(records, digest, namespace);
@@ -42,13 +49,15 @@ export function createUseStore(records: RecordStore): UseStore {
   };
   return {
     async record(use) {
+      await agentBytes.load(use.namespace);
       const slot = await slotOf(use.digest, use.namespace);
       const counted = toCountedUse(use);
-      const effect = countUse(slot.record, counted);
+      const before = slot.record.kept;
+      const effect = countUse(slot.record, counted, agentBytes.of(use.namespace, use.agent));
+      agentBytes.replace(use.namespace, before, effect.record.kept);
       slot.record = effect.record;
-      if (effect.store)
-        slot.fresh.set(counted.inputDigest, { digest: counted.inputDigest, root: counted.root, input: use.input });
-      if (effect.evict !== undefined) slot.evicted.push(effect.evict);
+      for (const [digest, document] of documentsOf(effect.store, use)) slot.fresh.set(digest, document);
+      slot.evicted.push(...effect.evict);
       slot.dirty = true;
       await persist(records, slot);
     },
@@ -58,22 +67,45 @@ export function createUseStore(records: RecordStore): UseStore {
     async recordedInputs(digest, namespace) {
       const slot = await slotOf(digest, namespace);
       await slot.writing;
-      const found: RecordedInput[] = [];
-      for (const kept of slot.record.kept) {
-        const input = await records.get(inputsOf(slot.record), hexOf(kept.digest));
-        // Ignore an input whose file was edited and no longer matches its digest.
-        if (input !== undefined && sha256(canonicalOrRaw(input).text) === kept.digest) found.push({ ...kept, input });
-      }
-      return found;
+      const found = await Promise.all(slot.record.kept.map((kept) => readInput(records, slot.record, kept)));
+      return found.filter((input) => input !== undefined);
     },
     async delete(digest, namespace) {
+      await agentBytes.load(namespace);
       const slot = await slotOf(digest, namespace);
       slots.delete(`${namespace}\n${digest}`);
       await slot.writing;
+      agentBytes.replace(namespace, slot.record.kept, []);
       await records.delete(collectionOf(namespace), hexOf(digest));
       await records.deleteCollection(inputsOf(slot.record));
     },
   };
+}
+
+function documentsOf(stored: KeptInput | undefined, { input, recording }: ToolUse): [Digest, Json][] {
+  if (stored === undefined) return [];
+  const documents: [Digest, Json][] = [[stored.digest, input]];
+  if (stored.recording !== undefined && recording?.ok === true) {
+    documents.push([stored.recording, recording.recording as unknown as Json]);
+  }
+  return documents;
+}
+
+/** Undefined when a document is missing, or was edited and no longer has its digest. */
+async function readInput(records: RecordStore, record: UseRecord, kept: KeptInput): Promise<RecordedInput | undefined> {
+  const read = async (digest: Digest): Promise<Json | undefined> => {
+    const value = await records.get(inputsOf(record), hexOf(digest));
+    return value !== undefined && sha256(canonicalOrRaw(value).text) === digest ? value : undefined;
+  };
+  const { digest, root, output, answers = 'none' } = kept;
+  const input = await read(digest);
+  if (input === undefined) return undefined;
+  const found: RecordedInput = { digest, root, input, answers, ...(output === undefined ? {} : { output }) };
+  if (kept.recording === undefined) return found;
+  const recording = await read(kept.recording);
+  return recording === undefined
+    ? undefined
+    : { ...found, recording: recording as unknown as NonNullable<RecordedInput['recording']> };
 }
 
 /** Joins the pending write, or starts a new one after the running one. */
@@ -97,13 +129,19 @@ async function persist(records: RecordStore, slot: Slot): Promise<void> {
 
 async function write(records: RecordStore, slot: Slot): Promise<void> {
   const { record } = slot;
-  const fresh = [...slot.fresh.values()];
+  const fresh = [...slot.fresh];
   const evicted = slot.evicted.splice(0);
   slot.fresh.clear();
-  for (const { digest, input } of fresh) await records.put(inputsOf(record), hexOf(digest), input);
+  for (const [digest, document] of fresh) await records.put(inputsOf(record), hexOf(digest), document);
   await records.put(collectionOf(record.namespace), hexOf(record.digest), record as unknown as JsonObject);
-  const named = new Set(record.kept.map(({ digest }) => digest));
-  for (const digest of evicted) if (!named.has(digest)) await records.delete(inputsOf(record), hexOf(digest));
+  const named = new Set(record.kept.flatMap(digestsOf));
+  for (const digest of evicted.flatMap(digestsOf)) {
+    if (!named.has(digest)) await records.delete(inputsOf(record), hexOf(digest));
+  }
+}
+
+function digestsOf({ digest, recording }: KeptInput): Digest[] {
+  return recording === undefined ? [digest] : [digest, recording];
 }
 
 async function loadSlot(records: RecordStore, digest: Digest, namespace: string): Promise<Slot> {
@@ -117,11 +155,14 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
 /** Computes the digests that identify a use. */
 export function toCountedUse(use: ToolUse): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
+  const recording = use.recording?.ok === true ? canonicalOrRaw(use.recording.recording as unknown as Json).text : '';
   return {
     use,
     inputDigest: sha256(text),
     root: sha256(use.rootMessage),
-    isStorable: canonical && Buffer.byteLength(text) <= MAX_INPUT_BYTES,
+    ...(recording === '' ? {} : { recordingDigest: sha256(recording) }),
+    bytes: Buffer.byteLength(text) + Buffer.byteLength(recording),
+    isStorable: canonical,
   };
 }
 

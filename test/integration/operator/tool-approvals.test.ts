@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
@@ -16,6 +17,7 @@ import {
   sharedObject,
   type Stored,
 } from '../../support/operator/approvals-fixture.ts';
+import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { poll } from '../../support/poll.ts';
 
 const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
@@ -154,4 +156,18 @@ describe('the approval of a tool on a real API server', () => {
     assert.notEqual(restored?.status?.active, true);
     assert.equal(restored?.metadata.namespace, NAMESPACE);
   });
+
+  for (const [index, { title, refused, inert, elsewhere }] of BYPASSES.entries()) {
+    it(`bypass ${index + 1} of an approval has no effect: ${title}`, async () => {
+      if (elsewhere !== undefined) assert.ok(existsSync(new URL(`../../../${elsewhere}`, import.meta.url)), elsewhere);
+      if (refused !== undefined) {
+        const { status, body } = await refused(fixture);
+        assert.ok(status === 403 || status === 422, `${status}: ${JSON.stringify(body)}`);
+      }
+      if (inert === undefined) return;
+      const { name, reason } = await inert(fixture);
+      const tool = await fixture.reason('emergenttools', name, 'Active', reason);
+      assert.equal(tool.status?.active, false);
+    });
+  }
 });

@@ -72,11 +72,11 @@ export class ApprovalsFixture implements AsyncDisposable {
     return this.apiServer.plane.admin.call(method, `${GROUP}/${path}`, options);
   }
 
-  async create(as: ApiUser, object: { kind: string }): Promise<ApiResponse> {
+  async create(as: ApiUser, object: NewObject): Promise<ApiResponse> {
     return this.call('POST', `${object.kind.toLowerCase()}s`, { body: object, as });
   }
 
-  async mustCreate<T>(as: ApiUser, object: { kind: string }): Promise<Stored<T>> {
+  async mustCreate<T>(as: ApiUser, object: NewObject): Promise<Stored<T>> {
     const { status, body } = await this.create(as, object);
     if (status !== 201) throw new Error(`${object.kind}: ${status} ${String(body['message'])}`);
     return body as unknown as Stored<T>;
@@ -137,6 +137,11 @@ export class ApprovalsFixture implements AsyncDisposable {
       return effective.reason === 'CreatedTooEarly' ? undefined : attempt;
     });
   }
+}
+
+interface NewObject {
+  readonly kind: string;
+  readonly [member: string]: unknown;
 }
 
 export interface Promotion {

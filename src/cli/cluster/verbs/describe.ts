@@ -13,6 +13,7 @@ import { describeEvents, describeObject } from '../../objects/sections.ts';
 import { oneTarget } from '../../objects/targets.ts';
 import { formatAge } from '../../table.ts';
 import { stripManagedFields } from '../listing.ts';
+import { requestReview } from '../decisions/request-review.ts';
 
 export interface ClusterDescribeOptions extends ClusterOptions {
   /** `KIND NAME` or `KIND/NAME`. */
@@ -35,7 +36,11 @@ export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo
   const object = { apiVersion: apiVersionOf(type), kind: type.kind, ...stripManagedFields(found) };
   if (options.output === 'json') io.out(toJsonText({ object, events: events ?? [] }));
   else if (options.output === 'yaml') io.out(toYamlText({ object, events: events ?? [] }));
-  else io.out(`${describeObject(object, name, new Date(), [])}${eventText(events)}`);
+  else {
+    const review = type.kind === 'ApprovalRequest' ? await requestReview(cluster, found, io) : undefined;
+    const shown = review === undefined ? '' : `Review:\n${review}`;
+    io.out(`${describeObject(object, name, new Date(), [])}${shown}${eventText(events)}`);
+  }
   return EXIT.ok;
 }
 

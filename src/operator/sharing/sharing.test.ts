@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ApprovalRecord } from '../../approvals/approval-record.ts';
+import type { StoredRequest } from '../approval/stored-decision.ts';
+import { planRequest, type ObservedRequest } from '../approval/request-plan.ts';
+import { aTool, DIGEST, NONCE } from '../tool/tool.testing.ts';
+import { type ObservedSharing, planSharing } from './sharing.ts';
+import { requestObject } from './request-object.ts';
+
+const NOW = new Date('2031-05-05T12:00:00Z');
+const HOUR_MS = 3_600_000;
+const subject = { promotion: { tool: 'csv_rows', digest: DIGEST, tier: 'Shared' as const } };
+
+function denial(createdAt: string): ApprovalRecord {
+  return { name: 'no', createdAt, decision: 'Deny', nonce: NONCE, subject, by: 'alice', reason: 'not useful' };
+}
+
+function aRequest(decision?: 'Approve' | 'Deny', nonce = NONCE): StoredRequest {
+  const metadata = { name: 'csv-rows-1', namespace: 'team-a', uid: 'u', resourceVersion: '1', generation: 1 };
+  const base = {
+    apiVersion: 'temper.dev/v1alpha1' as const,
+    kind: 'ApprovalRequest' as const,
+    metadata: { ...metadata, creationTimestamp: '2031-05-05T11:00:00Z' },
+    spec: { type: 'PromoteTool' as const, agent: { name: 'analyst', uid: 'u-1' }, nonce, subject },
+  };
+  const condition = { type: 'Decided', status: 'True' as const, reason: 'Denied', message: '' };
+  if (decision === undefined) return base;
+  return { ...base, status: { decision, conditions: [{ ...condition, lastTransitionTime: '2031-05-05T11:30:00Z' }] } };
+}
+
+function observe(change: Partial<ObservedSharing> = {}): ObservedSharing {
+  return {
+    tool: aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true } }),
+    now: NOW,
+    shared: undefined,
+    agents: ['analyst'],
+    isOldest: true,
+    rules: { minAgents: 1, coolDownMs: 24 * HOUR_MS },
+    requests: [],
+    approvals: [],
+    pendingOfAgent: 0,
+    nameHolder: undefined,
+    inactiveStep: undefined,
+    denial: undefined,
+    ...change,
+  };
+}
+
+const reasonOf = (change: Partial<ObservedSharing>): string => {
+  const planned = planSharing(observe(change));
+  return planned.step === 'stay' ? planned.condition.reason : 'request';
+};
+
+describe('the request for tier Shared', () => {
+  it('a tool in service requests an approval once, and not while something else has to happen first', () => {
+    assert.equal(reasonOf({}), 'request');
+    assert.equal(reasonOf({ requests: [aRequest()] }), 'AwaitingApproval');
+    assert.equal(reasonOf({ isOldest: false }), 'AwaitingApproval');
+    assert.equal(reasonOf({ rules: { minAgents: 2, coolDownMs: 0 } }), 'AgentsMissing');
+    assert.equal(reasonOf({ rules: { minAgents: 2, coolDownMs: 0 }, agents: ['analyst', 'clerk'] }), 'request');
+    assert.equal(reasonOf({ inactiveStep: 'split' }), 'DependencyNotShared');
+    assert.equal(reasonOf({ nameHolder: 'a built-in tool' }), 'NameTaken');
+    assert.equal(reasonOf({ denial: 'the policy is missing' }), 'PolicyDenied');
+  });
+
+  it('at most five requests of an agent wait', () => {
+    assert.equal(reasonOf({ pendingOfAgent: 4 }), 'request');
+    assert.equal(reasonOf({ pendingOfAgent: 5 }), 'TooManyRequests');
+  });
+
+  it('a Shared object of the digest replaces the request, in service or not', () => {
+    assert.equal(reasonOf({ shared: aTool({}, { status: { active: true } }) }), 'Promoted');
+    assert.equal(reasonOf({ shared: aTool() }), 'AwaitingApproval');
+  });
+
+  it('after a denial the next request waits for the cool-down, and has another name', () => {
+    const denied = { requests: [aRequest('Deny')], approvals: [denial('2031-05-05T11:00:00Z')] };
+    const planned = planSharing(observe(denied));
+    assert.ok(planned.step === 'stay' && planned.condition.reason === 'ApprovalDenied');
+    assert.equal(planned.retryMs, 23 * HOUR_MS);
+    assert.match(planned.condition.message, /alice denied it: not useful/);
+    assert.equal(reasonOf({ ...denied, now: new Date(NOW.getTime() + 24 * HOUR_MS) }), 'request');
+    const nameOf = (attempt: string) =>
+      requestObject({
+        tool: observe().tool,
+        agent: { metadata: { name: 'analyst', uid: 'u-1' } } as never,
+        nonce: NONCE,
+        attempt,
+        agents: ['analyst'],
+        replaced: undefined,
+      }).metadata.name;
+    assert.equal(nameOf(' 0'), nameOf(' 0'));
+    assert.notEqual(nameOf(' 0'), nameOf(`${NONCE} 1`));
+  });
+});
+
+describe('the decision of a request', () => {
+  const approve: ApprovalRecord = { ...denial('2031-05-05T11:30:00Z'), name: 'yes', decision: 'Approve' };
+  const decide = (change: Partial<ObservedRequest>) =>
+    planRequest({
+      request: aRequest(),
+      now: NOW,
+      verdict: { decision: 'Pending', ignored: [] },
+      source: aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true } }),
+      shared: undefined,
+      olderTwin: undefined,
+      ...change,
+    });
+  const outcome = (change: Partial<ObservedRequest>): string => {
+    const planned = decide(change);
+    return planned.step === 'decide' ? planned.condition.reason : planned.step;
+  };
+
+  it('an approval shares the tool before it is recorded, and only while the tool is in service', () => {
+    const verdict = { decision: 'Approve' as const, approval: approve };
+    const planned = decide({ verdict });
+    assert.ok(planned.step === 'decide' && planned.share !== undefined && planned.by === 'alice');
+    const shared = aTool({ requestNonce: NONCE });
+    const repeated = decide({ verdict, shared });
+    assert.ok(repeated.step === 'decide' && repeated.share === undefined, 'the Shared object exists');
+    assert.equal(outcome({ verdict, source: undefined }), 'Expired');
+    assert.equal(outcome({ verdict, shared: aTool({ requestNonce: 'another-nonce-00' }) }), 'Expired');
+    assert.equal(outcome({ verdict, olderTwin: 'csv-rows-0' }), 'Expired');
+  });
+
+  it('a denial and a revocation decide it, and a request without a decision waits', () => {
+    assert.equal(outcome({ verdict: { decision: 'Deny', approval: denial('') } }), 'Denied');
+    assert.equal(outcome({ verdict: { decision: 'Revoke', approval: denial('') }, source: undefined }), 'Revoked');
+    assert.equal(outcome({}), 'wait');
+  });
+
+  it('a decision is final, and the request is removed a day later', () => {
+    const request = aRequest('Deny');
+    assert.equal(outcome({ request, verdict: { decision: 'Approve', approval: approve } }), 'keep');
+    assert.equal(outcome({ request, now: new Date('2031-05-06T11:29:59Z') }), 'keep');
+    assert.equal(outcome({ request, now: new Date('2031-05-06T11:30:00Z') }), 'remove');
+  });
+});
