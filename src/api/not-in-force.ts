@@ -137,12 +137,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     inForce: isEmpty,
   },
   {
-    kind: 'TrustPolicy',
-    field: 'spec.approvals',
-    where: 'cluster',
-    plan: 'decide how long a call waits for an approver; until then such a call is denied',
-  },
-  {
     kind: 'Capability',
     field: 'spec.displayName',
     where: 'everywhere',
@@ -202,12 +196,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.subject.trust',
     where: 'everywhere',
     plan: 'change the access level of an agent',
-  },
-  {
-    kind: 'Approval',
-    field: 'spec.subject.call',
-    where: 'cluster',
-    plan: 'let the agent make the call',
   },
 ];
 

@@ -6,7 +6,7 @@ import type {
   MessageDraft,
   Receipt as BusReceipt,
 } from '../bus/port.ts';
-import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
+import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
 import { PodReports } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
@@ -75,6 +75,44 @@ export const PodDelivery = Type.Object(
 );
 export type PodDelivery = Static<typeof PodDelivery>;
 
+const RequestName = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,99}$', description: 'Name of an ApprovalRequest.' });
+
+export const CallApprovalRequest = Type.Object(
+  {
+    deliveryToken: DeliveryToken,
+    tool: Type.String({ minLength: 1, maxLength: 63, description: 'Name of the tool.' }),
+    input: Type.Unsafe<Static<typeof AnyJson>>({ ...AnyJson, description: 'The arguments of the call.' }),
+    callKey: Type.String({
+      pattern: '^[!-~]{1,1024}$',
+      description: 'The idempotency key of the call: equal for each attempt at it.',
+    }),
+  },
+  closed,
+);
+export type CallApprovalRequest = Static<typeof CallApprovalRequest>;
+
+export const CallApproval = Type.Object(
+  {
+    request: RequestName,
+    decision: Type.Enum(['Pending', 'Approve', 'Deny', 'Expired'], {
+      description: 'What was decided about the call; `Expired` after the timeout of the policy.',
+    }),
+    by: Type.String({ maxLength: 300, description: 'Who decided; empty while the request is pending.' }),
+    reason: Type.String({ maxLength: 2_048, description: 'The reason for the decision.' }),
+  },
+  { ...closed, description: 'The state of a request for an approval.' },
+);
+export type CallApproval = Static<typeof CallApproval>;
+
+export const UseApprovalRequest = Type.Object(
+  { deliveryToken: DeliveryToken, request: RequestName },
+  { ...closed, description: 'The approved call starts now. Each attempt at the call needs its own `Idempotency-Key`.' },
+);
+export type UseApprovalRequest = Static<typeof UseApprovalRequest>;
+
+/** The requests that a message waits for. */
+export const ParkedRequests = Type.Array(RequestName, { minItems: 1, maxItems: 16 });
+
 /** What a pod has not sent before its message ends. */
 const outcomeContent = {
   append: Type.Optional(SessionAppend),
@@ -122,11 +160,15 @@ export const DeliveryOutcome = Type.Union(
       },
       closed,
     ),
+    Type.Object(
+      { ...outcomeContent, deliveryToken: DeliveryToken, action: Type.Literal('park'), requests: ParkedRequests },
+      closed,
+    ),
     Type.Object({ deliveryToken: DeliveryToken, action: Type.Literal('extend') }, closed),
   ],
   {
     description:
-      'The outcome of a delivery: `ack` with the reply, `retry`, or `reject`; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
+      'The outcome of a delivery: `ack` with the reply, `retry`, `reject`, or `park` until one of the requests is decided; `extend` restarts the acknowledgement timeout. `append` and `reports` are stored before the outcome takes effect.',
   },
 );
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;

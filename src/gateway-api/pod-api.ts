@@ -7,11 +7,14 @@
  */
 export type { Assignment } from './assignment-schema.ts';
 export type {
+  CallApproval,
+  CallApprovalRequest,
   DeliveryOutcome,
   NextMessageRequest,
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
+  UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
@@ -26,6 +29,10 @@ export const POD_API_PATHS = {
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
+  /** POST `CallApprovalRequest`: `CallApproval`. */
+  approvals: '/v1/approvals',
+  /** POST `UseApprovalRequest`: 204. */
+  useApproval: '/v1/approvals/use',
   /** POST `DeliveryOutcome`. */
   deliveries: '/v1/deliveries',
   /** POST `StreamRequest`: one `ModelStreamLine` per line. */

@@ -19,6 +19,12 @@ export const UserMessageReceipt = Type.Object(
     id: Type.String(),
     session: Type.String(),
     duplicate: Type.Boolean(),
+    waitsFor: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'ApprovalRequests that an earlier message of the session waits for. This message is delivered after that one.',
+      }),
+    ),
     podBound: Type.Boolean({ description: 'The agent has a pod now. Otherwise the gateway wakes it up.' }),
     after: Type.Integer({
       description:

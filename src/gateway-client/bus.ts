@@ -41,6 +41,8 @@ export interface RemoteDelivery extends Delivery {
   ackWithReply(reply: string, finishReason: FinishReason, op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Returns the message; it is redelivered after the delay. */
   redeliver(delayMs: number, op: CallOptions, content?: OutcomeContent): Promise<void>;
+  /** The message waits until one of these requests is decided; then it is redelivered. */
+  park(requests: readonly string[], op: CallOptions, content?: OutcomeContent): Promise<void>;
   /** Dead-letters the message. */
   deadLetter(code: ErrorCode, message: string, op: CallOptions, content?: OutcomeContent): Promise<void>;
 }
@@ -121,6 +123,8 @@ export class RemoteBus implements MessageSender, MessageReceiver {
       ackWithReply: (reply, finishReason, op, content) =>
         settle({ ...content, deliveryToken, action: 'ack', reply, finishReason }, op),
       redeliver: (delayMs, op, content) => settle({ ...content, deliveryToken, action: 'retry', delayMs }, op),
+      park: (requests, op, content) =>
+        settle({ ...content, deliveryToken, action: 'park', requests: [...requests] }, op),
       deadLetter: (code, text, op, content) =>
         settle({ ...content, deliveryToken, action: 'reject', code, message: text }, op),
       ack: () => delivery.ackWithReply('', 'complete', this.#op()),

@@ -1,3 +1,4 @@
+import { approvalRoutes } from './approvals/routes.ts';
 import { assignmentRoutes } from './pods/assignment.ts';
 import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
@@ -15,6 +16,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   assignmentRoutes,
   nextMessageRoutes,
   deliveryOutcomeRoutes,
+  approvalRoutes,
   messageRoutes,
   reportRoutes,
   traceRoutes,

@@ -14,7 +14,8 @@ import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
-import type { ToolUse } from '../tempering/types.ts';
+import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
+import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
 import type { ReadSessionContent } from './storage/session-content.ts';
@@ -113,6 +114,10 @@ export interface GatewayDeps {
   deadLetters: DeadLetters;
   wakeups: Wakeups;
   audit: NatsAudit;
+  /** Approvals of calls. */
+  approvals: CallApprovals;
+  /** The tools that the agent has in the session, in service. */
+  toolsOf: (agent: { agentUid: string; namespace: string }, session: string) => Promise<RegisteredTool[]>;
   uses: ToolUseReports;
   /** Bytes per second that an agent reports. */
   reportLimits: Pick<ReportLimits, 'take'>;

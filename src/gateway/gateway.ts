@@ -13,20 +13,21 @@ import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
 import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
-import { sha256 } from '../lib/canonical.ts';
+import { type Digest, sha256 } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../nats/session-events.ts';
-import { createNatsInbox } from '../nats/inbox/inbox.ts';
+import { createNatsInbox, type NatsInbox } from '../nats/inbox/inbox.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { StorageQuota } from '../nats/residents/storage-quota.ts';
 import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
-import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
+import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
-import { createWakeups } from '../nats/wakeups.ts';
+import { createPendingCalls } from '../nats/pending-calls.ts';
+import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
@@ -35,7 +36,9 @@ import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { createToolUseReports } from './pods/tool-use-reports.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
-import { WatchedDemotions } from './cluster/demotions.ts';
+import { inService, WatchedDemotions } from './cluster/demotions.ts';
+import { CallApprovals } from './approvals/call-approvals.ts';
+import { indexCallApprovals } from './approvals/approval-index.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
@@ -303,6 +306,11 @@ function depsOf(context: ServerContext): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
+  const inbox = withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
+    quotaOf: (agentUid) => storage.of(agentUid),
+  });
+  const wakeups = createWakeups(bus);
+  const tools = withPromotedTools(registry, catalog, directory);
   // Limits the log: a pod that causes the error can call as often as it likes.
   const conflicts = new MinuteCounts(clock);
   return {
@@ -323,18 +331,18 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
-    inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
-      quotaOf: (agentUid) => storage.of(agentUid),
-    }),
+    inbox,
+    approvals: openApprovals(context, inbox, wakeups),
+    toolsOf: servedTools(tools, demotions),
     sessionContent: createSessionContent({
       sessionsOf,
-      registry: withPromotedTools(registry, catalog, directory),
+      registry: tools,
       demotions,
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
     events: createSessionEvents(bus),
     deadLetters: createDeadLetters(bus),
-    wakeups: createWakeups(bus),
+    wakeups,
     audit,
     uses: createToolUseReports({ audit, registry, counts: uses }),
     reportLimits: new ReportLimits(clock),
@@ -344,6 +352,33 @@ function depsOf(context: ServerContext): GatewayDeps {
     sessionsOf,
     usage: modules.usage,
     draining,
+  };
+}
+
+function openApprovals(
+  { bus, directory, log, draining, watches }: ServerContext,
+  inbox: NatsInbox,
+  wakeups: Wakeups,
+): CallApprovals {
+  const approvals = new CallApprovals({
+    calls: createPendingCalls(bus),
+    approvals: indexCallApprovals(watches.approvals.store),
+    agent: (uid) => directory.byUid(uid),
+    inbox,
+    wakeups,
+    clock,
+    ids: ulids,
+    log,
+    signal: draining,
+  });
+  watches.approvals.subscribe((change) => approvals.approvalChanged(change));
+  return approvals;
+}
+
+function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: WatchedDemotions): GatewayDeps['toolsOf'] {
+  return async ({ agentUid, namespace }, session) => {
+    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
+    return inService(await registry.tools(agentUid, session), isOut);
   };
 }
 

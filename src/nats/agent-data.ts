@@ -10,7 +10,14 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.replies, prefix: 'temper.replies.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },
-  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked, BUCKETS.deliveries].map((bucket) => ({
+  ...[
+    BUCKETS.sessions,
+    BUCKETS.sessionTools,
+    BUCKETS.memory,
+    BUCKETS.acked,
+    BUCKETS.deliveries,
+    BUCKETS.pendingCalls,
+  ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),
   })),

@@ -36,6 +36,7 @@ import {
   NO_AGENT_STATS,
   type PullRequestReader,
   type OperatorAudit,
+  type PendingCallSource,
   type SpendReader,
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
@@ -58,6 +59,7 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly pullRequests?: PullRequestReader;
+  readonly pendingCalls?: PendingCallSource;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -101,6 +103,8 @@ export interface Components {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
   readonly pullRequests: PullRequestReader | undefined;
+  /** Undefined without NATS. */
+  readonly pendingCalls: PendingCallSource | undefined;
   readonly audit: OperatorAudit | undefined;
 }
 
@@ -172,16 +176,17 @@ function toolComponents(
   return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
-type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pullRequests';
+type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pendingCalls' | 'pullRequests';
 
 function portsOf({
   agentActivity,
   agentStats = NO_AGENT_STATS,
   spend,
   audit,
+  pendingCalls,
   pullRequests,
 }: OperatorDeps): Pick<Components, Ports> {
-  return { agentActivity, agentStats, spend, audit, pullRequests };
+  return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests };
 }
 
 /** Computed once per version of the policies, because every reconcile of a tool asks. */

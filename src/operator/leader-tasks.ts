@@ -1,6 +1,7 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
+import { CallRequests } from './calls/call-requests.ts';
 import { OrphanedPods } from './pods/orphaned-pods.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import { isLate } from './pods/start-delay.ts';
@@ -31,6 +32,7 @@ export interface LeaderTaskDeps
     | 'log'
     | 'operatorMetrics'
     | 'pki'
+    | 'pendingCalls'
     | 'pods'
     | 'policies'
     | 'policyMonitor'
@@ -92,6 +94,11 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
         return PULL_REQUEST_INTERVAL_MS;
       }),
     );
+  }
+  if (deps.pendingCalls !== undefined) {
+    const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
+    const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
+    periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
   }
   if (agentActivity === undefined) return periodicTasks;
   const gc = dataGarbageCollector(deps, agentActivity);

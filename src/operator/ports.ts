@@ -2,6 +2,7 @@ import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { PullRequestState } from '../nats/pull-requests.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
+import type { PendingCall } from '../nats/pending-calls.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -50,6 +51,19 @@ export interface AgentActivity {
   outages(graceMs: number, signal: AbortSignal): AsyncIterable<Date | undefined>;
   /** Since when NATS is unreachable; undefined while it is reachable. Does not throw. */
   unavailableSince(): Date | undefined;
+}
+
+/** Calls of agents that need an approval, as NATS stores them. Methods throw TEMPER_BUS_* while NATS is unreachable. */
+export interface PendingCallSource {
+  /** Changes with every change of a call. */
+  revision(signal: AbortSignal): Promise<number>;
+  /** UIDs of agents that have such calls, or had some. */
+  agents(signal: AbortSignal): Promise<string[]>;
+  calls(agentUid: string, signal: AbortSignal): Promise<readonly PendingCall[]>;
+  /** False when the message of the call has ended. */
+  hasMessage(call: PendingCall, signal: AbortSignal): Promise<boolean>;
+  /** Removes calls that have ended. Idempotent. */
+  remove(agentUid: string, ended: readonly PendingCall[], signal: AbortSignal): Promise<void>;
 }
 
 /** State of an agent from NATS. Each member is undefined while it is unknown. */

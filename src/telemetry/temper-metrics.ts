@@ -21,12 +21,12 @@ export const GATEWAY_METRICS = {
   temper_messages_total: {
     type: 'counter',
     labels: ['outcome'],
-    help: 'Messages by outcome: sent, duplicate, refused, delivered, answered, retried, rejected.',
+    help: 'Messages by outcome: sent, duplicate, refused, delivered, answered, retried, parked (waits for an approval), rejected.',
   },
   temper_redeliveries_total: {
     type: 'counter',
     labels: ['reason'],
-    help: 'Messages delivered again, by reason: timeout (no acknowledgement in time), retry (the agent asked for it), podDeleted.',
+    help: 'Messages delivered again, by reason: timeout (no acknowledgement in time), retry (the agent asked for it), podDeleted, parked (an approval was decided).',
   },
   temper_message_wait_seconds: {
     type: 'histogram',

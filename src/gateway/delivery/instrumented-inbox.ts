@@ -5,10 +5,10 @@ import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 /** The inbox with metrics: counts every message by its outcome at this gateway. */
 export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, clock: Clock): NatsInbox {
   const count = (outcome: string): void => metrics.count('temper_messages_total', { outcome });
-  for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'rejected']) {
+  for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'parked', 'rejected']) {
     metrics.count('temper_messages_total', { outcome }, 0);
   }
-  for (const reason of ['timeout', 'retry', 'podDeleted'] as const) {
+  for (const reason of ['timeout', 'retry', 'podDeleted', 'parked'] as const) {
     metrics.count('temper_redeliveries_total', { reason }, 0);
   }
   return {
@@ -42,6 +42,10 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.retry(at, delayMs);
       count('retried');
     },
+    async park(at, untilMs) {
+      await inbox.park(at, untilMs);
+      count('parked');
+    },
     async reject(at, code, reason) {
       await inbox.reject(at, code, reason);
       count('rejected');
@@ -50,6 +54,8 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.working(at);
       metrics.count('temper_delivery_extensions_total', {});
     },
+    resume: (agentUid, message) => inbox.resume(agentUid, message),
+    parked: (agentUid) => inbox.parked(agentUid),
     inFlight: (agentUid) => inbox.inFlight(agentUid),
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),
     depth: (agentUid) => inbox.depth(agentUid),

@@ -5,6 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { DeliveryOutcome, type OutcomeContent } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import { publishParked } from '../approvals/routes.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type InboxDeliveryEnds, InboxReceiver } from '../../nats/inbox/message-ports.ts';
 import { coordinatesOf, type DeliveryTokenClaims } from './token.ts';
@@ -70,6 +71,15 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
       await content.store();
       await deliveryOf(claims, deps).retry(outcome.delayMs);
       return;
+    case 'park': {
+      await content.store();
+      const until = await deps.approvals.parkedUntil(claims, outcome.requests);
+      await deliveryOf(claims, deps).park(until);
+      await publishParked(outcome.requests, claims, deps);
+      // After the state: an Approval that arrived before found no parked message.
+      await deps.approvals.afterPark(claims, outcome.requests);
+      return;
+    }
     case 'reject':
       if (!isErrorCode(outcome.code)) {
         throw new TemperError('TEMPER_REQUEST_INVALID', 'body.code is not a known error code; see the error reference');

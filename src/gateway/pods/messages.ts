@@ -1,6 +1,7 @@
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { assertSessionId } from '../../agent/session/session-id.ts';
 import type { MessageDraft, Receipt as SendReceipt } from '../../bus/port.ts';
+import { digestOf } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { InboxSender } from '../../nats/inbox/message-ports.ts';
@@ -33,6 +34,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
+      await assertAllowed(delivery, request.body.draft, op.key, deps);
       return send(delivery, request.body.draft, op, parent, deps);
     },
   );
@@ -53,7 +55,6 @@ async function send(
       `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_CHAIN_DEPTH} is allowed`,
     );
   }
-  await assertAllowed(delivery, draft, deps);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
@@ -88,12 +89,14 @@ function receiverSession(sender: string, session: string): string {
 }
 
 /**
- * Checks the policy for the send tool and for the receiver, so that a pod that skips its own checks has no further rights. Throws
- * TEMPER_POLICY_DENIED. Reads the taint of the session only when the decision depends on it.
+ * Checks the policy for the send tool and for the receiver, so that a pod that skips its own checks has no further rights. A call that
+ * the policy escalates needs a used approval of exactly these arguments, for one message. Throws TEMPER_POLICY_DENIED. Reads the taint of
+ * the session only when the decision depends on it.
  */
 async function assertAllowed(
   { claims, state }: AuthorizedDelivery,
   { to, session, text }: MessageDraft,
+  key: string,
   deps: GatewayDeps,
 ): Promise<void> {
   const { name, category, action } = SEND_TOOL;
@@ -109,6 +112,11 @@ async function assertAllowed(
     decision = clean;
   }
   if (decision.effect === 'Allow') return;
+  if (decision.effect === 'Escalate') {
+    // The tool has the session of the caller as its default.
+    const digests = [digestOf({ to, session, text }), ...(session === claims.session ? [digestOf({ to, text })] : [])];
+    if (await deps.approvals.permits(claims, { tool: name, digests, key })) return;
+  }
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
 }
 

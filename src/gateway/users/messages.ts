@@ -59,9 +59,12 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   const key = `${state.uid}/${request.idempotencyKey}`;
   const targetSession = session ?? newSession(key);
   const now = deps.clock.now();
-  const previous = await (session === undefined
-    ? deps.events.baseSequence()
-    : deps.events.lastSequence(state.uid, session));
+  const noRequests: string[] = [];
+  const [previous, waitsFor] = await Promise.all(
+    session === undefined
+      ? [deps.events.baseSequence(), noRequests]
+      : [deps.events.lastSequence(state.uid, session), deps.approvals.waitingIn(state.uid, session)],
+  );
   const message = {
     to: state.agent.metadata.name,
     from: 'user',
@@ -82,7 +85,9 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   await requestWakeup(state, deps);
   // The reply to a duplicate may precede this request, so the client reads from the start.
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
-  return { ...receipt, session: targetSession, podBound: state.podUid !== undefined, after, traceId };
+  const podBound = state.podUid !== undefined;
+  const waiting = waitsFor.length === 0 ? {} : { waitsFor };
+  return { ...receipt, session: targetSession, podBound, after, traceId, ...waiting };
 }
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */

@@ -14,7 +14,13 @@ export interface OpenDelivery {
   /** Epoch milliseconds. The message is redelivered from then on. */
   until: number;
   /** Why it is redelivered; absent when its acknowledgement timeout passes. */
-  cause?: 'retry' | 'podDeleted';
+  cause?: 'retry' | 'podDeleted' | 'parked';
+  /** Epoch milliseconds: since when the message waits for an approval. */
+  parkedAt?: number;
+  /** Milliseconds for which earlier deliveries of the message waited for approvals; its deadline moves by them. */
+  parkedMs?: number;
+  /** Deliveries that ended because the message was parked, and those before them: they do not count as failed attempts. */
+  uncounted?: number;
 }
 
 /** Why a message is redelivered. */
@@ -98,6 +104,49 @@ export function retryAt(
   return { waiting: [...state.waiting, { ...currentOf(state, at), until, cause }] };
 }
 
+/**
+ * Ends a delivery whose message waits for an approval: it is redelivered when `resume` is called, at the latest at `until`. A repeated
+ * call changes nothing. Throws like `extend`.
+ */
+export function park(state: DeliveryState, at: DeliveryIdentity, until: number, now: number): DeliveryState {
+  if (state.waiting.some((one) => isSame(one, at))) return state;
+  const current = currentOf(state, at);
+  const parked: OpenDelivery = { ...current, until, cause: 'parked', parkedAt: now, uncounted: current.deliveries };
+  return { waiting: [...state.waiting, parked] };
+}
+
+/** Redelivers a parked message now. Changes nothing for another one. */
+export function resume(state: DeliveryState, message: string, now: number): DeliveryState {
+  const isParked = (one: OpenDelivery): boolean => one.message === message && isWaitingParked(one, now);
+  if (!state.waiting.some(isParked)) return state;
+  return { ...state, waiting: state.waiting.map((one) => (isParked(one) ? { ...one, until: now } : one)) };
+}
+
+/** The messages that wait for an approval. */
+export function parkedDeliveries({ waiting }: DeliveryState, now: number): readonly OpenDelivery[] {
+  return waiting.filter((one) => isWaitingParked(one, now));
+}
+
+function isWaitingParked({ parkedAt, until }: OpenDelivery, now: number): boolean {
+  return parkedAt !== undefined && until > now;
+}
+
+/** What the next delivery of a message takes over from the one before. */
+export function carriedOver(
+  previous: OpenDelivery | undefined,
+  now: number,
+): Pick<OpenDelivery, 'parkedMs' | 'uncounted'> {
+  if (previous === undefined) return {};
+  const { parkedAt, parkedMs = 0, uncounted } = previous;
+  const total = parkedMs + (parkedAt === undefined ? 0 : Math.max(0, now - parkedAt));
+  return { ...(total === 0 ? {} : { parkedMs: total }), ...(uncounted === undefined ? {} : { uncounted }) };
+}
+
+/** Attempts at a message that ended neither with its end nor with an approval to wait for. */
+export function attempts({ deliveries, uncounted = 0 }: Pick<OpenDelivery, 'deliveries' | 'uncounted'>): number {
+  return deliveries - uncounted;
+}
+
 /** Decides that the message becomes a dead letter. A repeated call changes nothing. Throws like `extend`. */
 export function reject(state: DeliveryState, at: DeliveryIdentity, rejection: Rejection): DeliveryState {
   if (state.current?.rejection !== undefined && isSame(state.current, at)) return state;
@@ -126,6 +175,7 @@ function isSame(one: DeliveryIdentity, other: DeliveryIdentity): boolean {
   return one.sequence === other.sequence && one.deliveries === other.deliveries && one.message === other.message;
 }
 
-function withoutRejection({ session, sequence, message, deliveries, until, cause }: OpenDelivery): OpenDelivery {
-  return { session, sequence, message, deliveries, until, ...(cause === undefined ? {} : { cause }) };
+function withoutRejection(delivery: CurrentDelivery): OpenDelivery {
+  const { rejection: _, ...open } = delivery;
+  return open;
 }

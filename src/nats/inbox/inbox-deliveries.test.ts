@@ -317,3 +317,52 @@ describe('deliveries by several gateways', () => {
     }
   });
 });
+
+describe('a parked message', () => {
+  async function parkedWorld() {
+    const world = new World([]);
+    const [first, second] = world.gateways;
+    assert.ok(first !== undefined && second !== undefined);
+    world.inbox.add(envelope('waits', 's-1'));
+    world.inbox.add(envelope('behind', 's-1'));
+    world.inbox.add(envelope('other', 's-2'));
+    const taken = await first.take(UID, NEVER);
+    assert.equal(taken.delivery?.message.id, 'waits');
+    const at = taken.delivery.coordinates;
+    await first.park(at, world.clock.now().getTime() + 100_000);
+    return { world, first, second, at };
+  }
+
+  it('a parked message delays its session and no other one, and any gateway resumes it', async () => {
+    const { world, first, second, at } = await parkedWorld();
+    await first.park(at, 0);
+    assert.deepEqual(await second.parked(UID), [{ message: 'waits', session: 's-1' }]);
+    const other = await second.take(UID, NEVER);
+    assert.equal(other.delivery?.message.id, 'other');
+    await second.ack(other.delivery.coordinates);
+    assert.equal((await second.take(UID, NEVER)).delivery, undefined);
+    assert.equal(await second.resume(UID, 'another'), false);
+    assert.equal(await second.resume(UID, 'waits'), true);
+    assert.equal(await first.resume(UID, 'waits'), false);
+    const resumed = await first.take(UID, NEVER);
+    assert.deepEqual([resumed.delivery?.message.id, resumed.delivery?.redelivery], ['waits', 'parked']);
+    await assert.rejects(first.ack(at), isLost);
+    assert.ok(world.inbox.deadLetters.size === 0);
+  });
+
+  it('the time of a parked message does not count against its deadline, and a parked delivery is no failed attempt', async () => {
+    const { world, first } = await parkedWorld();
+    for (let round = 0; round < 2 * ACK_WAITS_MS.length; round += 1) {
+      await world.clock.advance(50_000);
+      await first.resume(UID, 'waits');
+      const { delivery } = await first.take(UID, NEVER);
+      assert.equal(delivery?.message.id, 'waits');
+      const waited = 1_000_000_000_000 + (round + 1) * 50_000;
+      assert.equal(Date.parse(delivery.message.deadline), waited);
+      await first.park(delivery.coordinates, world.clock.now().getTime() + 100_000);
+    }
+    assert.equal(world.inbox.deadLetters.size, 0);
+    await world.clock.advance(100_000);
+    assert.equal((await first.take(UID, NEVER)).delivery?.message.id, 'waits', 'its time has come without a decision');
+  });
+});

@@ -3,15 +3,20 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import {
+  attempts,
   begin,
+  carriedOver,
   type DeliveryIdentity,
   extend,
   inFlight,
   nextDueTime,
   type OpenDelivery,
+  park,
+  parkedDeliveries,
   type RedeliveryReason,
   reject,
   remove,
+  resume,
   retryAt,
 } from './delivery-state.ts';
 import { DeliveryStates } from './delivery-states.ts';
@@ -66,7 +71,8 @@ const EXHAUSTED_REASON = 'delivered the maximum number of times without an ackno
  *   take ── search ──► swap: in flight ──► not ended before? ──► delivery
  *   ack ── swap: extend (refused for an earlier delivery) ──► reply ──► record `ended` ──► delete message ∥ swap: removed
  *   reject ── swap: rejected ──► dead letter ──► record `ended` ──► delete message ──► swap: removed
- *   retry ── swap: waits
+ *   retry, park ── swap: waits
+ *   resume ── swap: due
  */
 export class InboxDeliveries {
   readonly #deps: InboxDeliveriesDeps;
@@ -126,6 +132,30 @@ export class InboxDeliveries {
     this.#deps.changed(at.agentUid);
   }
 
+  /** The message waits for an approval until `resume`, at the latest until `untilMs` in epoch milliseconds. */
+  async park(at: DeliveryCoordinates, untilMs: number): Promise<void> {
+    await this.#states.update(at.agentUid, (state) => park(state, identityOf(at), untilMs, this.#now()));
+    this.#deps.changed(at.agentUid);
+  }
+
+  /** Redelivers a parked message; false when the message is not parked. */
+  async resume(agentUid: string, message: string): Promise<boolean> {
+    let isResumed = false;
+    await this.#states.update(agentUid, (state) => {
+      const next = resume(state, message, this.#now());
+      isResumed = next !== state;
+      return next;
+    });
+    if (isResumed) this.#deps.changed(agentUid);
+    return isResumed;
+  }
+
+  /** Ids of the messages that wait for an approval. */
+  async parked(agentUid: string): Promise<{ message: string; session: string }[]> {
+    const { state } = await this.#states.read(agentUid);
+    return parkedDeliveries(state, this.#now()).map(({ message, session }) => ({ message, session }));
+  }
+
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
     try {
       await this.#states.update(at.agentUid, (state) => reject(state, identityOf(at), { code, reason }));
@@ -136,8 +166,10 @@ export class InboxDeliveries {
   }
 
   async working(at: DeliveryCoordinates): Promise<void> {
-    const until = this.#now() + this.ackWaitMs(at.deliveries);
-    await this.#states.update(at.agentUid, (state) => extend(state, identityOf(at), until));
+    await this.#states.update(at.agentUid, (state) => {
+      const until = this.#now() + this.ackWaitMs(attempts(state.current ?? at));
+      return extend(state, identityOf(at), until);
+    });
   }
 
   async inFlight(agentUid: string): Promise<DeliveryIdentity | undefined> {
@@ -162,7 +194,7 @@ export class InboxDeliveries {
 
   ackWaitMs(deliveries: number): number {
     const { ackWaitsMs } = this.#deps.rules;
-    return ackWaitsMs[Math.min(deliveries, ackWaitsMs.length) - 1] ?? ACK_GUARD_MS;
+    return ackWaitsMs[Math.max(1, Math.min(deliveries, ackWaitsMs.length)) - 1] ?? ACK_GUARD_MS;
   }
 
   #now(): number {
@@ -203,8 +235,10 @@ export class InboxDeliveries {
     if (envelope === undefined || this.#isExhausted(previous)) return this.#rejectAtOnce(agentUid, stored, candidate);
     const { id: message, session } = envelope;
     const deliveries = (previous?.deliveries ?? 0) + 1;
-    const ackWaitMs = this.ackWaitMs(deliveries);
-    const next = { session, sequence, message, deliveries, until: this.#now() + ackWaitMs };
+    const now = this.#now();
+    const carried = carriedOver(previous, now);
+    const ackWaitMs = this.ackWaitMs(attempts({ deliveries, ...carried }));
+    const next = { session, sequence, message, deliveries, until: now + ackWaitMs, ...carried };
     const at = coordinatesOf(agentUid, next);
     // Together: an acknowledgement writes its record before it changes the state, which the swap would notice.
     const [isWritten, hasEnded] = await Promise.all([
@@ -213,16 +247,17 @@ export class InboxDeliveries {
     ]);
     if (!isWritten) return { kind: 'conflict' };
     if (hasEnded) return this.#skipEnded(at, previous);
-    if (Date.parse(envelope.deadline) <= this.#now()) {
-      await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${envelope.deadline}, has passed`);
+    const deadline = laterBy(envelope.deadline, carried.parkedMs);
+    if (Date.parse(deadline) <= this.#now()) {
+      await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${deadline}, has passed`);
       return { kind: 'again' };
     }
     const redelivery = previous === undefined ? {} : { redelivery: previous.cause ?? ('timeout' as const) };
-    return { delivery: { message: envelope, coordinates: at, ackWaitMs, ...redelivery } };
+    return { delivery: { message: { ...envelope, deadline }, coordinates: at, ackWaitMs, ...redelivery } };
   }
 
   #isExhausted(previous: OpenDelivery | undefined): boolean {
-    return previous !== undefined && previous.deliveries >= this.#deps.rules.ackWaitsMs.length;
+    return previous !== undefined && attempts(previous) >= this.#deps.rules.ackWaitsMs.length;
   }
 
   /** Rejects a message that no receiver gets: an invalid one, or one without a further delivery. */
@@ -310,6 +345,11 @@ type Step =
 
 const INVALID = { code: 'TEMPER_MESSAGE_INVALID', reason: 'inbox entry is not a valid message' } as const;
 const EXHAUSTED = { code: 'TEMPER_MESSAGE_UNDELIVERED', reason: EXHAUSTED_REASON } as const;
+
+/** The time for which a message waited for approvals does not count against its deadline. */
+function laterBy(deadline: string, parkedMs = 0): string {
+  return parkedMs === 0 ? deadline : new Date(Date.parse(deadline) + parkedMs).toISOString();
+}
 
 function isEndOfDelivery(error: unknown): boolean {
   return isTemperError(error, 'TEMPER_NOT_FOUND') || isTemperError(error, 'TEMPER_DELIVERY_LOST');

@@ -31,7 +31,7 @@ export interface SenderIdentity {
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
 export interface InboxDepth {
-  /** Messages that are not in flight. */
+  /** Messages that are not in flight, without those that wait for an approval. */
   pending: number;
   /** Messages delivered and not acknowledged: 0 or 1. */
   inFlight: number;
@@ -63,6 +63,12 @@ export interface NatsInbox {
   ack(at: DeliveryCoordinates, storeReply?: () => Promise<void>): Promise<void>;
   /** Redelivers the message after the delay. Throws, like `reject` and `working`, what `ack` throws. */
   retry(at: DeliveryCoordinates, delayMs: number): Promise<void>;
+  /** The message waits for an approval until `resume`, at the latest until `untilMs` in epoch milliseconds. It does not count as failed. */
+  park(at: DeliveryCoordinates, untilMs: number): Promise<void>;
+  /** Redelivers a message that waits for an approval at once; false when the message does not wait. */
+  resume(agentUid: string, message: string): Promise<boolean>;
+  /** Messages that wait for an approval; later messages of their sessions wait behind them. */
+  parked(agentUid: string): Promise<{ message: string; session: string }[]>;
   /** Moves the message to the dead letters. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
   /** Reports progress and restarts the ack wait. */
@@ -146,6 +152,18 @@ class JetStreamInbox implements NatsInbox {
     await this.#current().retry(at, delayMs);
   }
 
+  async park(at: DeliveryCoordinates, untilMs: number): Promise<void> {
+    await this.#current().park(at, untilMs);
+  }
+
+  async resume(agentUid: string, message: string): Promise<boolean> {
+    return this.#current().resume(agentUid, message);
+  }
+
+  async parked(agentUid: string): Promise<{ message: string; session: string }[]> {
+    return this.#current().parked(agentUid);
+  }
+
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {
     await this.#current().reject(at, code, reason);
   }
@@ -171,7 +189,8 @@ class JetStreamInbox implements NatsInbox {
       messageCounts(this.#connection, STREAMS.inbox, subject),
       this.inFlight(agentUid),
     ]);
-    const stored = counts[subject] ?? 0;
+    const total = counts[subject] ?? 0;
+    const stored = total === 0 ? 0 : Math.max(0, total - (await this.parked(agentUid)).length);
     const inFlight = current === undefined || stored === 0 ? 0 : 1;
     return { pending: stored - inFlight, inFlight };
   }

@@ -13,6 +13,8 @@ export interface InboxDeliveryEnds extends Pick<Delivery, 'ack' | 'retry' | 'rej
   ack(storeReply?: () => Promise<void>): Promise<void>;
   /** `reason` is for users. */
   reject(code: ErrorCode, reason?: string): Promise<void>;
+  /** The message waits for an approval, at the latest until `untilMs` in epoch milliseconds. */
+  park(untilMs: number): Promise<void>;
   /** Restarts the acknowledgement timeout. Throws TEMPER_DELIVERY_LOST after the end of the delivery. */
   extend(): Promise<void>;
 }
@@ -61,6 +63,7 @@ export class InboxReceiver implements MessageReceiver {
     return {
       ack: (storeReply) => delivery.end(() => lostWhenUnknown(inbox.ack(at, storeReply))),
       retry: (delayMs) => delivery.end(() => lostWhenUnknown(inbox.retry(at, delayMs))),
+      park: (untilMs) => delivery.end(() => lostWhenUnknown(inbox.park(at, untilMs))),
       reject: (code, reason = 'the message cannot be processed') =>
         delivery.end(() => lostWhenUnknown(inbox.reject(at, code, reason))),
       async extend() {

@@ -1,6 +1,6 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { isErrorCode } from '../../lib/error-codes.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isMessageMissing, natsError } from '../connection/errors.ts';
@@ -97,8 +97,16 @@ function parseDelivery(value: Json | undefined): OpenDelivery | undefined {
   const { session, sequence, message, deliveries, until, cause } = value;
   if (typeof session !== 'string' || typeof message !== 'string') return undefined;
   if (typeof sequence !== 'number' || typeof deliveries !== 'number' || typeof until !== 'number') return undefined;
-  const reason: Pick<OpenDelivery, 'cause'> = cause === 'retry' || cause === 'podDeleted' ? { cause } : {};
-  return { session, sequence, message, deliveries, until, ...reason };
+  const isCause = cause === 'retry' || cause === 'podDeleted' || cause === 'parked';
+  return { session, sequence, message, deliveries, until, ...(isCause ? { cause } : {}), ...parseParked(value) };
+}
+
+function parseParked({ parkedAt, parkedMs, uncounted }: JsonObject): Partial<OpenDelivery> {
+  return {
+    ...(typeof parkedAt === 'number' ? { parkedAt } : {}),
+    ...(typeof parkedMs === 'number' ? { parkedMs } : {}),
+    ...(typeof uncounted === 'number' ? { uncounted } : {}),
+  };
 }
 
 /** Gateways of an older release wrote only the sequence. */

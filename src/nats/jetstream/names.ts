@@ -27,6 +27,8 @@ export const BUCKETS = {
   acked: 'temper-acked',
   /** Deliveries that have not ended, one state per agent. */
   deliveries: 'temper-deliveries',
+  /** Calls that wait for an approval, one document per agent. */
+  pendingCalls: 'temper-pending-calls',
   /** One entry per agent with stored data, and the owner of the account. */
   residents: 'temper-residents',
 } as const;

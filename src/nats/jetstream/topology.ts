@@ -111,7 +111,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 200_000,
   },
   { name: STREAMS.reports, subjects: ['temper.reports.*.*'], storePercent: 4, days: 90, maxPerSubject: 5_000 },
-  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 4, days: 30, maxPerSubject: 1 },
+  { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 3, days: 30, maxPerSubject: 1 },
 ];
 
 const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
@@ -126,6 +126,8 @@ const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days:
   { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
   // Kept longer than a message: a delivery must not be forgotten before its message.
   { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
+  // As long as the message of the call.
+  { name: BUCKETS.pendingCalls, storePercent: 1, days: 8 },
   { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 

@@ -37,7 +37,8 @@ export const operatorPermissions: RolePermissions = {
     '$JS.API.INFO',
     ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
     // The bucket of deliveries: redelivers the in-flight message of a deleted pod.
-    ...[BUCKETS.ledger, BUCKETS.residents, BUCKETS.deliveries].map((bucket) => `$KV.${bucket}.>`),
+    // The bucket of pending calls: removes calls that have ended.
+    ...[BUCKETS.ledger, BUCKETS.residents, BUCKETS.deliveries, BUCKETS.pendingCalls].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,
       `$JS.API.STREAM.UPDATE.${stream}`,

@@ -1,5 +1,13 @@
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
-import type { AgentActivity, AgentStats, OperatorAudit, PullRequestReader, SpendReader } from '../ports.ts';
+import type {
+  AgentActivity,
+  AgentStats,
+  OperatorAudit,
+  PendingCallSource,
+  PullRequestReader,
+  SpendReader,
+} from '../ports.ts';
+import { natsPendingCalls } from './pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
@@ -12,6 +20,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pullRequests: PullRequestReader;
+  readonly pendingCalls: PendingCallSource;
   readonly audit: OperatorAudit;
 }
 
@@ -31,6 +40,7 @@ export function openOperatorNats(
         return (await createPullRequestStore(link.current()).read()).document?.requests ?? [];
       },
     },
+    pendingCalls: natsPendingCalls(link),
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

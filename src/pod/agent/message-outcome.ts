@@ -7,6 +7,8 @@ import { printable } from '../../lib/printable.ts';
 /** The result of the work on one message, and so what to send to the gateway. */
 export type MessageOutcome =
   | { end: 'answer'; reply: string; finishReason: FinishReason }
+  /** The turn waits for the decisions about these requests. */
+  | { end: 'park'; requests: readonly string[] }
   | { end: 'retry'; delayMs: number; code: ErrorCode }
   | { end: 'reject'; code: ErrorCode; message: string }
   /** The message was redelivered to another pod: no ack or nak. */
@@ -37,7 +39,12 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
 const RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
 
-export function replyOutcome({ reply, finishReason }: Pick<HandledMessage, 'reply' | 'finishReason'>): MessageOutcome {
+export function replyOutcome({
+  reply,
+  finishReason,
+  parked,
+}: Pick<HandledMessage, 'reply' | 'finishReason' | 'parked'>): MessageOutcome {
+  if (parked !== undefined) return { end: 'park', requests: parked };
   return { end: 'answer', reply, finishReason };
 }
 

@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { SafeFetch } from '../../net/fetch.ts';
-import { unavailableApprovals } from '../../gateway-client/approvals.ts';
+import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
@@ -75,7 +75,11 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       sessions: remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory }),
       memory: remoteMemory(stores),
       audit: reports.audit,
-      approvals: unavailableApprovals,
+      approvals: new RemoteApprovals({
+        ...stores,
+        staged,
+        storeAppend: (append) => storeAppend(currentMessage.stamp().session, stores)(append),
+      }),
       tools,
       tempering: { review: tools.review, keepRejected: tools.keepRejected, reportUse: (use) => reports.use(use) },
       bus,

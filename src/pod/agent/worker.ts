@@ -170,7 +170,7 @@ export class Worker {
     const op = this.#op(shutdownSignal.aborted ? SHUTDOWN_SETTLE_TIMEOUT_MS : SETTLE_TIMEOUT_MS);
     try {
       const append = await staged.forEnd(this.#storeAppend(delivery));
-      const last = outcome.end === 'answer' ? await this.#lastReports() : undefined;
+      const last = reportsAtEnd(outcome) ? await this.#lastReports() : undefined;
       await endDelivery(delivery, outcome, op, {
         ...(append === undefined ? {} : { append }),
         ...(last === undefined ? {} : { reports: { key: last.key, batch: last.batch } }),
@@ -194,7 +194,7 @@ export class Worker {
       this.#log.warn({ error, end: end.end }, 'the items of a message could not be stored');
     }
     try {
-      if (end.end === 'answer') await this.#flushReports();
+      if (reportsAtEnd(end)) await this.#flushReports();
       if (end.end !== 'lost') await endDelivery(delivery, end, op, {});
     } catch (error) {
       this.#log.warn({ error, end: end.end }, 'could not ack or nak a message');
@@ -239,6 +239,11 @@ export class Worker {
   }
 }
 
+/** Followers of the session see what happened before the reply, or before the turn was parked. */
+function reportsAtEnd({ end }: MessageOutcome): boolean {
+  return end === 'answer' || end === 'park';
+}
+
 async function endDelivery(
   delivery: RemoteDelivery,
   outcome: MessageEnd,
@@ -246,6 +251,7 @@ async function endDelivery(
   content: OutcomeContent,
 ): Promise<void> {
   if (outcome.end === 'answer') await delivery.ackWithReply(outcome.reply, outcome.finishReason, op, content);
+  else if (outcome.end === 'park') await delivery.park(outcome.requests, op, content);
   else if (outcome.end === 'retry') await delivery.redeliver(outcome.delayMs, op, content);
   else await delivery.deadLetter(outcome.code, outcome.message, op, content);
 }

@@ -8,6 +8,7 @@ import { gatewayConfig } from '../../../src/gateway/config.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
 import { GatewayFixture, httpsClient } from '../../support/gateway/gateway-fixture.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { parkedCallTests } from './suites/parked-calls.ts';
 import { freePorts } from '../../cluster/process.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
@@ -58,6 +59,8 @@ describe('temper serve gateway', () => {
       child.kill('SIGKILL');
     }
   });
+
+  parkedCallTests(() => fixture);
 
   const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
     'no delivery token key': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],

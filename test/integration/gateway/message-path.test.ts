@@ -126,8 +126,9 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       '/v1/models/stream': 1,
     });
     assert.deepEqual(nats, {
-      // The user's message.
+      // The user's message; a session that exists may wait for an approval.
       '$JS.API.STREAM.MSG.GET.temper-events': 1,
+      '$JS.API.STREAM.MSG.GET.KV_temper-pending-calls': 1,
       'temper.inbox.AGENT': 1,
       // Its delivery, and the search for the next message.
       '$JS.API.DIRECT.GET.temper-inbox': 2,

@@ -9,6 +9,7 @@ import { openModelModule } from '../../../src/gateway/model-module.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createPendingCalls, type PendingCalls } from '../../../src/nats/pending-calls.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { RoleProcess } from '../../../src/pod/pod.testing.ts';
@@ -50,6 +51,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   let other: GatewayReplica;
   let userToken: string;
   let agentUid: string;
+  let policyName: string;
   let token: string;
   let keys = 0;
   const roles: RoleProcess[] = [];
@@ -79,7 +81,9 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     ]) {
       const object = parse(await readFile(new URL(file ?? '', QUICKSTART), 'utf8')) as object;
       const { metadata } = await fixture.create(`${OBJECTS}/${collection}`, object);
-      agentUid = (metadata as { uid: string }).uid;
+      const { uid, name } = metadata as { uid: string; name: string };
+      if (collection === 'trustpolicies') policyName = name;
+      agentUid = uid;
     }
     const pod = await fixture.createPod('team-a', 'analyst-1');
     await fixture.bindPod('team-a', 'analyst', pod);
@@ -195,6 +199,55 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const accepted = eventsOf(lines).flatMap((event) => (event.type === 'forge-accepted' ? [event.digest] : []));
     assert.deepEqual(accepted, [...new Set(accepted)], 'nothing is accepted twice');
     assert.equal(await again.end('SIGTERM'), 0, again.log);
+  });
+
+  /** Replaces the rules of the agent's policy. */
+  async function setRules(rules: object): Promise<void> {
+    const path = `${OBJECTS}/trustpolicies/${policyName}`;
+    const { body } = await fixture.plane.admin.call('GET', path);
+    const object = { ...body, spec: { ...(body['spec'] as object), rules } };
+    assert.equal((await fixture.plane.admin.call('PUT', path, { body: object })).status, 200);
+  }
+
+  /** Approves every request of the agent that is pending; returns their number. */
+  async function approvePending(calls: PendingCalls): Promise<number> {
+    const pending = (await calls.of(agentUid)).filter(({ decision }) => decision === undefined);
+    for (const { request, nonce, agent, tool, argumentsDigest, callId } of pending) {
+      const subject = { call: { agent, agentUid, tool, argumentsDigest, callId } };
+      const spec = { decision: 'Approve', nonce, approvedBy: { username: 'alice' }, subject };
+      const object = { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name: request }, spec };
+      await fixture.plane.admin.call('POST', `${OBJECTS}/approvals`, { body: object });
+    }
+    return pending.length;
+  }
+
+  it('a pod that is killed while its turn is parked makes each approved call once, after the approval', async () => {
+    await setRules({ requireApproval: ['code:create'] });
+    const calls = createPendingCalls(await fixture.nats.connect('gateway'));
+    const agent = start('agent');
+    const receipt = await send(APRIL);
+    const inbox = createNatsInbox(await fixture.nats.connect('gateway'));
+    await poll('the parked message', async () => (await inbox.parked(agentUid)).length === 1);
+    assert.equal(await agent.end('SIGKILL'), null);
+    assert.equal((await inbox.depth(agentUid)).pending, 0, 'a parked message keeps no pod awake');
+    const again = start('agent');
+    const following = follow(receipt);
+    let isDone = false;
+    const done = following.finally(() => (isDone = true));
+    await poll('the reply', async () => {
+      await approvePending(calls);
+      return isDone;
+    });
+    const lines = await done;
+    const last = lines.at(-1);
+    assert.ok(last?.kind === 'reply' && /paid/i.test(last.text), JSON.stringify(last));
+    const approved = (await calls.of(agentUid)).filter(({ message }) => message === receipt.id);
+    assert.ok(approved.length > 0 && approved.every(({ used }) => used !== undefined), JSON.stringify(approved));
+    const results = eventsOf(lines).flatMap((event) => (event.type === 'tool-result' ? [event] : []));
+    assert.equal(new Set(results.map(({ id }) => id)).size, results.length, 'no call has two results');
+    assert.ok(results.every(({ code }) => code !== 'TEMPER_APPROVAL_USED'));
+    assert.equal(await again.end('SIGTERM'), 0, again.log);
+    await setRules({});
   });
 
   it('the gateway delivers no tool that a user or the operator deactivated', async () => {

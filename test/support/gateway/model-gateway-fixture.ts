@@ -13,6 +13,7 @@ import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-direct
 import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
+import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
 import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { createGatewayServer } from '../../../src/gateway/http/server.ts';
@@ -43,6 +44,7 @@ import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
+import { createPendingCalls } from '../../../src/nats/pending-calls.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { checkResponses } from './response-check.ts';
 import type { UsageReport } from '../../../src/gateway-api/user-api.ts';
@@ -205,6 +207,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
+    const inbox = createNatsInbox(bus, rules);
     const deps: GatewayDeps = {
       ...shared,
       toolsVersion: () => '',
@@ -220,7 +223,17 @@ export class ModelGatewayFixture implements AsyncDisposable {
         user: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
-      inbox: createNatsInbox(bus, rules),
+      inbox,
+      approvals: new CallApprovals({
+        ...shared,
+        calls: createPendingCalls(bus),
+        approvals: () => [],
+        agent: (uid) => this.#directory.byUid(uid),
+        inbox,
+        wakeups: createWakeups(bus),
+        signal: new AbortController().signal,
+      }),
+      toolsOf: ({ agentUid }, session) => registry.tools(agentUid, session),
       events: createSessionEvents(bus),
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),

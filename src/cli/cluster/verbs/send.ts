@@ -53,12 +53,14 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
 }
 
 function confirmation(
-  { id, session, podBound, duplicate }: UserMessageReceipt,
+  { id, session, podBound, duplicate, waitsFor = [] }: UserMessageReceipt,
   agent: string,
   location: string,
 ): string {
   const state = duplicate ? 'was already sent' : podBound ? 'sent' : 'sent; the agent is idle and is being started';
-  return `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${location} ${state} · session ${printable(session, 128)}\n`;
+  const line = `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${location} ${state} · session ${printable(session, 128)}\n`;
+  const requests = waitsFor.map((name) => printable(name, 253)).join(', ');
+  return requests === '' ? line : `${line}note: the session waits for an approval first: ${requests}\n`;
 }
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
@@ -71,12 +73,14 @@ function receiptOf(response: Json): UserMessageReceipt {
   }
   const after = member(response, 'after');
   const traceId = textAt(response, ['traceId']);
+  const waitsFor = Array.isArray(response.waitsFor) ? response.waitsFor.filter((name) => typeof name === 'string') : [];
   return {
     id,
     session,
     duplicate: member(response, 'duplicate') === true,
     podBound: member(response, 'podBound') === true,
     after: typeof after === 'number' ? after : 0,
+    ...(waitsFor.length === 0 ? {} : { waitsFor }),
     ...(TRACE_ID.test(traceId) ? { traceId } : {}),
   };
 }

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { ApprovalRecord } from '../../approvals/approval-record.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { PendingCall } from '../../nats/pending-calls.ts';
+import { builtInDescriptors } from '../../engine/built-in.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+import {
+  addCall,
+  type CallQuestion,
+  decisionOf,
+  isApproved,
+  newPendingCall,
+  parkedUntil,
+  subjectOf,
+} from './pending-call.ts';
+
+const NOW = new Date('2031-01-01T00:00:00.000Z');
+const later = (milliseconds: number): Date => new Date(NOW.getTime() + milliseconds);
+const FILE_READ = builtInDescriptors().find(({ name }) => name === 'file_read');
+
+function aPolicy(approvals: TrustPolicy['spec']['approvals'] = {}): TrustPolicy {
+  return {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'TrustPolicy',
+    metadata: { name: 'p' },
+    spec: { approvals },
+  };
+}
+
+function aCall(change: Partial<CallQuestion> = {}, policy: TrustPolicy = aPolicy()): PendingCall {
+  assert.ok(FILE_READ !== undefined);
+  const claims = {
+    agent: 'analyst',
+    agentUid: 'uid-1',
+    namespace: 'team-a',
+    session: 's-1',
+    message: 'msg-1',
+    at: { streamSequence: 7, deliveries: 1 },
+  };
+  return newPendingCall({
+    claims: claims as DeliveryTokenClaims,
+    policy,
+    descriptor: FILE_READ,
+    input: { path: 'note.txt' },
+    callKey: 'k-1',
+    decision: { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' },
+    nonce: 'nonce-0123456789abcdef',
+    now: NOW,
+    ...change,
+  });
+}
+
+function anApproval(call: PendingCall, change: Partial<ApprovalRecord> = {}): ApprovalRecord {
+  const { nonce } = call;
+  return {
+    name: 'a',
+    createdAt: NOW.toISOString(),
+    decision: 'Approve',
+    nonce,
+    subject: subjectOf(call),
+    by: 'alice',
+    ...change,
+  };
+}
+
+describe('a pending call', () => {
+  it('a call has its own request: another argument, key, rule or risk, message or session is another one', () => {
+    const decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' } as const;
+    const calls = [
+      aCall(),
+      aCall({ input: { path: 'other.txt' } }),
+      aCall({ callKey: 'k-2' }),
+      aCall({ decision: { ...decision, rule: 'rules.requireApproval' } }),
+      aCall({ decision: { ...decision, risk: 'high' } }),
+    ];
+    assert.equal(new Set(calls.map(({ request }) => request)).size, calls.length);
+    assert.equal(aCall({ nonce: 'another', now: later(1) }).request, calls[0]?.request);
+  });
+
+  it('an agent has at most five pending calls, and a repeated call or a decided one takes no place', () => {
+    let calls: readonly PendingCall[] = [];
+    for (let index = 0; index < 5; index += 1) calls = addCall(calls, aCall({ callKey: `k-${index}` }), NOW);
+    assert.equal(addCall(calls, aCall({ callKey: 'k-0' }), NOW), calls);
+    const sixth = aCall({ callKey: 'k-6' });
+    assert.throws(
+      () => addCall(calls, sixth, NOW),
+      (error) => isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'),
+    );
+    const [first, ...others] = calls;
+    assert.ok(first !== undefined);
+    const decided: PendingCall = { ...first, decision: { decision: 'Deny', by: 'alice', reason: 'no' } };
+    assert.equal(addCall([decided, ...others], sixth, NOW).length, 6);
+  });
+
+  it('long arguments are stored as one cut JSON text', () => {
+    const { arguments: shown } = aCall({ input: { texts: Array.from({ length: 9 }, () => 'x'.repeat(900)) } });
+    assert.ok(shown.length < 4_000);
+    assert.match(JSON.parse(shown) as string, /… \(\d+ characters\)$/);
+  });
+
+  it('only an Approval of exactly this call and nonce permits it, and a revocation withdraws it', () => {
+    const call = aCall();
+    const permits = (...approvals: ApprovalRecord[]): boolean => isApproved(call, approvals, aPolicy(), NOW);
+    assert.equal(permits(anApproval(call)), true);
+    assert.equal(permits(), false);
+    assert.equal(permits(anApproval(call, { nonce: 'another' })), false);
+    assert.equal(permits(anApproval(aCall({ input: { path: 'other.txt' } }))), false);
+    assert.equal(permits(anApproval(call), anApproval(call, { name: 'b', decision: 'Revoke' })), false);
+    assert.equal(permits(anApproval(call), anApproval(call, { name: 'b', decision: 'Deny' })), false);
+    const stored: PendingCall = { ...call, decision: { decision: 'Approve', by: 'alice', reason: '' } };
+    assert.equal(isApproved(stored, [], aPolicy(), NOW), false, 'what was stored permits nothing');
+  });
+
+  it('an approval by timeout needs a policy that still has it', () => {
+    const lenient = aPolicy({ byRisk: [{ risk: 'low', timeout: '10m', onTimeout: 'Approve' }] });
+    const call = aCall({}, lenient);
+    assert.equal(isApproved(call, [], lenient, later(599_999)), false);
+    assert.equal(isApproved(call, [], lenient, later(600_000)), true);
+    assert.equal(isApproved(call, [], aPolicy(), later(600_000)), false);
+    assert.equal(isApproved(call, [anApproval(call, { decision: 'Deny' })], lenient, later(600_000)), false);
+    assert.equal(decisionOf(call, later(600_000))?.decision, 'Approve');
+    assert.equal(
+      decisionOf(aCall({}, aPolicy({ timeout: '1m', onTimeout: 'Deny' })), later(60_000))?.decision,
+      'Expired',
+    );
+  });
+
+  it('a parked message is due at the first timeout that decides, at the latest after seven days', () => {
+    const strict = aCall({}, aPolicy({ timeout: '1h', onTimeout: 'Deny' }));
+    const patient = aCall({}, aPolicy({ timeout: '1m' }));
+    assert.equal(parkedUntil([patient, strict], NOW), later(3_600_000).getTime());
+    assert.equal(parkedUntil([patient], NOW), later(7 * 24 * 3_600_000).getTime());
+  });
+});

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import { validateObject } from '../../api/manifests.ts';
+import { ApiError } from '../../kube/client/kube-client.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
+import type { Json } from '../../lib/json.ts';
+import type { PendingCall } from '../../nats/pending-calls.ts';
+import { createLogger } from '../../telemetry/log.ts';
+import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
+import type { StoredAgent } from '../kube/types.ts';
+import { CallRequests, type CallRequestsDeps } from './call-requests.ts';
+
+const CALL: PendingCall = {
+  request: 'call-file-read-0123456789abcdef',
+  nonce: 'nonce-0123456789abcdef',
+  agent: 'analyst',
+  agentUid: 'uid-1',
+  namespace: 'team-a',
+  tool: 'file_read',
+  argumentsDigest: `sha256:${'0'.repeat(64)}`,
+  callId: 's-1/0/1/call-0',
+  session: 's-1',
+  message: 'msg-1',
+  sequence: 7,
+  risk: 'low',
+  rule: 'rules.requireApproval',
+  summary: 'needs an approval',
+  arguments: '{"path":"note.txt"}',
+  createdAt: '1970-01-01T00:00:00.000Z',
+  escalation: [{ at: '1970-01-01T00:01:00.000Z', to: ['group:oncall'] }],
+};
+
+/** A cluster and NATS in memory; `fails` is asked before each write to the API server. */
+class World {
+  readonly clock = new FakeClock();
+  readonly objects = new Map<string, { metadata: object; status?: object }>();
+  readonly events: string[] = [];
+  calls: PendingCall[] = [CALL];
+  hasMessage = true;
+  revision = 1;
+  fails: (write: string) => boolean = () => false;
+
+  /** The task of a leader that has just started. */
+  newLeader(): CallRequests {
+    const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { name: 'analyst', uid: 'uid-1' } };
+    return new CallRequests({
+      source: {
+        revision: async () => this.revision,
+        agents: async () => ['uid-1', 'uid-gone'],
+        calls: async () => this.calls,
+        hasMessage: async () => this.hasMessage,
+        remove: async (_uid, ended) => {
+          this.calls = this.calls.filter((call) => !ended.includes(call));
+        },
+      },
+      agent: (uid) => (uid === 'uid-1' ? (agent as unknown as StoredAgent) : undefined),
+      client: this.#client(),
+      events: {
+        record: (_subject, { reason }) => void this.events.push(reason),
+        [Symbol.asyncDispose]: async () => undefined,
+      },
+      clock: this.clock,
+      log: createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() }),
+    });
+  }
+
+  change(change: Partial<PendingCall>): void {
+    this.calls = this.calls.map((call) => ({ ...call, ...change }));
+    this.revision += 1;
+  }
+
+  #client(): CallRequestsDeps['client'] {
+    const write = (kind: string): void => {
+      if (this.fails(kind)) throw new ApiError(500, 'InternalError', 'the API server stopped');
+    };
+    return {
+      create: async (_type, object) => {
+        write('create');
+        const { name } = (object as { metadata: { name: string } }).metadata;
+        if (this.objects.has(name)) throw new ApiError(409, 'AlreadyExists', 'it exists');
+        this.objects.set(name, object as never);
+        return object as never;
+      },
+      patch: async (_type, { name }, patch) => {
+        write('patch');
+        const found = this.objects.get(name);
+        if (found === undefined) throw new ApiError(404, 'NotFound', 'there is none');
+        Object.assign(found, patch);
+        return found as never;
+      },
+      list: async () => [...this.objects.values()] as never,
+      delete: async (_type, { name }) => this.objects.delete(name),
+    };
+  }
+
+  get status(): object | undefined {
+    return this.objects.get(CALL.request)?.status;
+  }
+}
+
+const DECISION = { decision: 'Approve', by: 'alice', reason: 'fine' } as const;
+
+describe('the requests of calls', () => {
+  it('a call becomes one valid ApprovalRequest with one Event, and its status follows decision and use', async () => {
+    const world = new World();
+    const leader = world.newLeader();
+    await leader.round(NEVER_ABORTED);
+    await leader.round(NEVER_ABORTED);
+    assert.deepEqual(validateObject(world.objects.get(CALL.request) as unknown as Json), []);
+    assert.equal(world.status, undefined);
+    world.change({ decision: DECISION });
+    await leader.round(NEVER_ABORTED);
+    assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice' });
+    world.change({ used: { key: 'k', at: '1970-01-01T00:00:05.000Z' } });
+    await world.newLeader().round(NEVER_ABORTED);
+    assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice', usedAt: '1970-01-01T00:00:05.000Z' });
+    assert.deepEqual(world.events, ['ApprovalRequested']);
+  });
+
+  it('a leader that stops after any write is followed by one that completes the round', async () => {
+    for (const failing of ['create', 'patch']) {
+      const world = new World();
+      world.change({ decision: DECISION });
+      world.fails = (kind) => kind === failing;
+      await assert.rejects(world.newLeader().round(NEVER_ABORTED));
+      world.fails = () => false;
+      await world.newLeader().round(NEVER_ABORTED);
+      assert.deepEqual(world.status, { decision: 'Approve', decidedBy: 'alice' }, failing);
+    }
+  });
+
+  it('each step of an escalation is an Event at its time, while the request is pending', async () => {
+    const world = new World();
+    const leader = world.newLeader();
+    for (let round = 0; round < 4; round += 1) {
+      await leader.round(NEVER_ABORTED);
+      await world.clock.advance(30_000);
+    }
+    assert.deepEqual(world.events, ['ApprovalRequested', 'ApprovalEscalated']);
+    const decided = new World();
+    decided.change({ decision: DECISION });
+    const other = decided.newLeader();
+    for (let round = 0; round < 4; round += 1) {
+      await other.round(NEVER_ABORTED);
+      await decided.clock.advance(30_000);
+    }
+    assert.deepEqual(decided.events, ['ApprovalRequested']);
+  });
+
+  it('a request whose message has ended expires and leaves NATS, and a decided one is deleted after a day', async () => {
+    const world = new World();
+    const leader = world.newLeader();
+    await leader.round(NEVER_ABORTED);
+    world.hasMessage = false;
+    await world.clock.advance(30_000);
+    await leader.round(NEVER_ABORTED);
+    assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
+    assert.deepEqual(world.calls, []);
+    Object.assign(world.objects.get(CALL.request)?.metadata ?? {}, { creationTimestamp: '1970-01-01T00:00:00Z' });
+    await world.clock.advance(10 * 60_000);
+    await leader.round(NEVER_ABORTED);
+    assert.equal(world.objects.size, 1);
+    await world.clock.advance(24 * 3_600_000);
+    await leader.round(NEVER_ABORTED);
+    assert.equal(world.objects.size, 0);
+  });
+});
