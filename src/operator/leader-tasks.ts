@@ -17,7 +17,7 @@ import { PullRequestEvents } from './nats/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { TYPES } from './kube/types.ts';
-import type { AgentActivity, TrustEvidence } from './ports.ts';
+import type { AgentActivity, PullRequestReader, TrustEvidence } from './ports.ts';
 
 export interface LeaderTaskDeps
   extends Pick<
@@ -90,19 +90,11 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
+  if (deps.pullRequests !== undefined) periodicTasks.push(pullRequestTask(deps, deps.pullRequests));
   if (deps.pendingCalls !== undefined) {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
     const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
     periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
-  }
-  if (deps.pullRequests !== undefined) {
-    const pullRequests = new PullRequestEvents(deps.pullRequests, deps.events);
-    periodicTasks.push(
-      periodic(deps, 'pull-requests', async () => {
-        await pullRequests.report();
-        return PULL_REQUEST_INTERVAL_MS;
-      }),
-    );
   }
   if (deps.auditChain !== undefined) periodicTasks.push(periodic(deps, 'audit-chain', deps.auditChain));
   if (agentActivity === undefined) return periodicTasks;
@@ -127,6 +119,14 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     }),
   );
   return periodicTasks;
+}
+
+function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): LeaderTask {
+  const pullRequests = new PullRequestEvents(reader, deps.events);
+  return periodic(deps, 'pull-requests', async () => {
+    await pullRequests.report();
+    return PULL_REQUEST_INTERVAL_MS;
+  });
 }
 
 function dataGarbageCollector(deps: LeaderTaskDeps, agentActivity: AgentActivity): DataGarbageCollector {
