@@ -7,6 +7,10 @@ export const LABELS = {
   agentPod: 'temper.dev/agent-pod',
   /** On a pod: the UID of its agent. Absent on a warm pod. */
   agentUid: 'temper.dev/agent-uid',
+  /** On every verifier pod, in the release namespace only. Only the operator may set it. */
+  verifierPod: 'temper.dev/verifier-pod',
+  /** On a verifier pod: the verification that it was assigned. Absent while it is warm; never changed or removed. */
+  verification: 'temper.dev/verification',
   /** On a pod: its sandbox class. */
   sandboxClass: 'temper.dev/sandbox-class',
 } as const;
@@ -51,6 +55,8 @@ export const RELEASE_OBJECTS = {
   gatewaySigningKeys: 'temper-gateway-signing-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   natsStore: 'temper-nats-store',
+  /** The ServiceAccount of verifier pods. It has no permissions. */
+  verifierServiceAccount: 'temper-verifier',
 } as const;
 
 /** The audience of a token names the endpoint that accepts it. */

@@ -39,6 +39,8 @@ function anOp(milliseconds = 10_000): CallOptions {
 
 const hasCode = (code: ErrorCode) => (error: unknown) => isTemperError(error, code);
 
+const SENDER = { clock: systemClock, ids: ulids, deliveryToken: () => undefined };
+
 describe('the client of the gateway', { timeout: 60_000 }, () => {
   let folder: string;
   let first: TlsIdentity;
@@ -199,7 +201,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   });
 
   it('the end of a message carries its last reports, which stay buffered until the gateway has them', async () => {
-    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: assert.fail });
+    const reports = new ReportSender({ ...SENDER, client, onError: assert.fail });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     const before = gateway.events.length;
     for (let index = 0; index < 250; index += 1)
@@ -221,7 +223,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {
     const problems: string[] = [];
     const onTrouble = (problem: string) => void problems.push(problem);
-    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: onTrouble });
+    const reports = new ReportSender({ ...SENDER, client, onError: onTrouble });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     gateway.fault = () => ({ status: 401 });
     reports.event({ type: 'message', text: 'first', delta: true, ...stamp });
@@ -246,9 +248,8 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   it('permanently refused reports are dropped with a reason, and the next ones are sent', async () => {
     const problems: string[] = [];
     const reports = new ReportSender({
+      ...SENDER,
       client,
-      clock: systemClock,
-      ids: ulids,
       onError: (problem) => void problems.push(problem),
     });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };

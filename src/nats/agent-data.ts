@@ -7,10 +7,19 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.inbox, prefix: 'temper.inbox.' },
   { stream: STREAMS.wakeups, prefix: 'temper.wakeups.' },
   { stream: STREAMS.promotions, prefix: 'temper.promotions.' },
+  { stream: STREAMS.panelReviews, prefix: 'temper.panel-reviews.' },
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.replies, prefix: 'temper.replies.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },
-  ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.memory, BUCKETS.acked, BUCKETS.deliveries].map((bucket) => ({
+  ...[
+    BUCKETS.sessions,
+    BUCKETS.sessionTools,
+    BUCKETS.memory,
+    BUCKETS.evidence,
+    BUCKETS.promotionStates,
+    BUCKETS.acked,
+    BUCKETS.deliveries,
+  ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),
   })),

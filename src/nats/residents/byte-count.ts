@@ -18,6 +18,10 @@ const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: stri
     stream: bucketStream(BUCKETS.memory),
     subjectsOf: (agentUid) => bucketSubject(BUCKETS.memory, `${token(agentUid)}.>`),
   },
+  evidence: {
+    stream: bucketStream(BUCKETS.evidence),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.evidence, `${token(agentUid)}.>`),
+  },
   inbox: { stream: STREAMS.inbox, subjectsOf: subjects.inbox },
 };
 

@@ -14,7 +14,7 @@ const MIB = 1_024 * 1_024;
 
 export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
   sessionBytes: 16 * MIB,
-  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, inbox: 32 * MIB },
+  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, evidence: 16 * MIB, inbox: 32 * MIB },
   namespacePercent: 50,
 };
 
@@ -22,6 +22,7 @@ export const STORE_NAMES: Record<CountedStore, string> = {
   sessions: 'conversations',
   sessionTools: 'session tools',
   memory: 'memory',
+  evidence: 'recorded inputs',
   inbox: 'waiting messages',
 };
 

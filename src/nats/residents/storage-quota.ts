@@ -172,5 +172,6 @@ const FIXES: Record<CountedStore, string> = {
   sessions: 'close sessions that are not needed',
   sessionTools: 'close sessions whose tools are not needed',
   memory: 'set keys that are not needed to a short value',
+  evidence: 'wait until older inputs expire',
   inbox: 'send again when the agent has processed waiting messages',
 };

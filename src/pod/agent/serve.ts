@@ -69,10 +69,11 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onError = (problem: string): void => log.warn({ problem }, 'reports');
-  const reports = open.use(new ReportSender({ client, clock, ids, onError }));
+  const currentMessage = new CurrentMessage();
+  const deliveryToken = currentMessage.reportToken;
+  const reports = open.use(new ReportSender({ client, clock, ids, deliveryToken, onError }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
-  const currentMessage = new CurrentMessage();
   const bus = new RemoteBus({ client, clock, ids, deliveryToken: currentMessage.deliveryToken });
   const shutdown = abortAfterGrace(signal, options.graceMs ?? DEFAULT_GRACE_MS);
   open.defer(() => shutdown.stop());

@@ -1,6 +1,5 @@
-import type { JudgeVerdict } from '../../forge/types.ts';
+import type { JudgeMaterial, JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -8,7 +7,7 @@ import type { Model } from '../../models/port.ts';
 import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
 import { isSameModelName } from '../../api/names.ts';
 import { isConfidence, unavailableVerdict } from './judge.ts';
-import { normalizeArtifact } from './normalize-artifact.ts';
+import { presentArtifact } from './material.ts';
 import type { RegisteredTool } from '../types.ts';
 
 /** Figures of the verifier and the use record: whole numbers, without any text from the author. */
@@ -25,8 +24,11 @@ export interface PanelVerdict {
 }
 
 export interface Panel {
-  /** Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE. */
-  review(tool: RegisteredTool, facts: PanelFacts, op: CallOptions): Promise<PanelVerdict>;
+  /**
+   * Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE. `prepared` is the
+   * material of the artifact when another thread has built it.
+   */
+  review(tool: RegisteredTool, facts: PanelFacts, op: CallOptions, prepared?: JudgeMaterial): Promise<PanelVerdict>;
 }
 
 export interface PanelDeps {
@@ -56,25 +58,15 @@ const ANSWER_FORM = '{"nonce":string,"approved":boolean,"confidence":number from
 /** Creates a panel of two reviewers with two models and two questions. They run concurrently and do not see each other's response. */
 export function createPanel(deps: PanelDeps): Panel {
   return {
-    async review(tool, facts, op) {
+    async review(tool, facts, op, prepared) {
       const [safety, correctness] = deps.reviewers;
       const problem = panelProblem(deps.reviewers, tool.authorModel);
       if (safety === undefined || correctness === undefined || problem !== undefined) {
-        return combine([
-          unavailableVerdict('none', problem ?? 'no reviewers'),
-          unavailableVerdict('none', problem ?? 'no reviewers'),
-        ]);
+        return unavailablePanel(problem ?? 'no reviewers');
       }
-      let material: string;
-      try {
-        material = materialOf(tool, facts);
-      } catch (error) {
-        const refusal = unavailableVerdict(
-          'none',
-          `the tool cannot be presented to the reviewers: ${messageOf(error, 200)}`,
-        );
-        return combine([refusal, refusal]);
-      }
+      const presented = prepared ?? presentArtifact(tool.artifact);
+      if (!presented.ok) return unavailablePanel(`the tool cannot be presented to the reviewers: ${presented.problem}`);
+      const material = `${presented.text}\n${factsOf(tool, facts)}`;
       return combine(
         await Promise.all([
           ask(deps, { model: safety, rubric: SAFETY_RUBRIC, material }, op),
@@ -85,7 +77,14 @@ export function createPanel(deps: PanelDeps): Panel {
   };
 }
 
-function panelProblem(reviewers: readonly string[], authorModel: string): string | undefined {
+/** The refusal of a panel that could not be asked. */
+export function unavailablePanel(reason: string): PanelVerdict {
+  const verdict = unavailableVerdict('none', reason);
+  return combine([verdict, verdict]);
+}
+
+/** Why these reviewers cannot review a tool of this author. */
+export function panelProblem(reviewers: readonly string[], authorModel: string): string | undefined {
   const [first, second] = reviewers;
   if (first === undefined || second === undefined) {
     return 'a panel needs two reviewers; name two models in TrustPolicy spec.models.reviewers';
@@ -98,9 +97,9 @@ function panelProblem(reviewers: readonly string[], authorModel: string): string
     : `the reviewer ${author} is the model that wrote the tool; name another in TrustPolicy spec.models.reviewers`;
 }
 
-function materialOf(tool: RegisteredTool, facts: PanelFacts): string {
+function factsOf(tool: RegisteredTool, facts: PanelFacts): string {
   const earlier = tool.verdicts.map(({ approved, confidence }) => ({ approved, confidence }));
-  return `${normalizeArtifact(tool.artifact)}\n${JSON.stringify({ rerun: facts, earlier }, null, 1)}`;
+  return JSON.stringify({ rerun: facts, earlier }, null, 1);
 }
 
 async function ask(

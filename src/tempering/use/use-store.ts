@@ -115,13 +115,13 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
 }
 
 /** Computes the digests that identify a use. */
-export function toCountedUse(use: ToolUse): CountedUse {
+export function toCountedUse(use: ToolUse, maxInputBytes = MAX_INPUT_BYTES): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
   return {
     use,
     inputDigest: sha256(text),
     root: sha256(use.rootMessage),
-    isStorable: canonical && Buffer.byteLength(text) <= MAX_INPUT_BYTES,
+    isStorable: canonical && Buffer.byteLength(text) <= maxInputBytes,
   };
 }
 

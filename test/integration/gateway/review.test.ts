@@ -12,7 +12,8 @@ import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports
 import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
-import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
+import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import type { UsedSessionTool } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { callOptions } from '../../support/call-options.ts';
@@ -222,8 +223,10 @@ describe('review of forged tools', () => {
     const candidate = aCandidate('double');
     assert.ok((await result('uwe', candidate)).accepted);
     const bus = await fixture.nats.connect('gateway');
-    const [audit, registry, counts] = [createNatsAudit(bus), openSessionRegistry(bus), createSessionToolUses(bus)];
-    const uses = createToolUseReports({ audit, registry, counts });
+    const [audit, registry, evidence] = [createNatsAudit(bus), openSessionRegistry(bus), createToolEvidence(bus)];
+    const counted: number[] = [];
+    const onCounted = async ({ statistics }: UsedSessionTool) => void counted.push(statistics.successes);
+    const uses = createToolUseReports({ audit, registry, evidence, onCounted });
     const use = (value: number, digest = candidate.digest): ToolUse => ({
       agent: 'uwe',
       namespace: 'team-a',
@@ -237,12 +240,15 @@ describe('review of forged tools', () => {
       time: '2026-01-01T00:00:00Z',
     });
     const invented = use(9, `sha256:${'1'.repeat(64)}`);
-    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first')));
-    await uses.record('uid-uwe', [use(3)], 'second');
-    const statistics = await counts.statistics('uid-uwe', use(1));
+    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first', true)));
+    await uses.record('uid-uwe', [use(3)], 'second', true);
+    await uses.record('uid-uwe', [use(4)], 'third', false);
+    assert.deepEqual(new Set(counted), new Set([3]), 'a failed use, and one without a delivery, request nothing');
+    const statistics = await evidence.statistics('uid-uwe', use(1));
     const { totalUses, successes, reportedUses: claimed, distinctInputs, rootMessages } = statistics;
     assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
-    const reports = createSessionReports({ bus, registry, uses: counts });
+    const promotionOf = async () => ({ state: 'Candidate', reason: '', next: '' }) as const;
+    const reports = createSessionReports({ bus, registry, evidence, promotionOf });
     for (const session of ['s1', undefined]) {
       const [tool, ...more] = await reports.tools('uid-uwe', session);
       assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
@@ -250,10 +256,15 @@ describe('review of forged tools', () => {
     const records = (await audit.all('team-a', 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
     assert.deepEqual(
       records.map(({ action, facts }) => [action, textAt(facts, ['inputDigest']).slice(0, 7), 'input' in facts]),
-      [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
+      [1, 2, 3, 4, 5, 6].map(() => ['tool.used', 'sha256:', false]),
     );
     assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'uwe' })).status, 204);
-    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'closing the session deletes its uses');
+    assert.equal((await evidence.statistics('uid-uwe', use(1))).totalUses, 4, 'the evidence outlives the session');
+    const inputs = await evidence.recordedInputs('uid-uwe', use(1), 1_000_000);
+    assert.deepEqual(
+      inputs.map(({ input }) => input),
+      [{ value: 1 }, { value: 2 }, { value: 3 }],
+    );
   });
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {

@@ -19,8 +19,7 @@ import { createGatewayServer } from '../../../src/gateway/http/server.ts';
 import { ReportLimits, REVIEWS } from '../../../src/gateway/storage/report-limits.ts';
 import { DEFAULT_STORAGE_LIMITS } from '../../../src/nats/residents/storage-limits.ts';
 import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
-import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
-import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
+import { createPromotionDeps } from '../../../src/gateway/promotion/promotion-deps.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
@@ -42,7 +41,6 @@ import type { DeliveryRules } from '../../../src/nats/inbox/inbox-deliveries.ts'
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
-import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { checkResponses } from './response-check.ts';
 import type { UsageReport } from '../../../src/gateway-api/user-api.ts';
@@ -204,7 +202,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const sessionsOf = (uid: string) => createSessionStore(bus, uid, { quota: storage.of(uid), heads });
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
-    const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
+    const registry = openSessionRegistry(bus);
+    const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit });
     const deps: GatewayDeps = {
       ...shared,
       sessionsOf,
@@ -216,6 +215,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         boundIdentity: () => undefined,
         isVerified: () => true,
         isStillBound: () => true,
+        verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
         user: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
@@ -224,11 +224,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),
       audit,
-      uses: createToolUseReports({ audit, registry, counts: uses }),
+      uses: promotions.uses,
+      verifications: promotions.verifications,
       reportLimits: new ReportLimits(systemClock),
       reviewLimits: { take: (agentUid, count) => this.reviewLimits.take(agentUid, count) },
       models: parts.catalog,
-      sessions: createSessionReports({ bus, registry, uses }),
+      sessions: promotions.sessions,
       usage: parts.usage,
       draining: new AbortController().signal,
     };
