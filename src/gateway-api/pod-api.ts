@@ -18,7 +18,7 @@ export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
 export type { DiscoveryRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
-export type { VerificationOutputs, VerificationWork } from './verification-schemas.ts';
+export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';
 
 export const POD_API_PATHS = {
   /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when its version differs from the known one; else 204. */

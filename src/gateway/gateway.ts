@@ -3,7 +3,7 @@ import { createAuthenticator } from '../identity/authenticator.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
-import { VerifierPods } from '../identity/verifier-pods.ts';
+import { VerifierPodIndex } from '../identity/verifier-pod-index.ts';
 import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
@@ -122,7 +122,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     sessionsOf,
     modules,
     keys,
-    verifiers: new VerifierPods(watches.verifiers.store),
+    verifiers: new VerifierPodIndex(watches.verifiers.store),
     draining: draining.signal,
   };
   const server = await openServer(context, stack);
@@ -209,7 +209,7 @@ interface ServerContext {
   sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
-  verifiers: VerifierPods;
+  verifiers: VerifierPodIndex;
   draining: AbortSignal;
 }
 

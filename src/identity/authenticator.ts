@@ -4,7 +4,7 @@ import type { BoundAgent, PodBindings } from './pod-bindings.ts';
 import { invalidToken } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 import type { Authenticator, UserIdentity, PodIdentity, PodToken, VerifierIdentity } from './types.ts';
-import type { VerifierPods } from './verifier-pods.ts';
+import type { VerifierPodIndex } from './verifier-pod-index.ts';
 
 /** The retry delay for clients while the watches catch up. */
 const RETRY_MS = 200;
@@ -13,7 +13,7 @@ export interface AuthenticatorOptions<A extends BoundAgent> {
   verifier: Pick<TokenVerifier, 'verify' | 'isVerified'>;
   bindings: PodBindings<A>;
   /** Pods with the label of verifiers in the namespace of the release; undefined: this gateway serves none. */
-  verifiers?: VerifierPods;
+  verifiers?: VerifierPodIndex;
   /** Called when more than one Agent names the same pod, or several living pods name the same Agent. */
   onBindingConflict: (podUid: string, agents: readonly A[]) => void;
 }

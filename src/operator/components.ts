@@ -12,7 +12,7 @@ import { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
 import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
-import type { Queues } from './event-routes.ts';
+import { type Queues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
 import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
@@ -27,6 +27,13 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
+import { EXAMINATIONS } from './promotion/examinations.ts';
+import { TOOLS_BY_NAMESPACE } from './promotion/observe.ts';
+import type { PromotionStore } from './promotion/ports.ts';
+import { PromotionReconciler } from './promotion/reconcile.ts';
+import { verifierTemplate } from './verifier/pod-template.ts';
+import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
+import { VerifierPods } from './verifier/verifier-pods.ts';
 import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
 
 export interface OperatorDeps {
@@ -44,6 +51,7 @@ export interface OperatorDeps {
   readonly agentActivity?: AgentActivity;
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
+  readonly promotions?: PromotionStore;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -79,6 +87,11 @@ export interface Components {
   readonly agentActivity: AgentActivity | undefined;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader | undefined;
+  /** Undefined without NATS or without verifiers: no tool is promoted. */
+  readonly promotions: PromotionReconciler | undefined;
+  readonly promotionStore: PromotionStore | undefined;
+  readonly verifierPods: VerifierPods;
+  readonly verifierPool: VerifierPool;
 }
 
 export function createComponents(
@@ -99,6 +112,8 @@ export function createComponents(
   const validation = new ValidationCache();
   const templates = new PodTemplates(config);
   const pki = new ReleasePki({ client, clock, config });
+  const queues = createQueues(deps);
+  const promotions = createPromotions(config, deps, { client, informers, pki, queues, events });
   const namespaces = new NamespaceObjects({
     client,
     cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
@@ -121,7 +136,7 @@ export function createComponents(
     pods,
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
-    queues: createQueues(deps),
+    queues,
     pool: new WarmPool(pods),
     pki,
     policyMonitor: createPolicyMonitor(config, client, clock, informers),
@@ -132,6 +147,7 @@ export function createComponents(
     agentActivity,
     agentStats,
     spend,
+    ...promotions,
   };
 }
 
@@ -142,7 +158,37 @@ function createQueues(deps: OperatorDeps): Queues {
     policies: queue('policies'),
     pools: queue('pools'),
     namespaces: queue('namespaces'),
+    promotions: queue('promotions'),
+    verifiers: queue('verifiers'),
   };
+}
+
+function createPromotions(
+  config: OperatorConfig,
+  deps: OperatorDeps,
+  parts: Pick<Components, 'client' | 'informers' | 'pki' | 'queues' | 'events'>,
+): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore'> {
+  const { clock, ids } = deps;
+  const { client, informers, pki, queues, events } = parts;
+  const tools = informers.tools.cache;
+  tools.addIndex(TOOLS_BY_NAMESPACE, ({ metadata }) => [metadata.namespace ?? '']);
+  const template = verifierTemplate(config);
+  const verifierPods = new VerifierPods({
+    client,
+    pods: informers.verifiers.cache,
+    template,
+    max: config.verifier?.max ?? DEFAULT_MAX_VERIFIERS,
+    onDemand: () => queues.verifiers.add(VERIFIERS_KEY),
+  });
+  const gatewayEndpoint = () => pki.gatewayEndpoint;
+  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
+  const store = template === undefined ? undefined : deps.promotions;
+  if (store === undefined) return { verifierPods, verifierPool, promotions: undefined, promotionStore: undefined };
+  const { cache: agents } = informers.agents;
+  const { cache: policies } = informers.policies;
+  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
+  const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
+  return { verifierPods, verifierPool, promotions, promotionStore: store };
 }
 
 function createPolicyMonitor(

@@ -23,7 +23,11 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
     'operator/policy',
     'operator/spec-conditions.ts',
   ],
-  EmergentTool: ['gateway/cluster/demotions.ts', 'tempering/registry/serialization.ts'],
+  EmergentTool: [
+    'gateway/cluster/demotions.ts',
+    'operator/promotion/tool-object.ts',
+    'tempering/registry/serialization.ts',
+  ],
   Capability: [],
   ApprovalRequest: [],
   Approval: [],

@@ -153,6 +153,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       meaning: 'Agents can call the tool.',
       reasons: {
         Accepted: 'The tool passed all gates and is in service.',
+        Verified: 'The tool passed its re-runs and the panel. The message contains the figures.',
         Inactive: 'A user demoted the tool, or it was demoted because of its failures. The message states why.',
         Demoted: 'The tool was demoted. The gateway refuses calls of it.',
         Revoked: 'The approval was revoked. The gateway refuses calls of the tool.',

@@ -31,14 +31,14 @@ export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSes
     const rules = promotionRules(state.policy.spec);
     if (statisticsGaps(statistics, rules).length > 0) return;
     const stored = await states.get({ agentUid, digest });
-    if (!isOpenForRequests(stored?.record, clock.now())) return;
+    if (!isOpenForRequests(stored.record, clock.now())) return;
     const tool = (await registry.tools(agentUid, session)).find((candidate) => candidate.digest === digest);
     if (tool === undefined || useGaps(tool, statistics, rules).length > 0) return;
     const decider = directory.decider(state, await isTainted(agentUid, session));
     const decision = decider.decide({ kind: 'Promote', tool: tool.artifact.name, tier: 'Agent' });
     if (decision.effect === 'Deny') return;
     try {
-      await requests.publish({ agentUid, digest, session }, stored?.revision ?? 0);
+      await requests.publish({ agentUid, digest, session }, stored.revision);
     } catch (error) {
       // Uses continue while the requests of the agent wait; a later one requests the promotion again.
       if (!isTemperError(error, 'TEMPER_BUS_FULL')) throw error;

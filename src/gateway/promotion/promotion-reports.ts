@@ -17,11 +17,8 @@ export function createPromotionReports(deps: {
   directory: Pick<AgentDirectory, 'byUid'>;
 }): ReportPromotion {
   return async (agentUid, tool, statistics) => {
-    const stored = await deps.states.get({ agentUid, digest: tool.digest });
-    if (stored !== undefined) {
-      const { state, since } = stored.record;
-      return { state, since, ...describePromotion(stored.record) };
-    }
+    const { record } = await deps.states.get({ agentUid, digest: tool.digest });
+    if (record !== undefined) return { state: record.state, since: record.since, ...describePromotion(record) };
     const policy = deps.directory.byUid(agentUid)?.policy;
     if (policy === undefined) {
       return {

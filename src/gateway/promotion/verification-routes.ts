@@ -1,5 +1,9 @@
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { VerificationOutputs, VerificationQuery, VerificationWork } from '../../gateway-api/verification-schemas.ts';
+import {
+  VerificationOutputs,
+  VerificationQuery,
+  VerificationWork,
+} from '../../gateway-api/verification/verification-schemas.ts';
 import type { Json } from '../../lib/json.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';

@@ -38,7 +38,7 @@ interface CountedUses {
 }
 
 /** Also inputs that do not fit into one message of NATS. A pod sends a report of at most this size. */
-export const MAX_EVIDENCE_INPUT_BYTES = 256 * 1_024;
+const MAX_EVIDENCE_INPUT_BYTES = 256 * 1_024;
 /** A few suffice: a pod repeats a request without a response before it sends the next one. */
 const MAX_KEYS = 32;
 const MAX_ATTEMPTS = 16;
@@ -129,7 +129,7 @@ class InputStore {
     this.#quota = quota;
   }
 
-  /** False when the quota of the agent has no room for it. */
+  /** False when the quota of the agent has no space for it. */
   async put(digest: Digest, recorded: RecordedInput): Promise<boolean> {
     if (this.#stored.has(digest)) return true;
     const value = Buffer.from(JSON.stringify(recorded));

@@ -1,4 +1,4 @@
-import { type Digest, isDigest } from '../../lib/canonical.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import { parsePromotionRecord, type PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
@@ -8,7 +8,9 @@ import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.
 import { parseJsonBytes, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface StoredPromotion {
-  record: PromotionRecord;
+  /** Undefined without a state, and for a value that is not a valid one. */
+  record: PromotionRecord | undefined;
+  /** For the next write; 0 without a state. */
   revision: number;
 }
 
@@ -20,11 +22,11 @@ export interface PromotionKey {
 
 /** The promotions of all agents, and the verdicts of their panels. Methods throw TEMPER_BUS_*. */
 export interface PromotionStates {
-  get(key: PromotionKey): Promise<StoredPromotion | undefined>;
+  get(key: PromotionKey): Promise<StoredPromotion>;
   /** Returns the new revision; undefined when another writer was faster. `revision` 0: only if there is no state. */
   write(record: PromotionRecord, revision: number): Promise<number | undefined>;
   /** Every state, in no particular order. Entries that are not valid are omitted. */
-  list(): AsyncIterable<StoredPromotion>;
+  list(): AsyncIterable<PromotionRecord>;
   /** Removes the state and its verdicts. */
   remove(key: PromotionKey): Promise<void>;
   /** The verdict of the panel about this attempt. */
@@ -41,9 +43,7 @@ export function createPromotionStates(connection: JetStreamConnection): Promotio
   return {
     async get(key) {
       const found = await documents.get(stateKey(key));
-      const record = parsePromotionRecord(found?.value);
-      // A value that is not valid is replaced by the next request.
-      return found === undefined || record === undefined ? undefined : { record, revision: found.revision };
+      return { record: parsePromotionRecord(found?.value), revision: found?.revision ?? 0 };
     },
     write: (record, revision) =>
       documents.write(
@@ -53,9 +53,9 @@ export function createPromotionStates(connection: JetStreamConnection): Promotio
       ),
     async *list() {
       const filter = bucketSubject(BUCKET, '*.*');
-      for await (const { data, seq } of readMessages(connection, bucketStream(BUCKET), filter)) {
+      for await (const { data } of readMessages(connection, bucketStream(BUCKET), filter)) {
         const record = parsePromotionRecord(parseJsonBytes(data));
-        if (record !== undefined) yield { record, revision: seq };
+        if (record !== undefined) yield record;
       }
     },
     async remove(key) {
@@ -72,16 +72,6 @@ export function createPromotionStates(connection: JetStreamConnection): Promotio
       await purge(connection, bucketStream(BUCKET), bucketSubject(BUCKET, `${stateKey(key)}.>`));
     },
   };
-}
-
-/** The work queue key of a promotion. */
-export function promotionQueueKey({ agentUid, digest }: PromotionKey): string {
-  return `${agentUid}/${digest}`;
-}
-
-export function parsePromotionQueueKey(key: string): PromotionKey | undefined {
-  const [agentUid = '', digest = ''] = key.split('/');
-  return isDigest(digest) ? { agentUid, digest } : undefined;
 }
 
 function stateKey({ agentUid, digest }: PromotionKey): string {

@@ -9,8 +9,8 @@ import type { Logger } from '../../telemetry/log.ts';
 import { Cache } from './cache.ts';
 import type { OperatorConfig } from '../config.ts';
 import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
-import { pruneAgent, prunePod, prunePolicy, pruneChild } from './prune.ts';
-import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
+import { pruneAgent, pruneChild, prunePod, prunePolicy, pruneTool } from './prune.ts';
+import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, type StoredTool, TYPES } from './types.ts';
 
 export interface InformerDeps {
   readonly transport: Transport;
@@ -31,6 +31,9 @@ export interface Informers {
   readonly agents: Informer<StoredAgent>;
   readonly policies: Informer<StoredPolicy>;
   readonly pods: Informer<Pod>;
+  readonly tools: Informer<StoredTool>;
+  /** Verifier pods, in the namespace of the release. */
+  readonly verifiers: Informer<Pod>;
   /** Objects with a fixed name in namespaces with agents. */
   readonly children: readonly (Informer<PlainObject> & { readonly type: ResourceType })[];
   readonly admissionPolicies: Informer<PlainObject>;
@@ -43,7 +46,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   const all: Record<string, Reflector<KubeObject>> = {};
   const namespaces = config.namespaces ?? [undefined];
   const watch = <T extends KubeObject>(type: ResourceType, options: InformerOptions<T> = {}) => {
-    const scopes = type.namespaced ? namespaces : [undefined];
+    const scopes = options.namespaces ?? (type.namespaced ? namespaces : [undefined]);
     const reflectors = (options.off === true ? [] : scopes).map((namespace) => {
       const { labelSelector, fieldSelector, transform } = options;
       const reflector = new Reflector<T>({
@@ -55,7 +58,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
         ...(fieldSelector === undefined ? {} : { fieldSelector }),
         ...(transform === undefined ? {} : { transform }),
       });
-      const what = `${type.plural}${fieldSelector === undefined ? '' : ` ${fieldSelector}`}`;
+      const what = options.name ?? `${type.plural}${fieldSelector === undefined ? '' : ` ${fieldSelector}`}`;
       all[namespace === undefined ? what : `${what} of ${namespace}`] = reflector as unknown as Reflector<KubeObject>;
       return reflector;
     });
@@ -74,6 +77,14 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     agents: watch<StoredAgent>(TYPES.agents, { transform: pruneAgent }),
     policies: watch<StoredPolicy>(TYPES.trustPolicies, { transform: prunePolicy }),
     pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: prunePod }),
+    tools: watch<StoredTool>(TYPES.emergentTools, { transform: pruneTool, off: config.verifier === undefined }),
+    verifiers: watch<Pod>(TYPES.pods, {
+      name: 'verifiers',
+      namespaces: [config.namespace],
+      labelSelector: `${LABELS.verifierPod}=true`,
+      transform: prunePod,
+      off: config.verifier === undefined,
+    }),
     children: [
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
@@ -89,6 +100,10 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
 }
 
 interface InformerOptions<T> {
+  /** The name of the informer. Default: the kind. */
+  readonly name?: string;
+  /** Default: the watched namespaces. */
+  readonly namespaces?: readonly string[];
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly transform?: (object: T) => T;

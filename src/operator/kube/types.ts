@@ -1,5 +1,6 @@
 import { GROUP, VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { EmergentToolSpec, EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
@@ -17,6 +18,13 @@ type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
 };
 export type StoredAgent = Stored<Agent>;
 export type StoredPolicy = Stored<TrustPolicy>;
+
+/** The cached members of an EmergentTool: all but the artifact, of which only the name of the tool stays. */
+export interface StoredTool extends KubeObject {
+  readonly metadata: KubeObject['metadata'] & { readonly ownerReferences?: readonly OwnerReference[] };
+  readonly spec: Pick<EmergentToolSpec, 'digest' | 'tier'> & { readonly artifact: { readonly name: string } };
+  readonly status?: EmergentToolStatus;
+}
 
 interface OwnerReference {
   readonly apiVersion: string;
@@ -85,6 +93,7 @@ const admission = (plural: string, kind: string): ResourceType => ({
 export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  emergentTools: own('emergenttools', 'EmergentTool'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
   events: core('events', 'Event'),

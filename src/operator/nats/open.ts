@@ -2,6 +2,8 @@ import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
+import type { PromotionStore } from '../promotion/ports.ts';
+import { NatsPromotionStore } from './promotion-store.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -9,6 +11,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentActivity: AgentActivity;
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
+  readonly promotions: PromotionStore;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -21,6 +24,7 @@ export function openOperatorNats(
     agentActivity: new NatsAgentActivity({ ...deps, link }),
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
+    promotions: new NatsPromotionStore({ ...deps, link }),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -12,6 +12,8 @@ import { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { ErrorReporter } from '../error-reporter.ts';
+import { markReady } from '../ready-file.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
@@ -181,29 +183,6 @@ async function answerMessages(
   }
 }
 
-/** Logs the first of several consecutive failures with the same code, and the recovery. */
-class ErrorReporter {
-  readonly #log: Logger;
-  readonly #message: string;
-  #reportedCode: string | undefined;
-
-  constructor(log: Logger, message: string) {
-    this.#log = log;
-    this.#message = message;
-  }
-
-  report(error: unknown): void {
-    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-    if (this.#reportedCode !== code) this.#log.warn({ error }, this.#message);
-    this.#reportedCode = code;
-  }
-
-  clear(): void {
-    if (this.#reportedCode !== undefined) this.#log.info({ code: this.#reportedCode }, `recovered: ${this.#message}`);
-    this.#reportedCode = undefined;
-  }
-}
-
 /** A signal that aborts `milliseconds` after `signal`. */
 function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
@@ -221,15 +200,4 @@ function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: A
       listener[Symbol.dispose]();
     },
   };
-}
-
-/** The readiness probe checks that this file exists. */
-async function markReady(file: string, ready: boolean, log: Logger): Promise<void> {
-  try {
-    if (ready) await writeFile(file, '', { mode: 0o640 });
-    else await rm(file, { force: true });
-    log.info({ ready }, 'readiness');
-  } catch (error) {
-    log.error({ error }, 'cannot write the readiness file');
-  }
 }

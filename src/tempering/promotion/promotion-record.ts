@@ -14,7 +14,7 @@ export interface PromotedSubject {
 }
 
 /** What a decision rests on. */
-export interface PromotionEvidence {
+interface PromotionEvidence {
   figures: RerunFigures;
   verdicts: JudgeVerdict[];
 }
@@ -32,8 +32,16 @@ export interface VerificationTries {
 export type PromotionStage =
   /** Waits for a verifier pod. */
   | { state: 'Requested'; tries: VerificationTries }
-  | { state: 'Verifying'; tries: VerificationTries; pod: { name: string; uid: string }; deadline: string }
-  | { state: 'PanelReview'; figures: RerunFigures }
+  | {
+      state: 'Verifying';
+      tries: VerificationTries;
+      pod: { name: string; uid: string };
+      deadline: string;
+      /** The root message of each recorded input, in the order in which the pod runs them after the tests. */
+      roots: readonly string[];
+    }
+  /** `facts`: numbers of the examinations, which the panel sees beside the figures. */
+  | { state: 'PanelReview'; figures: RerunFigures; facts: Readonly<Record<string, number>> }
   | ({ state: 'Promoted'; note: string; concluded: boolean } & PromotionEvidence)
   | { state: 'Rejected'; reason: string; notBefore: string; concluded: boolean; evidence?: PromotionEvidence }
   /** Not decided: requirements are missing. */
@@ -46,7 +54,7 @@ export type PromotionRecord = PromotedSubject & {
   since: string;
 } & PromotionStage;
 
-export type PromotionRecordState = PromotionRecord['state'];
+type PromotionRecordState = PromotionRecord['state'];
 const STATES: readonly Json[] = [
   'Requested',
   'Verifying',

@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox';
-import { closed } from '../api/v1alpha1/common.ts';
-import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
-import type { ToolFixture } from '../forge/request.ts';
-import type { ErrorCode } from '../lib/error-codes.ts';
-import type { JsonObject } from '../lib/json.ts';
-import type { RunOutput, VerificationCase } from '../tempering/verification/verification-case.ts';
-import { AnyJson } from '../tools/event-schema/parts.ts';
-import { describes, DigestText } from './schema-parts.ts';
+import { closed } from '../../api/v1alpha1/common.ts';
+import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import type { ToolFixture } from '../../forge/request.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import type { JsonObject } from '../../lib/json.ts';
+import type { CaseOutputs, RunOutput, VerificationCase } from '../../tempering/verification/verification-case.ts';
+import { AnyJson } from '../../tools/event-schema/parts.ts';
+import { describes, DigestText } from '../schema-parts.ts';
 
 /** Tests, recorded inputs and the inputs of examinations. */
 const MAX_CASES = 1_000;
@@ -56,7 +56,7 @@ const Output = describes<RunOutput>()(
 export const VerificationOutputs = Type.Object(
   {
     attempt: Attempt,
-    outputs: Type.Array(Type.Tuple([Output, Output]), {
+    outputs: Type.Array(Type.Unsafe<CaseOutputs>(Type.Tuple([Output, Output])), {
       maxItems: MAX_CASES,
       description: 'What both runs of each case gave, in the order of the cases.',
     }),

@@ -4,7 +4,7 @@ import type { AgentPod } from './agent-pod.ts';
 const BY_UID = 'identity.verifier';
 
 /** The verifier pods of the release's namespace, from an informer cache. */
-export class VerifierPods {
+export class VerifierPodIndex {
   readonly #pods: Store<AgentPod>;
 
   /** Adds an index to the store. */
