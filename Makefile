@@ -9,6 +9,9 @@ INTEGRATION_TESTS := 'test/integration/**/*.test.ts'
 E2E_TESTS := 'test/e2e/*.test.ts'
 CLUSTER := .temper-cluster
 
+# Processes of tests and benches load compiled code without types, instead of stripping and compiling the sources again.
+export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/node
+
 BASE ?=
 CC ?= cc
 TAG ?= dev

@@ -15,7 +15,7 @@ import { callOptions } from '../test/support/call-options.ts';
 const LIMITS = { p50: 2, p99: 4 };
 
 const VERDICT =
-  '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}';
+  '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}';
 
 const AGENT: StandaloneOptions['agent'] = {
   apiVersion: API_VERSION,
@@ -73,6 +73,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     policy: POLICY,
     models,
     events: () => undefined,
+    hasApprover: false,
     redact: (text) => text,
   };
   const row = await benchCalls(options);

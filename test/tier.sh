@@ -15,6 +15,7 @@ cannot() {
 
 has_tools() {
   local all=(control-plane nats-server helm)
+  [ "$tier" != integration ] || all+=(gitea)
   [ "$tier" != e2e ] || all+=(coredns pause)
   "$here/cluster/build-tools.sh" "${all[@]}" >/dev/null
 }

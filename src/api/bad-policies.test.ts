@@ -11,6 +11,38 @@ import {
 
 const CASES: readonly BadText[] = [
   {
+    name: 'an automatic approval of calls of high risk',
+    text: `${POLICY}  approvals:\n    byRisk:\n      - {risk: high, timeout: 10m, onTimeout: Approve}\n`,
+    line: 7,
+    field: 'spec.approvals.byRisk[0].onTimeout',
+    rule: 'high-risk-needs-approver',
+    fix: /Wait or Deny/,
+  },
+  {
+    name: 'an automatic approval without a timeout',
+    text: `${POLICY}  approvals:\n    byRisk:\n      - {risk: low, onTimeout: Approve}\n`,
+    line: 7,
+    field: 'spec.approvals.byRisk[0].onTimeout',
+    rule: 'approve-needs-timeout',
+    fix: /add timeout/,
+  },
+  {
+    name: 'two settings for one risk',
+    text: `${POLICY}  approvals:\n    byRisk:\n      - {risk: low, timeout: 1m}\n      - {risk: low, timeout: 2m}\n`,
+    line: 8,
+    field: 'spec.approvals.byRisk[1].risk',
+    rule: 'unique',
+    fix: /one entry/,
+  },
+  {
+    name: 'an escalation after no time',
+    text: `${POLICY}  approvals:\n    escalation:\n      - {after: 0s, to: [oncall]}\n`,
+    line: 7,
+    field: 'spec.approvals.escalation[0].after',
+    rule: 'range',
+    fix: /longer than 0/,
+  },
+  {
     name: 'a level that does not exist',
     text: `${POLICY}  level:\n    initial: standart\n`,
     line: 6,

@@ -13,6 +13,8 @@ export const LABELS = {
   verification: 'temper.dev/verification',
   /** On a pod: its sandbox class. */
   sandboxClass: 'temper.dev/sandbox-class',
+  /** On an EmergentTool of tier Agent: the name of its agent. */
+  agent: 'temper.dev/agent',
 } as const;
 
 export const ANNOTATIONS = {

@@ -119,13 +119,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toShared.minAgents',
-    where: 'everywhere',
-    plan: 'count the agents of the namespace that used the tool; until then only the agent itself counts',
-    inForce: is(1),
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.promotion.toShared.gitOps',
     where: 'everywhere',
     plan: 'request the approval with a pull request',
@@ -149,12 +142,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.approvals',
     where: 'cluster',
     plan: 'decide how long a call waits for an approver; until then such a call is denied',
-  },
-  {
-    kind: 'EmergentTool',
-    field: 'spec.requestNonce',
-    where: 'everywhere',
-    plan: 'bind the tool to its ApprovalRequest',
   },
   {
     kind: 'Capability',
@@ -219,10 +206,9 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Approval',
-    field: 'spec.decision',
+    field: 'spec.subject.call',
     where: 'cluster',
-    plan: 'decide requests of agents; until then only Revoke has an effect',
-    inForce: is('Revoke'),
+    plan: 'let the agent make the call',
   },
 ];
 

@@ -40,6 +40,7 @@ export const EXIT = {
   ok: 0,
   refused: 1,
   usage: 2,
+  parked: 3,
   defect: 70,
   hangup: 129,
   interrupted: 130,

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { TemperError } from '../lib/errors.ts';
 import { printableDocument } from '../lib/printable.ts';
-import { isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
+import { addClusterOptions, isPlugin, stateOption as state, PLUGIN } from './cluster/options.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
@@ -129,9 +129,21 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(output())
     .action(async (options) => {
       refusePlugin('audit', io);
-      const { audit } = await import('./state/audit.ts');
+      const { audit } = await import('./audit/audit.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => audit(options, io)));
+    });
+  program
+    .command('judges', { hidden: isPlugin(io) })
+    .description('print what canaries showed about judges and reviewers')
+    .option('--resume <suspension>', 'lift this suspension')
+    .addOption(state())
+    .addOption(output())
+    .action(async (options) => {
+      refusePlugin('judges', io);
+      const { judges } = await import('./state/judges.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => judges(options, io)));
     });
   const decisions = [
     ['approve', 'request', 'Approve', 'approve a request of an agent or of a promotion'],
@@ -234,17 +246,33 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addPackages(tool: Command, io: CliIo, finish: SetExitCode): void {
-  tool
-    .command('export <tool>')
-    .description('print a forged tool as a portable package')
+  addClusterOptions(tool.command('export <tool>'))
+    .description('print a forged tool as a portable package, or write the files that share it through Git')
     .addOption(state())
     .addOption(new Option('--form <form>', 'file format').choices(['yaml', 'json']).default('yaml'))
     .option('--file <file>', 'write to this file instead of standard output')
     .option('--redact', 'omit the source: for review only, not importable')
+    .addOption(
+      new Option('--gitops <folder>', 'write the tool, its Approval and a page for reviewers here').conflicts([
+        'file',
+        'redact',
+      ]),
+    )
+    .addOption(
+      new Option('--connection <name>', 'open a pull request with these files instead').conflicts([
+        'gitops',
+        'file',
+        'redact',
+      ]),
+    )
+    .option('--connections <file>', 'with --connection: file with connections')
+    .option('--branch <name>', 'with --connection: the branch to merge into; default: main')
+    .option('--path <folder>', 'with --connection: the folder in the repository')
+    .option('--approver <user>', 'the account that applies the files to the cluster')
+    .addOption(output())
     .action(async (name: string, options) => {
-      const { toolExport } = await import('./tools/tool-export.ts');
-      const { readingState } = await import('./state/state-folder.ts');
-      finish(await readingState(options.state, () => toolExport({ ...options, tool: name }, io)));
+      const { exportTool } = await import('./tools/export-tool.ts');
+      finish(await exportTool({ ...options, tool: name }, io));
     });
   tool
     .command('import <file>')

@@ -13,6 +13,7 @@ import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
+import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
@@ -137,13 +138,20 @@ function gateContextOf({ decider, events }: EngineContext, described: DescribedT
 function localReview(
   context: EngineContext,
   gateContext: GateContext,
-  { registry }: LocalLifecyclePorts,
+  { registry, canaries = NO_CANARIES }: LocalLifecyclePorts,
 ): { review: ForgeReview; keepRejected: SessionToolRegistry['recordRejected'] } {
   const { ports, agentModel, decider } = context;
   const { clock, ids } = ports;
   const nonce = (): string => ids.next('nonce');
   const { judge: judgeModel, judgeMayBeAuthor } = agentModel;
-  const judge = createJudge({ model: context.reviewModel, judgeModel, mayBeAuthor: judgeMayBeAuthor, clock, nonce });
+  const judge = createJudge({
+    model: context.reviewModel,
+    judgeModel,
+    mayBeAuthor: judgeMayBeAuthor,
+    clock,
+    nonce,
+    canaries,
+  });
   const keepRejected: SessionToolRegistry['recordRejected'] = (refused, caller) =>
     registry.recordRejected(refused, caller);
   const register: SessionToolRegistry['register'] = (accepted, caller) =>

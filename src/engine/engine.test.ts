@@ -31,6 +31,7 @@ function scriptedModel(respond: (request: ModelRequest) => ModelEvent[]): Model 
   const yes = (nonce: string): string =>
     JSON.stringify({
       nonce,
+      lines: [4],
       safety: { passed: true, concerns: [] },
       correctness: { passed: true, failedTests: [] },
       determinism: { likely: true, reasoning: '' },
@@ -121,6 +122,8 @@ describe('the engine', () => {
             return `request-${asked.length}`;
           },
           waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
+          decisionOrPark: async () => ({ decision: 'Parked' }),
+          use: async () => undefined,
         },
         tools: registry,
         tempering: {

@@ -49,12 +49,16 @@ export interface JudgeVerdict {
   approved: boolean;
   /** 0 to 1. */
   confidence: number;
-  /** `TEMPER_JUDGE_UNAVAILABLE` when the judge gave no usable opinion. */
-  code?: Extract<ErrorCode, 'TEMPER_JUDGE_UNAVAILABLE' | 'TEMPER_JUDGE_REFUSED'>;
+  /** `TEMPER_JUDGE_UNAVAILABLE` when the judge gave no usable opinion, `TEMPER_JUDGE_SUSPENDED` when its opinions count for nothing. */
+  code?: Extract<ErrorCode, 'TEMPER_JUDGE_UNAVAILABLE' | 'TEMPER_JUDGE_REFUSED' | 'TEMPER_JUDGE_SUSPENDED'>;
   reasoning: string;
   /** The model's own identity, pinned in the record. */
   model: string;
   promptDigest: string;
+  /** Digest of the prompt without the tool, which only a release of Temper changes. */
+  templateDigest?: string;
+  /** The numbers of the lines that the verdict rests on, in the form of the tool that reviewers read. They hold none of its source. */
+  citedLines?: number[];
   /** The judge is the model that wrote the tool; the policy permits it (`models.judgeMayBeAuthor`). */
   judgeIsAuthor?: true;
 }

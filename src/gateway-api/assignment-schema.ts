@@ -27,6 +27,12 @@ export const Assignment = Type.Object(
     models: Type.Record(Type.String(), Type.Object({ resolved: Type.String(), contextTokens: Type.Number() }, closed), {
       description: 'The real model of each model name in the manifests that the agent may use.',
     }),
+    tools: Type.Optional(
+      Type.String({
+        description:
+          'Opaque; changes with the tools of tiers Agent and Shared, and with revocations. Absent from an older gateway.',
+      }),
+    ),
     suspended: Type.Boolean({ description: 'A suspended agent receives no messages, model calls or reviews.' }),
   },
   {

@@ -44,10 +44,12 @@ const Verdict = describes<JudgeVerdict>()(
   Type.Object({
     approved: Type.Boolean(),
     confidence: Type.Number({ minimum: 0, maximum: 1 }),
-    code: Type.Optional(Type.Enum(['TEMPER_JUDGE_UNAVAILABLE', 'TEMPER_JUDGE_REFUSED'])),
+    code: Type.Optional(Type.Enum(['TEMPER_JUDGE_UNAVAILABLE', 'TEMPER_JUDGE_REFUSED', 'TEMPER_JUDGE_SUSPENDED'])),
     reasoning: Type.String(),
     model: Type.String(),
     promptDigest: Type.String(),
+    templateDigest: Type.Optional(Type.String()),
+    citedLines: Type.Optional(Type.Array(Type.Integer())),
     judgeIsAuthor: Type.Optional(Type.Literal(true)),
   }),
 );

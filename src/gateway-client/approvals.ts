@@ -5,6 +5,8 @@ import type { Approvals } from '../tools/approvals.ts';
 export const unavailableApprovals: Approvals = {
   request: ({ tool }) => Promise.reject(unavailable(tool)),
   waitForDecision: (id) => Promise.reject(unavailable(id)),
+  decisionOrPark: (id) => Promise.reject(unavailable(id)),
+  use: (id) => Promise.reject(unavailable(id)),
 };
 
 function unavailable(subject: string): TemperError {

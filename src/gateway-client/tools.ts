@@ -59,6 +59,23 @@ export class RemoteTools implements SessionToolSource {
     this.#notify();
   }
 
+  /**
+   * Replaces the tools by those that the gateway lists now: a revoked tool leaves the session while a message is processed, and a newly
+   * shared one joins it. Tools that the gateway accepts meanwhile stay.
+   */
+  async refresh(op: CallOptions): Promise<void> {
+    const session = this.#session;
+    if (session === '') return;
+    const before = new Set(this.#tools.map(({ digest }) => digest));
+    const listed = await this.#list(session, op);
+    if (session !== this.#session) return;
+    const accepted = this.#tools.filter(({ digest }) => !before.has(digest));
+    this.#tools = [];
+    for (const tool of [...listed, ...accepted])
+      if (!this.#tools.some(({ digest }) => digest === tool.digest)) this.#add(tool);
+    this.#notify();
+  }
+
   async #list(session: string, op: CallOptions): Promise<RegisteredTool[]> {
     const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
     return toolsIn(answer);

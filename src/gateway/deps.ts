@@ -109,6 +109,8 @@ export interface GatewayDeps {
   spans: SpanSink | undefined;
   identity: Authenticator;
   directory: AgentDirectory;
+  /** Changes with the promoted tools of the agent, and with each revocation in its namespace; the same at every replica. */
+  toolsVersion: (namespace: string, agent: string) => string;
   deliveryTokens: DeliveryTokens;
   inbox: NatsInbox;
   events: SessionEvents;

@@ -8,10 +8,13 @@ import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-ac
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { createKubeClient } from '../kube/client/http-kube-client.ts';
+import { keyOf } from '../kube/informer/store.ts';
 import { METRICS } from '../kube/metrics.ts';
 import { createTransport, type Transport } from '../kube/client/transport.ts';
 import { onAbort, whenAborted } from '../lib/async/abort.ts';
+import { FairQueue } from '../lib/async/fair-queue.ts';
 import { systemClock as clock } from '../lib/clock.ts';
+import { sha256 } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
@@ -21,7 +24,7 @@ import { createNatsInbox } from '../nats/inbox/inbox.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { StorageQuota } from '../nats/residents/storage-quota.ts';
 import { SessionHeads } from '../nats/sessions/session-heads.ts';
-import { createLargeRead, createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
+import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 
 import { createWakeups } from '../nats/wakeups.ts';
@@ -51,7 +54,12 @@ import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { FileWatcher } from './file-watcher.ts';
-import { createGatewayInformers, EMERGENT_TOOLS, type GatewayInformers } from './cluster/informers.ts';
+import {
+  createGatewayInformers,
+  EMERGENT_TOOLS,
+  type GatewayInformers,
+  type WatchedTool,
+} from './cluster/informers.ts';
 
 export interface GatewayRun {
   log: Logger;
@@ -95,7 +103,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
-  const catalog = startCatalog(watches, transport, log);
+  const catalog = startCatalog(watches, { transport, log, demotions, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -176,11 +184,15 @@ function openStorage(
   return new StorageQuota({ connection, limits, release: nats.release ?? DEFAULT_RELEASE, identify });
 }
 
-/** The sessions of each agent. All of them share what this process remembers, and the limit of large reads. */
+/** The sessions of each agent. All of them share what this process remembers, and one queue of large reads, in which agents take turns. */
 function openSessions(connection: JetStreamConnection, storage: StorageQuota) {
-  const [largeRead, heads] = [createLargeRead(), new SessionHeads(connection)];
+  const [largeReads, heads] = [new FairQueue(), new SessionHeads(connection)];
   return (agentUid: string): NatsSessionStore =>
-    createSessionStore(connection, agentUid, { quota: storage.of(agentUid), largeRead, heads });
+    createSessionStore(connection, agentUid, {
+      quota: storage.of(agentUid),
+      largeRead: (work) => largeReads.run(agentUid, work),
+      heads,
+    });
 }
 
 function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
@@ -225,13 +237,32 @@ function startDirectory(watches: GatewayInformers): WatchedAgentDirectory {
 /** Timeout of one artifact read. After it the session opens without that tool. */
 const READ_TIMEOUT_MS = 5_000;
 
-function startCatalog(watches: GatewayInformers, transport: Transport, log: Logger): WatchedCatalog {
+interface CatalogDeps {
+  transport: Transport;
+  log: Logger;
+  demotions: WatchedDemotions;
+  directory: WatchedAgentDirectory;
+}
+
+function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
+  const { transport, log, demotions, directory } = deps;
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
-  const catalog = new WatchedCatalog({ read, log });
+  const catalog = new WatchedCatalog({
+    read,
+    log,
+    // The catalog gets its objects from the cache that has both parts.
+    isServed: (tool) => demotions.isServed(tool as WatchedTool),
+    onChange: (namespace) => directory.toolsChanged(namespace),
+  });
   watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
   watches.tools.subscribe((change) => catalog.toolChanged(change));
+  watches.approvals.subscribe(({ object }) => {
+    for (const tool of demotions.affectedBy(object))
+      catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
+    if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
+  });
   return catalog;
 }
 
@@ -285,6 +316,7 @@ function depsOf(context: ServerContext): GatewayDeps {
       },
     }),
     directory,
+    toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
     inbox: withResidents(withInboxMetrics(createNatsInbox(bus), counts, clock), {
       quotaOf: (agentUid) => storage.of(agentUid),
@@ -314,4 +346,15 @@ function depsOf(context: ServerContext): GatewayDeps {
 function portOf(server: GatewayServer): number {
   const address = server.server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Empty while the agent has no promoted tools and its namespace no revocations. */
+function toolsVersionOf(
+  catalog: WatchedCatalog,
+  demotions: WatchedDemotions,
+  namespace: string,
+  agent: string,
+): string {
+  const parts = [catalog.version(namespace, agent), demotions.revocations(namespace)];
+  return parts.every((part) => part === '') ? '' : sha256(parts.join('\n'));
 }

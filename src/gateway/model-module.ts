@@ -15,6 +15,7 @@ import { modelRoutes } from './models/routes.ts';
 import { servePanelReviews } from './promotion/panel-reviews.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
+import { sharedCanaries } from './review/shared-canaries.ts';
 import { VettingPool } from './review/vetting/pool.ts';
 import { startVettingThread } from './review/vetting/program.ts';
 import { sessionRoutes } from './pods/sessions.ts';
@@ -40,6 +41,7 @@ export const openModelModule: OpenModule = async (context) => {
   });
   const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
+  const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
   const modelDeps = {
@@ -51,7 +53,7 @@ export const openModelModule: OpenModule = async (context) => {
   return {
     routes: [
       modelRoutes(modelDeps),
-      reviewRoutes({ ...modelDeps, registry, demotions, vetter }),
+      reviewRoutes({ ...modelDeps, registry, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
       discoveryRoutes({ catalog, registry: sessionRegistry }),

@@ -48,6 +48,11 @@ export const ERROR_CODES = {
     meaning: 'No approver decided in time, and the policy treats a timeout as a denial.',
     fix: 'Request the approval again when an approver is available, or change approvals.onTimeout.',
   },
+  TEMPER_APPROVAL_USED: {
+    meaning:
+      'The approved call had started when its process ended, so its effect is unknown. An approval permits one call.',
+    fix: 'Check whether the call had its effect; if not, make the call again, which needs another approval.',
+  },
   TEMPER_QUOTA_EXCEEDED: {
     meaning: 'A quota of the agent or of its policy is used up.',
     fix: 'Wait for the window the message names, or raise the quota.',
@@ -139,6 +144,18 @@ export const ERROR_CODES = {
     meaning: 'The request failed, or its response exceeded a limit.',
     fix: 'The message states the cause.',
   },
+  TEMPER_CONNECTION_DENIED: {
+    meaning: 'The namespace may not use a connection of this name, or the connection is not for this purpose.',
+    fix: 'Use a connection whose `namespaces` contain the namespace, or ask the platform team to add it.',
+  },
+  TEMPER_CONNECTION_UNAUTHORIZED: {
+    meaning: 'The credential of a connection is missing, or its server refuses it.',
+    fix: 'Correct or rotate the token, and give it the permissions that the message names. Temper reads it at each use.',
+  },
+  TEMPER_CONNECTION_FAILED: {
+    meaning: 'The server of a connection cannot be reached, or refuses the request.',
+    fix: 'The message states the cause. Temper repeats requests of pull requests.',
+  },
   TEMPER_FILE_DENIED: { meaning: 'The path lies outside the allowed roots.', fix: 'Use a path below the workspace.' },
   TEMPER_FILE_FAILED: {
     meaning: 'The file cannot be read or written, or is too large.',
@@ -199,6 +216,10 @@ export const ERROR_CODES = {
   TEMPER_JUDGE_UNAVAILABLE: {
     meaning: 'No judge is configured, or its response is unusable. Without a judge no tool is accepted.',
     fix: 'Name a judge in TrustPolicy spec.models.judge.',
+  },
+  TEMPER_JUDGE_SUSPENDED: {
+    meaning: 'The judge approved a known-bad tool, so its verdicts count for nothing.',
+    fix: 'Name another judge in TrustPolicy spec.models, or lift the suspension that the message names.',
   },
   TEMPER_JUDGE_REFUSED: {
     meaning: 'The judge rejected the tool.',

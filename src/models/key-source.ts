@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { messageOf, TemperError } from '../lib/errors.ts';
+import { TemperError } from '../lib/errors.ts';
+import { headerSecret, readSecretFile, type SecretFile } from '../net/secret-file.ts';
 
 /** The part of a provider's configuration that determines its key. */
 interface KeyConfig {
@@ -25,29 +25,17 @@ export function keySource(
   return async () => {
     const key = environment[keyEnvironment]?.trim() ?? '';
     if (key === '') throw noKey(name, `the variable ${keyEnvironment} is not set`);
-    return headerSafe(key, name, `the variable ${keyEnvironment}`);
+    return keyOf(headerSecret(key), name, `the variable ${keyEnvironment}`);
   };
 }
 
 async function keyFromFile(provider: string, path: string): Promise<string> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    throw noKey(provider, `the key file ${path} cannot be read: ${messageOf(error)}`);
-  }
-  const key = text.trim();
-  if (key === '') throw noKey(provider, `the key file ${path} is empty`);
-  return headerSafe(key, provider, `the key file ${path}`);
+  return keyOf(await readSecretFile(path), provider, `the key file ${path}`);
 }
 
-/** Other characters cannot be sent in a header, and the error of the HTTP client would contain the key. */
-function headerSafe(key: string, provider: string, source: string): string {
-  if (/^[!-~]+$/.test(key)) return key;
-  throw noKey(
-    provider,
-    `${source} contains a space, a line break or a character outside ASCII, which no key has; set it to the key alone`,
-  );
+function keyOf(found: SecretFile, provider: string, source: string): string {
+  if ('secret' in found) return found.secret;
+  throw noKey(provider, `${source} ${found.problem}`);
 }
 
 function noKey(provider: string, why: string): TemperError {

@@ -7,6 +7,16 @@ import { type ModelsConfig, type ModelsDeps, openProviders } from './providers.t
 /** Providers, and the models that aliases such as `default/judge` refer to. */
 export interface NamedModelsConfig extends ModelsConfig {
   aliases: Readonly<Record<string, string>>;
+  /** Absent: no canaries. */
+  judges?: JudgeSettings;
+}
+
+/** How models are supervised that judge tools. */
+export interface JudgeSettings {
+  /** The share of questions to a judge or reviewer that come with a canary. */
+  canaryPercent: number;
+  /** Ids of suspensions that a user lifted. */
+  resumed: readonly string[];
 }
 
 /** The configured models, by the names that manifests use. */

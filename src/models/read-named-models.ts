@@ -1,16 +1,16 @@
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
-import type { NamedModelsConfig } from './named-models.ts';
+import type { JudgeSettings, NamedModelsConfig } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';
 
 const TYPES: readonly ProviderType[] = ['openai', 'openai-responses', 'anthropic', 'openai-compatible'];
 const TEXT_MEMBERS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
 
-/** Parses `{providers, aliases}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
+/** Parses `{providers, aliases, judges}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
 export function parseNamedModels(file: string, value: unknown): NamedModelsConfig {
   if (!isJsonObject(value)) throw invalid(file, 'the value', 'must be an object with providers and aliases');
-  assertKnown(file, '', value, ['providers', 'aliases']);
-  const { providers, aliases = {} } = value;
+  assertKnown(file, '', value, ['providers', 'aliases', 'judges']);
+  const { providers, aliases = {}, judges } = value;
   if (!Array.isArray(providers) || providers.length === 0)
     throw invalid(file, 'providers', 'must be a list with at least one entry');
   if (!isJsonObject(aliases)) throw invalid(file, 'aliases', 'must map names to models');
@@ -19,7 +19,18 @@ export function parseNamedModels(file: string, value: unknown): NamedModelsConfi
     aliases: Object.fromEntries(
       Object.entries(aliases).map(([name, model]) => [name, text(file, `aliases.${name}`, model)]),
     ),
+    ...(judges === undefined ? {} : { judges: readJudges(file, judges) }),
   };
+}
+
+function readJudges(file: string, value: Json): JudgeSettings {
+  if (!isJsonObject(value)) throw invalid(file, 'judges', 'must be an object');
+  assertKnown(file, 'judges.', value, ['canaryPercent', 'resumed']);
+  const { canaryPercent = 0, resumed = [] } = value;
+  if (typeof canaryPercent !== 'number' || canaryPercent < 0 || canaryPercent > 100)
+    throw invalid(file, 'judges.canaryPercent', 'must be a number from 0 to 100');
+  if (!Array.isArray(resumed)) throw invalid(file, 'judges.resumed', 'must be a list of ids of suspensions');
+  return { canaryPercent, resumed: resumed.map((id, index) => text(file, `judges.resumed[${index}]`, id)) };
 }
 
 function readProvider(file: string, field: string, value: Json): ProviderConfig {

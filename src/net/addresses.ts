@@ -16,6 +16,14 @@ export function isPublicAddress(text: string): boolean {
   return address.range() === 'unicast' && address.match(GLOBAL_V6);
 }
 
+const PRIVATE_RANGES: ReadonlySet<string> = new Set(['private', 'uniqueLocal', 'loopback', 'carrierGradeNat']);
+
+/** Whether this IP address is in a private network. Link-local addresses are not: cloud metadata services have them. */
+export function isPrivateAddress(text: string): boolean {
+  if (!ipaddr.isValid(text) || text.includes('%')) return false;
+  return PRIVATE_RANGES.has(ipaddr.process(text).range());
+}
+
 /** Suffixes of names that are local to a machine, network or cluster, independent of the addresses they resolve to. */
 const INTERNAL_SUFFIXES = [
   'localhost',

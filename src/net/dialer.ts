@@ -4,7 +4,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
-import { isPublicAddress } from './addresses.ts';
+import { isPrivateAddress, isPublicAddress } from './addresses.ts';
 import { createResolver } from './resolver.ts';
 import type { Target } from './targets.ts';
 
@@ -42,7 +42,9 @@ export async function validateAddresses(
   if (addresses.length === 0) {
     throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} has no address`);
   }
-  if (!addresses.every(isPublicAddress)) {
+  const isAllowed = (address: string): boolean =>
+    isPublicAddress(address) || (target.mayBePrivate && isPrivateAddress(address));
+  if (!addresses.every(isAllowed)) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the host ${target.host} resolves to an address that is not public`);
   }
   return addresses.slice(0, MAX_ADDRESSES);

@@ -39,6 +39,8 @@ export interface SafeFetchOptions {
   network?: Network;
   /** Certificates to trust instead of the system's, PEM. */
   certificateAuthorities?: readonly string[];
+  /** Limit of a request body and of a decompressed response body. Default 1 MiB. */
+  maxBodyBytes?: number;
   /** Called for every request that is sent, redirects included. */
   onRequest?: (hop: { method: string; host: string; port: number }) => void;
 }
@@ -50,6 +52,8 @@ const MAX_REDIRECTS = 5;
 const MAX_BYTES = 1_048_576;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
+type FetchOptions = SafeFetchOptions & { network: Network; maxBodyBytes: number };
+
 /** The request of one hop: the first request, or one redirect. */
 interface HopRequest {
   method: string;
@@ -58,7 +62,7 @@ interface HopRequest {
 }
 
 export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
-  const options = { network: createSystemNetwork(), ...given };
+  const options = { network: createSystemNetwork(), maxBodyBytes: MAX_BYTES, ...given };
   return (request, rules, op) =>
     withTimeout(op, options.clock, TOTAL_TIMEOUT_MS, async (bounded) => {
       try {
@@ -78,9 +82,9 @@ async function follow(
   request: FetchRequest,
   rules: TargetRules,
   op: CallOptions,
-  options: SafeFetchOptions & { network: Network },
+  options: FetchOptions,
 ): Promise<FetchResponse> {
-  let hop = firstHop(request);
+  let hop = firstHop(request, options);
   let target = validateTarget(request.url, rules);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     const { response, location } = await requestHop(target, hop, op, options);
@@ -95,14 +99,14 @@ async function follow(
   throw new TemperError('TEMPER_FETCH_FAILED', `more than ${MAX_REDIRECTS} redirects`);
 }
 
-function firstHop(request: FetchRequest): HopRequest {
+function firstHop(request: FetchRequest, { maxBodyBytes }: FetchOptions): HopRequest {
   const method = (request.method ?? 'GET').toUpperCase();
   if (!METHODS.has(method)) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the method is not one of ${[...METHODS].join(', ')}`);
   }
   const body = method === 'GET' || method === 'HEAD' ? undefined : request.body;
-  if (body !== undefined && Buffer.byteLength(body) > MAX_BYTES) {
-    throw new TemperError('TEMPER_FETCH_DENIED', `the body is larger than ${MAX_BYTES} bytes`);
+  if (body !== undefined && Buffer.byteLength(body) > maxBodyBytes) {
+    throw new TemperError('TEMPER_FETCH_DENIED', `the body is larger than ${maxBodyBytes} bytes`);
   }
   return { method, headers: headersToSend(request.headers ?? {}), body };
 }
@@ -128,7 +132,7 @@ async function requestHop(
   target: Target,
   hop: HopRequest,
   op: CallOptions,
-  options: SafeFetchOptions & { network: Network },
+  options: FetchOptions,
 ): Promise<HopResponse> {
   const { network } = options;
   const addresses = await validateAddresses(target, network, op.signal);
@@ -159,7 +163,7 @@ async function requestHop(
     });
     const { location } = received.headers;
     const redirects = [301, 302, 303, 307, 308].includes(received.statusCode) && typeof location === 'string';
-    const body = redirects ? '' : await textOf(received.body, received.headers['content-encoding']);
+    const body = redirects ? '' : await textOf(received.body, received.headers['content-encoding'], options);
     const response: FetchResponse = {
       status: received.statusCode,
       headers: headersToReturn(received.headers),
@@ -175,10 +179,14 @@ async function requestHop(
 }
 
 /** The decompressed text of the body. The limit applies to the decompressed size, against decompression bombs. */
-function textOf(body: Readable, encoding: string | string[] | undefined): Promise<string> {
-  return readBody(decoded(body, encoding), MAX_BYTES, () => {
+function textOf(
+  body: Readable,
+  encoding: string | string[] | undefined,
+  { maxBodyBytes }: FetchOptions,
+): Promise<string> {
+  return readBody(decoded(body, encoding), maxBodyBytes, () => {
     body.destroy();
-    return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${MAX_BYTES} bytes`);
+    return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${maxBodyBytes} bytes`);
   });
 }
 

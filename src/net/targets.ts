@@ -10,6 +10,11 @@ export interface TargetRules {
   ports?: readonly number[];
   /** The reason why the caller may not reach this host (in lower case); undefined when it may. Called for each hop, before DNS resolution. */
   hostDenialReason(host: string, port: number): string | undefined;
+  /**
+   * Names of servers in a private network that the platform configured, in lower case. Such a name may be internal and may resolve to private
+   * addresses, but never to link-local ones. Never for targets that untrusted code chooses.
+   */
+  privateHosts?: ReadonlySet<string>;
 }
 
 export interface Target {
@@ -20,6 +25,8 @@ export interface Target {
   isHttps: boolean;
   /** True when the host is an IP address, not a name. */
   isIpAddress: boolean;
+  /** The name may resolve to private addresses. */
+  mayBePrivate: boolean;
 }
 
 const MAX_URL_LENGTH = 8_192;
@@ -37,11 +44,15 @@ export function validateTarget(text: string, rules: TargetRules): Target {
   const defaultPort = isHttps ? 443 : 80;
   const port = url.port === '' ? defaultPort : Number(url.port);
   if (port !== defaultPort && !(rules.ports ?? []).includes(port)) throw denied(text, `port ${port} is not allowed`);
-  if (isIpAddress ? !isPublicAddress(host) : isInternalHostname(host))
-    throw denied(text, `${host} is not on the public internet`);
+  const mayBePrivate = !isIpAddress && rules.privateHosts?.has(host) === true;
+  if (!mayBePrivate && !isPublicHost(host, isIpAddress)) throw denied(text, `${host} is not on the public internet`);
   const reason = rules.hostDenialReason(host, port);
   if (reason !== undefined) throw denied(text, reason);
-  return { url, host, port, isHttps, isIpAddress };
+  return { url, host, port, isHttps, isIpAddress, mayBePrivate };
+}
+
+function isPublicHost(host: string, isIpAddress: boolean): boolean {
+  return isIpAddress ? isPublicAddress(host) : !isInternalHostname(host);
 }
 
 function parse(text: string): URL {

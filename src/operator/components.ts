@@ -8,11 +8,14 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { OperatorMetrics } from '../telemetry/temper-metrics.ts';
+import { installedPoliciesVersion } from './admission-policies/installed-policies.ts';
 import { AdmissionPolicyMonitor } from './admission-policies/monitor.ts';
 import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
-import { type Queues, VERIFIERS_KEY } from './event-routes.ts';
+import { OperatorIdentity } from './approval/operator-identity.ts';
+import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
+import { type AllQueues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
 import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
@@ -28,13 +31,22 @@ import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import { EXAMINATIONS } from './promotion/examinations.ts';
-import { TOOLS_BY_NAMESPACE } from './promotion/observe.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
 import { VerifierPods } from './verifier/verifier-pods.ts';
-import { type AgentActivity, type AgentStats, NO_AGENT_STATS, type SpendReader } from './ports.ts';
+import {
+  type AgentActivity,
+  type AgentStats,
+  NO_AGENT_STATS,
+  type OperatorAudit,
+  type SpendReader,
+  type ToolUses,
+} from './ports.ts';
+import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
+import type { StoredTool } from './tool/stored-tool.ts';
+import { addToolIndexes, type ToolCaches } from './tool/tool-index.ts';
 
 export interface OperatorDeps {
   readonly transport: Transport;
@@ -52,6 +64,8 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly promotions?: PromotionStore;
+  readonly audit?: OperatorAudit;
+  readonly toolUses?: ToolUses;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -75,7 +89,13 @@ export interface Components {
   readonly pods: Cache<Pod>;
   readonly ranks: AgentRanks;
   readonly quotaReleases: QuotaReleases;
-  readonly queues: Queues;
+  readonly tools: Cache<StoredTool>;
+  readonly approvals: Cache<StoredApproval>;
+  readonly requests: Cache<StoredRequest>;
+  /** From when on Approvals count. */
+  readonly admissionAge: () => AdmissionAge;
+  readonly identity: OperatorIdentity;
+  readonly queues: AllQueues;
   readonly pool: WarmPool;
   readonly pki: ReleasePki;
   readonly policyMonitor: AdmissionPolicyMonitor;
@@ -92,6 +112,8 @@ export interface Components {
   readonly promotionStore: PromotionStore | undefined;
   readonly verifierPods: VerifierPods;
   readonly verifierPool: VerifierPool;
+  readonly audit: OperatorAudit | undefined;
+  readonly toolUses: ToolUses | undefined;
 }
 
 export function createComponents(
@@ -102,11 +124,13 @@ export function createComponents(
   isLeader: () => boolean,
 ): Components {
   const { clock, ids, log, operatorMetrics, agentActivity, agentStats = NO_AGENT_STATS, spend } = deps;
+  const { audit, toolUses } = deps;
   const informers = createInformers(deps, config);
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const { cache: pods } = informers.pods;
   addIndexes(agents, pods);
+  const caches = toolCaches(informers);
   const ranks = new AgentRanks();
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
@@ -114,11 +138,7 @@ export function createComponents(
   const pki = new ReleasePki({ client, clock, config });
   const queues = createQueues(deps);
   const promotions = createPromotions(config, deps, { client, informers, pki, queues, events });
-  const namespaces = new NamespaceObjects({
-    client,
-    cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
-    options: (namespace) => prerequisiteOptions(namespace, { config, pki, policies, validation }),
-  });
+  const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
     config,
     clock,
@@ -134,6 +154,9 @@ export function createComponents(
     agents,
     policies,
     pods,
+    ...caches,
+    admissionAge: admissionAgeOf(config, informers),
+    identity: new OperatorIdentity(client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
     queues,
@@ -148,11 +171,45 @@ export function createComponents(
     agentStats,
     spend,
     ...promotions,
+    audit,
+    toolUses,
   };
 }
 
-function createQueues(deps: OperatorDeps): Queues {
-  const queue = (name: keyof Queues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
+function toolCaches({ tools, approvals, requests }: Informers): ToolCaches {
+  const caches = { tools: tools.cache, approvals: approvals.cache, requests: requests.cache };
+  addToolIndexes(caches);
+  return caches;
+}
+
+function createNamespaceObjects(
+  client: KubeClient,
+  informers: Informers,
+  parts: Pick<Components, 'config' | 'pki' | 'policies' | 'validation'>,
+): NamespaceObjects {
+  return new NamespaceObjects({
+    client,
+    cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
+    options: (namespace) => prerequisiteOptions(namespace, parts),
+  });
+}
+
+/** Computed once per version of the policies, because every reconcile of a tool asks. */
+function admissionAgeOf(
+  { admissionPolicies }: OperatorConfig,
+  { admissionPolicies: policies, admissionBindings: bindings }: Informers,
+): () => AdmissionAge {
+  let known: { version: string; age: AdmissionAge } | undefined;
+  return () => {
+    const installed = { policies: policies.cache.list(), bindings: bindings.cache.list() };
+    const version = installedPoliciesVersion(installed);
+    if (known?.version !== version) known = { version, age: admissionAge(installed, admissionPolicies?.policies) };
+    return known.age;
+  };
+}
+
+function createQueues(deps: OperatorDeps): AllQueues {
+  const queue = (name: keyof AllQueues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
   return {
     agents: queue('agents'),
     policies: queue('policies'),
@@ -160,6 +217,9 @@ function createQueues(deps: OperatorDeps): Queues {
     namespaces: queue('namespaces'),
     promotions: queue('promotions'),
     verifiers: queue('verifiers'),
+    tools: queue('tools'),
+    requests: queue('requests'),
+    approvals: queue('approvals'),
   };
 }
 
@@ -171,7 +231,6 @@ function createPromotions(
   const { clock, ids } = deps;
   const { client, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
-  tools.addIndex(TOOLS_BY_NAMESPACE, ({ metadata }) => [metadata.namespace ?? '']);
   const template = verifierTemplate(config);
   const verifierPods = new VerifierPods({
     client,

@@ -85,8 +85,15 @@ function shouldReport({ type, status }: Condition, awaited: string): boolean {
   return type === awaited || (status === 'False' && !WITHOUT_FIRST_EVENT.has(type));
 }
 
-/** Reasons with status False that are not a problem: intended, or temporary during the start. */
-const EXPECTED_REASONS = new Set(['Starting', 'Suspended']);
+/** Reasons with status False that are not a problem: intended, temporary during the start, or a wait for users. */
+const EXPECTED_REASONS = new Set([
+  'Starting',
+  'Suspended',
+  'Promoted',
+  'AgentsMissing',
+  'ApprovalMissing',
+  'AwaitingApproval',
+]);
 
 function isWarning({ status, reason }: Condition): boolean {
   return status === 'False' && !EXPECTED_REASONS.has(reason);

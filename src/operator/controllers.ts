@@ -3,11 +3,13 @@ import type { ReconcileResult } from '../kube/controller/result.ts';
 import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
-import { type Queues, isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
+import { type AllQueues, isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
+import { toolControllers } from './approval/controllers.ts';
 
 type Reconcile = ControllerOptions['reconcile'];
+export type CreateController = (name: keyof AllQueues, concurrency: number, reconcile: Reconcile) => Controller;
 
 const AGENT_CONCURRENCY = 8;
 const PROMOTION_CONCURRENCY = 4;
@@ -33,7 +35,7 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     onChildDeleted: (plural, object) => components.namespaces.onDeleted(plural, object),
   });
   routeVerifiers(components);
-  const create = (name: keyof Queues, concurrency: number, reconcile: Reconcile) => {
+  const create: CreateController = (name, concurrency, reconcile) => {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: components.queues[name], concurrency, newId, reconcile });
   };
@@ -62,6 +64,7 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       1,
       withWarning((namespace, context) => reconcileNamespace(components, namespace, context)),
     ),
+    ...toolControllers(components, create),
   ];
 }
 

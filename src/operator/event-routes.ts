@@ -11,6 +11,7 @@ import type { Informers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import type { QuotaReleases } from './pods/quota-releases.ts';
+import type { ToolQueues } from './tool/routes.ts';
 import { policyKeyOf } from './policy/agent-ranks.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
 import type { VerifierPods } from './verifier/verifier-pods.ts';
@@ -27,6 +28,9 @@ export interface Queues {
   /** One key, for all verifier pods of the release. */
   readonly verifiers: WorkQueue;
 }
+
+/** All work queues, by the name of their controller. */
+export interface AllQueues extends Queues, ToolQueues {}
 
 export interface RouteDeps {
   readonly informers: Informers;

@@ -85,6 +85,7 @@ export function withWriteMetrics(client: KubeClient, metrics: OperatorMetrics): 
     delete: (type, ref, options, signal) => counted(type, 'delete', false, client.delete(type, ref, options, signal)),
     createToken: (ref, request, signal) => client.createToken(ref, request, signal),
     canI: (attributes, signal) => client.canI(attributes, signal),
+    whoAmI: (signal) => client.whoAmI(signal),
   };
 }
 

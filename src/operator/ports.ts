@@ -1,5 +1,9 @@
+import type { PromotionReview } from '../api/v1alpha1/approvalrequest.ts';
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
+import type { AuditRecord } from '../audit/port.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
+import type { ToolStatistics } from '../tempering/types.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -66,6 +70,31 @@ export interface NatsStore {
   readonly createdAt: string;
   /** By agent UID: messages that waited or were in flight in the previous store, as last observed by this process. */
   readonly lostMessages: Readonly<Record<string, number>>;
+}
+
+/** Observed records of the operator in the audit log. */
+export interface OperatorAudit {
+  /** Stored once per key within 30 minutes. Throws TEMPER_BUS_*. */
+  append(namespace: string, record: AuditRecord, once: string): Promise<void>;
+}
+
+/** Uses of one tool by one agent, as its pods report them. */
+export interface ReportedToolUses {
+  readonly agentUid: string;
+  readonly digest: string;
+  readonly statistics: ToolStatistics;
+}
+
+/** Uses of tools of tiers Agent and Shared of the last days. Nothing confirms them. */
+export interface ToolUses {
+  /** Uses of a tool by these agents, added up. Undefined while NATS is unreachable. */
+  reported(
+    digest: Digest,
+    agentUids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<NonNullable<PromotionReview['reportedUses']> | undefined>;
+  /** All of them. Throws TEMPER_BUS_UNAVAILABLE. */
+  all(signal: AbortSignal): AsyncIterable<ReportedToolUses>;
 }
 
 export interface AgentStats {

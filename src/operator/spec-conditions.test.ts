@@ -17,11 +17,11 @@ describe('the condition FieldsInForce', () => {
   it('the condition FieldsInForce names every field of the spec without effect', () => {
     const found = fieldsInForceCondition('TrustPolicy', {
       decay: { idle: '720h', minQuality: 7 },
-      promotion: { toShared: { minAgents: 2 } },
+      promotion: { toShared: { gitOps: { connection: 'c', branch: 'main', path: 't/' } } },
     });
     assert.equal(found?.status, 'False');
     assert.ok(isKnownReason('TrustPolicy', found.type, found.reason));
-    assert.match(found.message, /spec\.decay\.idle.+spec\.decay\.minQuality.+spec\.promotion\.toShared\.minAgents/);
+    assert.match(found.message, /spec\.decay\.idle.+spec\.decay\.minQuality.+spec\.promotion\.toShared\.gitOps/);
   });
 
   it('the condition FieldsInForce is absent for values that have their documented effect', () => {

@@ -11,12 +11,16 @@ import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
 import { createSecretRedactor } from '../telemetry/secret-redactor.ts';
 import type { ApprovalInput } from '../tools/approvals.ts';
-import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
+import { approvalRules } from '../policy/approval-rules.ts';
+import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { createFileApprovals, expireAbandonedRequests, type FileApprovals } from './approvals.ts';
 import type { UserDecision } from './decision-files.ts';
 
 function anOp(milliseconds = 5_000): CallOptions {
   return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
 }
+
+const NO_TURNS = { agent: 'analyst', namespace: 'team', has: () => Promise.resolve(false) };
 
 const ask: ApprovalInput = {
   type: 'ToolCall',
@@ -28,10 +32,20 @@ const ask: ApprovalInput = {
   reason: 'needs an approval',
 };
 
-function createFixture(rules: ApprovalRules = { onTimeout: 'Wait' }, clock: Clock = systemClock) {
+function createFixture(settings: TrustPolicySpec['approvals'] = {}, clock: Clock = systemClock, hasApprover = true) {
   const records = memoryRecordStore();
-  const deps = { records, clock, ids: ulids, redact: createSecretRedactor(['s3cr3t-of-env']).redact };
-  return { records, deps, approvals: createFileApprovals({ ...deps, rules }) };
+  /** A later process on the same records. */
+  const restart = (): FileApprovals =>
+    createFileApprovals({
+      records,
+      clock,
+      ids: ulids,
+      namespace: 'team',
+      policy: { name: 'strict', rules: (risk) => approvalRules(settings, risk) },
+      redact: createSecretRedactor(['s3cr3t-of-env']).redact,
+      hasApprover,
+    });
+  return { records, restart, approvals: restart() };
 }
 
 function aDecision(target: string, verb: UserDecision['verb']): UserDecision {
@@ -85,7 +99,7 @@ describe('file approvals', () => {
     const clock = new FakeClock();
     const unlimited: CallOptions = { ...anOp(), deadline: Number.POSITIVE_INFINITY };
     const [strict, lenient] = (['Deny', 'Wait'] as const).map((onTimeout) =>
-      createFixture({ onTimeout, timeoutMs: 60_000 }, clock),
+      createFixture({ onTimeout, timeout: '1m' }, clock),
     );
     assert.ok(strict !== undefined && lenient !== undefined);
     const [id, other] = [await strict.approvals.request(ask), await lenient.approvals.request(ask)];
@@ -116,12 +130,79 @@ describe('stored requests and approvals', () => {
   });
 });
 
+describe('a call that can be parked', () => {
+  const parkable: ApprovalInput = { ...ask, session: 's-1', risk: 'low' };
+
+  it('a call is parked where no approver is, and the decision and its single use outlive the process', async () => {
+    const { approvals, restart, records } = createFixture({}, systemClock, false);
+    const id = await approvals.request(parkable);
+    assert.deepEqual(await approvals.decisionOrPark(id, anOp()), { decision: 'Parked' });
+    const later = restart();
+    assert.equal(await later.request(parkable), id);
+    await later.decide(aDecision(id, 'Approve'));
+    assert.equal((await later.decisionOrPark(id, anOp())).decision, 'Approve');
+    await later.use(id, anOp());
+    await later.use(id, anOp());
+    assert.deepEqual(validateObject((await records.get('approvalrequests', id)) ?? null), []);
+    await assert.rejects(restart().use(id, anOp()), (error) => isTemperError(error, 'TEMPER_APPROVAL_USED'));
+    await assert.rejects(later.use(id, { ...anOp(), key: 'other' }), (error) =>
+      isTemperError(error, 'TEMPER_APPROVAL_USED'),
+    );
+  });
+
+  it('a call waits where an approver is, is parked at its deadline, and stays pending after an interrupt', async () => {
+    const { approvals, records } = createFixture();
+    const id = await approvals.request(parkable);
+    assert.deepEqual(await approvals.decisionOrPark(id, anOp(5)), { decision: 'Parked' });
+    const controller = new AbortController();
+    const waiting = approvals.decisionOrPark(id, { ...anOp(), signal: controller.signal });
+    controller.abort(new Error('enough'));
+    await assert.rejects(waiting);
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
+  });
+
+  it('a timeout approves a parked call of low risk in the name of the policy, or denies it', async () => {
+    const clock = new FakeClock();
+    const byRisk = [{ risk: 'low' as const, timeout: '10m', onTimeout: 'Approve' as const }];
+    const [lenient, strict] = [
+      createFixture({ byRisk }, clock, false),
+      createFixture({ timeout: '10m', onTimeout: 'Deny' }, clock, false),
+    ];
+    const [id, other] = [await lenient.approvals.request(parkable), await strict.approvals.request(parkable)];
+    assert.equal((await lenient.approvals.decisionOrPark(id, anOp())).decision, 'Parked');
+    await clock.advance(600_000);
+    const decided = await lenient.restart().decisionOrPark(id, anOp());
+    assert.deepEqual([decided.decision, 'by' in decided && decided.by], ['Approve', 'policy/strict']);
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await assert.rejects(strict.restart().decisionOrPark(other, anOp()), (error) =>
+        isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT'),
+      );
+    }
+    await strict.approvals.decide(aDecision(other, 'Approve'));
+    assert.equal(await strict.records.get('approvals', other), undefined, 'an expired request cannot be decided');
+  });
+
+  it('only the requests of turns that can be resumed outlive a restart', async () => {
+    const { approvals, records } = createFixture();
+    const id = await approvals.request(parkable);
+    const has = async (session: string, callId: string): Promise<boolean> => session === 's-1' && callId === 'call-1';
+    await expireAbandonedRequests(records, { ...NO_TURNS, has });
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
+    await expireAbandonedRequests(records, { ...NO_TURNS, agent: 'other' });
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
+    await expireAbandonedRequests(records, NO_TURNS);
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision']), 'Expired');
+    assert.notEqual(await approvals.request(parkable), '', 'an expired request is replaced');
+    assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
+  });
+});
+
 describe('abandoned requests', () => {
   it('an abandoned tool-call request expires and frees its slot, while a promotion request stays pending', async () => {
     const { approvals, records } = createFixture();
     const call = await approvals.request(ask);
     const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
-    await expireToolCallRequests(records);
+    await expireAbandonedRequests(records, NO_TURNS);
     assert.equal(textAt(await records.get('approvalrequests', call), ['status', 'decision']), 'Expired');
     assert.equal(textAt(await records.get('approvalrequests', promotion), ['status', 'decision'], 'none'), 'none');
     for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });

@@ -1,23 +1,34 @@
-import { API_VERSION } from '../api/names.ts';
-import { sha256 } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
-import { TemperError } from '../lib/errors.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import { isJsonObject, type Json, type JsonObject, member, textAt } from '../lib/json.ts';
+import { type Json, member, textAt } from '../lib/json.ts';
 import { remainingMs, type CallOptions } from '../lib/call-options.ts';
 import type { RecordStore } from '../lib/record-store.ts';
-import type { ApprovalDecision, Approvals, ApprovalInput } from '../tools/approvals.ts';
-import { shownArguments } from '../tools/shown-arguments.ts';
+import { type ApprovalRules, decidedByTimeout } from '../policy/approval-rules.ts';
+import type { Risk } from '../policy/types.ts';
+import type { ApprovalDecision, ApprovalInput, Approvals } from '../tools/approvals.ts';
+import { approvalObject, decisionIn, requestName, requestObject, statusOf, withStatus } from './approval-objects.ts';
 import type { UserDecision } from './decision-files.ts';
 
 const REQUESTS = 'approvalrequests';
 const APPROVALS = 'approvals';
 const MAX_PENDING = 5;
 
-export interface ApprovalRules {
-  /** Time limit for a decision; without it only the deadline of the caller applies. */
-  timeoutMs?: number;
-  onTimeout: 'Wait' | 'Deny';
+export interface FileApprovalsDeps {
+  records: RecordStore;
+  clock: Clock;
+  ids: IdGenerator;
+  /** Namespace of the agent. */
+  namespace: string;
+  policy: {
+    name: string;
+    /** The settings for a call of this risk; without a risk, those for a promotion. */
+    rules: (risk?: Risk) => ApprovalRules;
+  };
+  /** Removes secrets from the arguments that an approver reads. */
+  redact: (text: string) => string;
+  /** Whether a user is there to decide. Otherwise a call that can be parked does not wait. */
+  hasApprover: boolean;
 }
 
 export interface FileApprovals extends Approvals {
@@ -26,78 +37,191 @@ export interface FileApprovals extends Approvals {
 }
 
 /** Approvals stored as ApprovalRequest and Approval objects in the state folder. */
-export function createFileApprovals(deps: {
-  records: RecordStore;
-  clock: Clock;
-  ids: IdGenerator;
-  rules: ApprovalRules;
-  /** Removes secrets from the arguments that an approver reads. */
-  redact: (text: string) => string;
-}): FileApprovals {
-  const waiters = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
-  const waiterOf = (id: string): PromiseWithResolvers<ApprovalDecision> => {
-    const found = waiters.get(id) ?? Promise.withResolvers<ApprovalDecision>();
-    waiters.set(id, found);
+export function createFileApprovals(deps: FileApprovalsDeps): FileApprovals {
+  return new StoredApprovals(deps);
+}
+
+class StoredApprovals implements FileApprovals {
+  readonly #deps: FileApprovalsDeps;
+  readonly #waiters = new Map<string, PromiseWithResolvers<ApprovalDecision>>();
+  /** The key of the call that used an approval in this process. */
+  readonly #uses = new Map<string, string>();
+
+  constructor(deps: FileApprovalsDeps) {
+    this.#deps = deps;
+  }
+
+  async request(ask: ApprovalInput): Promise<string> {
+    const { records, namespace, policy } = this.#deps;
+    const id = requestName(ask, namespace);
+    const existing = await records.get(REQUESTS, id);
+    if (existing !== undefined && statusOf(existing) !== 'Expired') return id;
+    await assertCapacity(records, ask);
+    const rules = policy.rules(ask.type === 'ToolCall' ? ask.risk : undefined);
+    await records.put(REQUESTS, id, requestObject(id, ask, { ...this.#deps, rules }));
+    return id;
+  }
+
+  async waitForDecision(id: string, op: CallOptions): Promise<ApprovalDecision> {
+    try {
+      return (await this.#decisionNow(id)) ?? (await this.#wait(id, op));
+    } catch (error) {
+      await this.#expire(id);
+      throw error;
+    }
+  }
+
+  async decisionOrPark(id: string, op: CallOptions): ReturnType<Approvals['decisionOrPark']> {
+    const decided = await this.#decisionNow(id);
+    if (decided !== undefined) return decided;
+    if (!this.#deps.hasApprover) return { decision: 'Parked' };
+    try {
+      return await this.#wait(id, op);
+    } catch (error) {
+      const isUndecided = isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT') && error.details['request'] !== undefined;
+      if (isUndecided) return { decision: 'Parked' };
+      throw error;
+    }
+  }
+
+  async use(id: string, { key }: CallOptions): Promise<void> {
+    const { records, clock } = this.#deps;
+    if (this.#uses.get(id) === key) return;
+    const request = await records.get(REQUESTS, id);
+    if (textAt(request, ['status', 'usedAt']) !== '') {
+      throw new TemperError(
+        'TEMPER_APPROVAL_USED',
+        `the approval of ${id} was used by a call whose process ended before its result was stored; check whether the call had its effect, and make it again if not`,
+      );
+    }
+    await records.put(REQUESTS, id, withStatus(request, id, { usedAt: clock.now().toISOString() }));
+    this.#uses.set(id, key);
+  }
+
+  async decide(decision: UserDecision): Promise<void> {
+    const { records } = this.#deps;
+    const { target } = decision;
+    const request = await records.get(REQUESTS, target);
+    if (request === undefined || statusOf(request) === 'Expired') return;
+    const recorded = decisionIn(await records.get(APPROVALS, target));
+    if (recorded === undefined) {
+      await records.put(APPROVALS, target, approvalObject(decision, request));
+      await records.put(
+        REQUESTS,
+        target,
+        withStatus(request, target, { decision: decision.verb, decidedBy: decision.by }),
+      );
+    }
+    this.#waiterOf(target).resolve(recorded ?? toApprovalDecision(decision));
+    this.#waiters.delete(target);
+  }
+
+  #waiterOf(id: string): PromiseWithResolvers<ApprovalDecision> {
+    const found = this.#waiters.get(id) ?? Promise.withResolvers<ApprovalDecision>();
+    this.#waiters.set(id, found);
     return found;
-  };
-  return {
-    async request(ask) {
-      const id = requestName(ask);
-      const existing = await deps.records.get(REQUESTS, id);
-      if (existing !== undefined) return id;
-      await assertCapacity(deps.records, ask);
-      await deps.records.put(REQUESTS, id, requestObject(id, ask, deps));
-      return id;
-    },
-    async waitForDecision(id, op) {
-      const decided = await recordedDecision(deps.records, id);
+  }
+
+  /** The decision of an approver, or of the policy after the timeout. Throws TEMPER_APPROVAL_TIMEOUT. */
+  async #decisionNow(id: string): Promise<ApprovalDecision | undefined> {
+    const { records, clock, policy } = this.#deps;
+    const recorded = decisionIn(await records.get(APPROVALS, id));
+    if (recorded !== undefined) return recorded;
+    const request = await records.get(REQUESTS, id);
+    const outcome = statusOf(request) === 'Expired' ? 'Deny' : decidedByTimeout(timesOf(request), clock.now());
+    if (outcome === 'Pending') return undefined;
+    if (outcome === 'Deny') {
+      await this.#expire(id);
+      throw new TemperError(
+        'TEMPER_APPROVAL_TIMEOUT',
+        `${id} was not decided in time; make the call again when an approver is available`,
+      );
+    }
+    const by = `policy/${policy.name}`;
+    const time = clock.now().toISOString();
+    await this.decide({ id, verb: 'Approve', target: id, reason: 'no approver decided before the timeout', by, time });
+    return decisionIn(await records.get(APPROVALS, id));
+  }
+
+  /** Waits for an approver or for the timeout of the policy, at most until the deadline. */
+  async #wait(id: string, op: CallOptions): Promise<ApprovalDecision> {
+    const { records, clock } = this.#deps;
+    const waiter = this.#waiterOf(id);
+    const stop = new AbortController();
+    const timeout = async (): Promise<ApprovalDecision> => {
+      const { expiresAt } = timesOf(await records.get(REQUESTS, id));
+      const leftMs = remainingMs(op, clock);
+      const expiresMs =
+        expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - clock.now().getTime();
+      const signal = AbortSignal.any([op.signal, stop.signal]);
+      await clock.sleep(Math.max(0, Math.min(leftMs, expiresMs)), signal);
+      const decided = await this.#decisionNow(id);
       if (decided !== undefined) return decided;
-      try {
-        return await waitForDecision(waiterOf(id).promise, id, deps, op);
-      } catch (error) {
-        waiters.delete(id);
-        await expire(deps.records, id);
-        throw error;
-      }
-    },
-    async decide(decision) {
-      const request = await deps.records.get(REQUESTS, decision.target);
-      if (request === undefined) return;
-      const recorded = await recordedDecision(deps.records, decision.target);
-      if (recorded === undefined) {
-        await deps.records.put(APPROVALS, decision.target, approvalObject(decision, request));
-        await deps.records.put(REQUESTS, decision.target, withDecision(request, decision));
-      }
-      const result = recorded ?? toApprovalDecision(decision);
-      waiterOf(decision.target).resolve(result);
-      waiters.delete(decision.target);
-    },
-  };
+      if (expiresMs < leftMs) await clock.sleep(leftMs - expiresMs, signal);
+      throw new TemperError('TEMPER_APPROVAL_TIMEOUT', `${id} was not decided before the deadline of the call`, {
+        details: { request: id },
+      });
+    };
+    try {
+      return await Promise.race([waiter.promise, timeout()]);
+    } finally {
+      stop.abort();
+      this.#waiters.delete(id);
+    }
+  }
+
+  async #expire(id: string): Promise<void> {
+    await expireRequest(this.#deps.records, id);
+  }
 }
 
-/** Expires the tool-call requests of an ended process. Promotion requests stay pending across restarts. */
-export async function expireToolCallRequests(records: RecordStore): Promise<void> {
-  for (const { name } of await records.list(REQUESTS)) await expire(records, name);
+/** The turns of one agent that wait for a decision. */
+export interface ParkedTurns {
+  namespace: string;
+  agent: string;
+  /** Whether the last turn of the session has this call without a result. */
+  has(session: string, callId: string): Promise<boolean>;
 }
 
-async function expire(records: RecordStore, id: string): Promise<void> {
+/**
+ * Expires the pending requests for calls that nothing can resume: those that parked no turn, and those of the agent whose turn is gone.
+ * Promotion requests and those of other agents stay pending.
+ */
+export async function expireAbandonedRequests(records: RecordStore, turns: ParkedTurns): Promise<void> {
+  for (const { name, value } of await records.list(REQUESTS)) {
+    if (statusOf(value) === '' && !(await isResumable(value, turns))) await expireRequest(records, name);
+  }
+}
+
+async function isResumable(request: Json, turns: ParkedTurns): Promise<boolean> {
+  const session = textAt(request, ['spec', 'session']);
+  if (session === '') return false;
+  const isOwn =
+    textAt(request, ['spec', 'agent', 'name']) === turns.agent &&
+    textAt(request, ['metadata', 'namespace']) === turns.namespace;
+  return !isOwn || turns.has(session, textAt(request, ['spec', 'subject', 'call', 'callId']));
+}
+
+/** The requests, decided or not, whose calls have one of these ids. */
+export async function requestsOfCalls(records: RecordStore, callIds: readonly string[]): Promise<string[]> {
+  const all = await records.list(REQUESTS);
+  return all
+    .filter(({ value }) => statusOf(value) !== 'Expired')
+    .filter(({ value }) => callIds.includes(textAt(value, ['spec', 'subject', 'call', 'callId'])))
+    .map(({ name }) => name);
+}
+
+async function expireRequest(records: RecordStore, id: string): Promise<void> {
   const request = await records.get(REQUESTS, id);
-  const undecided = textAt(request, ['status', 'decision']) === '';
-  if (!isJsonObject(request) || !undecided || textAt(request, ['spec', 'type']) !== 'ToolCall') return;
-  await records.put(REQUESTS, id, { ...request, status: { decision: 'Expired' } });
-}
-
-/** Equal asks have equal names, so a repeated request is idempotent. */
-function requestName(ask: ApprovalInput): string {
-  const short = sha256(`${ask.type}\n${ask.agent}\n${ask.subject}`).slice('sha256:'.length, 'sha256:'.length + 12);
-  return `${ask.tool.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')}-${short}`;
+  if (request === undefined || statusOf(request) !== '' || textAt(request, ['spec', 'type']) !== 'ToolCall') return;
+  await records.put(REQUESTS, id, withStatus(request, id, { decision: 'Expired' }));
 }
 
 async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise<void> {
   const all = await records.list(REQUESTS);
   const pending = all.filter(({ value }) => {
     const spec = member(value, 'spec');
-    return textAt(spec, ['agent', 'name']) === ask.agent && textAt(value, ['status', 'decision']) === '';
+    return textAt(spec, ['agent', 'name']) === ask.agent && statusOf(value) === '';
   });
   if (pending.length < MAX_PENDING) return;
   throw new TemperError(
@@ -106,98 +230,11 @@ async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise
   );
 }
 
-interface RequestDeps {
-  clock: Clock;
-  ids: IdGenerator;
-  redact: (text: string) => string;
-}
-
-function requestObject(id: string, ask: ApprovalInput, deps: RequestDeps): JsonObject {
-  return {
-    apiVersion: API_VERSION,
-    kind: 'ApprovalRequest',
-    metadata: { name: id, creationTimestamp: deps.clock.now().toISOString() },
-    spec: {
-      type: ask.type,
-      agent: { name: ask.agent, uid: uidOf(ask.agent) },
-      nonce: deps.ids.next('nonce'),
-      summary: ask.reason.slice(0, 1_024),
-      risk: ask.risk,
-      tool: ask.tool,
-      ...(ask.arguments === undefined ? {} : { arguments: shownArguments(ask.arguments, deps.redact) }),
-      subject: subjectOf(ask),
-    },
-    status: {},
-  };
-}
-
-/** Derives the uid from the agent's name, because no API server assigns one. */
-function uidOf(agent: string): string {
-  return `local-${sha256(agent).slice('sha256:'.length, 'sha256:'.length + 32)}`;
-}
-
-function subjectOf({ agent, binding }: ApprovalInput): JsonObject {
-  if ('promotion' in binding) return { promotion: { ...binding.promotion } };
-  return { call: { agent, agentUid: uidOf(agent), ...binding.call } };
-}
-
-function approvalObject(decision: UserDecision, request: Json): JsonObject {
-  const spec = member(request, 'spec');
-  return {
-    apiVersion: API_VERSION,
-    kind: 'Approval',
-    metadata: { name: decision.target, creationTimestamp: decision.time },
-    spec: {
-      decision: decision.verb,
-      nonce: member(spec, 'nonce') ?? null,
-      request: decision.target,
-      reason: decision.reason,
-      approvedBy: { username: decision.by },
-      subject: member(spec, 'subject') ?? null,
-    },
-  };
-}
-
-function withDecision(request: Json, decision: UserDecision): JsonObject {
-  if (!isJsonObject(request))
-    throw new TemperError('TEMPER_STATE_CORRUPT', `approvalrequests/${decision.target}.json is not an object`);
-  return { ...request, status: { decision: decision.verb, decidedBy: decision.by } };
-}
-
-async function recordedDecision(records: RecordStore, id: string): Promise<ApprovalDecision | undefined> {
-  const spec = member(await records.get(APPROVALS, id), 'spec');
-  const decision = member(spec, 'decision');
-  if (decision !== 'Approve' && decision !== 'Deny') return undefined;
-  return {
-    decision,
-    by: textAt(spec, ['approvedBy', 'username'], 'unknown'),
-    reason: textAt(spec, ['reason']),
-  };
+function timesOf(request: Json | undefined): { expiresAt?: string; onTimeout?: string } {
+  const [expiresAt, onTimeout] = [textAt(request, ['spec', 'expiresAt']), textAt(request, ['spec', 'onTimeout'])];
+  return { ...(expiresAt === '' ? {} : { expiresAt }), ...(onTimeout === '' ? {} : { onTimeout }) };
 }
 
 function toApprovalDecision(decision: UserDecision): ApprovalDecision {
   return { decision: decision.verb === 'Approve' ? 'Approve' : 'Deny', by: decision.by, reason: decision.reason };
-}
-
-async function waitForDecision(
-  decision: Promise<ApprovalDecision>,
-  id: string,
-  deps: { clock: Clock; rules: ApprovalRules },
-  op: CallOptions,
-): Promise<ApprovalDecision> {
-  const limitMs =
-    deps.rules.onTimeout === 'Deny' ? (deps.rules.timeoutMs ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
-  const timer = new AbortController();
-  const timeout = async (): Promise<never> => {
-    await deps.clock.sleep(Math.min(limitMs, remainingMs(op, deps.clock)), AbortSignal.any([op.signal, timer.signal]));
-    throw new TemperError(
-      'TEMPER_APPROVAL_TIMEOUT',
-      `${id} was not decided in time; approve it and request it again (temper approve ${id})`,
-    );
-  };
-  try {
-    return await Promise.race([decision, timeout()]);
-  } finally {
-    timer.abort();
-  }
 }

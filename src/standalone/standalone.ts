@@ -3,7 +3,6 @@ import { createRecordSessionStore, type RecordSessionStore } from '../agent/sess
 import { DEFAULT_LEVELS } from '../api/v1alpha1/actions.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
-import { parseDuration } from '../api/quantities.ts';
 import { openAudit } from '../audit/recorded-trail.ts';
 import type { AuditTrail } from '../audit/port.ts';
 import type { AuditKey } from '../audit/signature.ts';
@@ -17,14 +16,17 @@ import { fileRecordStore } from '../lib/file-record-store.ts';
 import { ulids } from '../lib/ids.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { RecordStore } from '../lib/record-store.ts';
-import type { NamedModelSet } from '../models/named-models.ts';
+import type { JudgeSettings, NamedModelSet } from '../models/named-models.ts';
 import { createSafeFetch } from '../net/fetch.ts';
+import { approvalRules } from '../policy/approval-rules.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { EventSink } from '../tools/events.ts';
-import { type ApprovalRules, createFileApprovals, expireToolCallRequests } from './approvals.ts';
+import { createFileApprovals, expireAbandonedRequests } from './approvals.ts';
+import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './parked-turns.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
+import { localCanaries } from './local-canaries.ts';
 import { lockState } from './lock.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './session-trace.ts';
@@ -48,9 +50,13 @@ export interface StandaloneOptions {
   agent: Agent;
   policy: TrustPolicy;
   models: NamedModelSet;
+  /** How judges and reviewers are supervised; absent: no canaries. */
+  judges?: JudgeSettings | undefined;
   events: EventSink;
   /** Removes the secrets of this process from what is stored for approvers. */
   redact: (text: string) => string;
+  /** Whether a user can decide about calls while a message is handled. Otherwise such a call parks the turn. */
+  hasApprover: boolean;
 }
 
 /** One agent that runs in this process, with its state in plain files. */
@@ -60,6 +66,8 @@ export interface Standalone extends AsyncDisposable {
   readonly records: RecordStore;
   /** The active forged tools that the agent sees in a session. */
   forgedTools(session: string): RegisteredTool[];
+  /** The turn of the session that waits for an approval; undefined when there is none. */
+  parkedTurn(session: string): Promise<ParkedTurn | undefined>;
 }
 
 /** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_UNUSABLE, TEMPER_STATE_UNTRUSTED, TEMPER_STATE_KEY_UNUSABLE, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
@@ -83,7 +91,13 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       clock: systemClock,
       ids: ulids,
       tools: registry,
-      tempering: { registry, audit, records, openFreshSandbox },
+      tempering: {
+        registry,
+        audit,
+        records,
+        canaries: localCanaries(records, audit, options.judges),
+        openFreshSandbox,
+      },
       workspace: options.workspace,
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
     },
@@ -92,7 +106,8 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   );
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
-  await expireToolCallRequests(records);
+  const parked = createParkedTurns({ records, sessions: components.sessions, agent });
+  await expireAbandonedRequests(records, parked);
   await closeIdleSessions(components.sessions, engine);
   await engine.resume();
   const decisionWatcher = new DecisionWatcher({
@@ -106,7 +121,8 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await decisionWatcher.start();
   const open = opening.move();
   const forgedTools = (session: string): RegisteredTool[] => registry.resolve(agent.name, agent.namespace, session);
-  return { engine, agent, records, forgedTools, [Symbol.asyncDispose]: () => open.disposeAsync() };
+  const parkedTurn: ParkedTurnsOfAgent['find'] = (session) => parked.find(session);
+  return { engine, agent, records, forgedTools, parkedTurn, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
 async function openComponents(
@@ -122,9 +138,7 @@ async function openComponents(
   const book = await openLedgerBook(records, clock);
   opening.defer(() => book.close());
   const sandbox = opening.use(await createSupervisor({ clock }));
-  const { onTimeout = 'Wait', timeout } = options.policy.spec.approvals ?? {};
-  const limit: Omit<ApprovalRules, 'onTimeout'> = timeout === undefined ? {} : { timeoutMs: parseDuration(timeout) };
-  const rules: ApprovalRules = { onTimeout, ...limit };
+  const { policy, redact, hasApprover } = options;
   return {
     audit,
     registry,
@@ -136,7 +150,15 @@ async function openComponents(
     ledger: book.ledger(accountsOf(agent, agent.policy)),
     sessions: createRecordSessionStore(records, clock, { agent: agent.name, namespace: agent.namespace }),
     memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
-    approvals: createFileApprovals({ records, clock, ids: ulids, rules, redact: options.redact }),
+    approvals: createFileApprovals({
+      records,
+      clock,
+      ids: ulids,
+      namespace: agent.namespace,
+      policy: { name: policy.metadata.name, rules: (risk) => approvalRules(policy.spec.approvals, risk) },
+      redact,
+      hasApprover,
+    }),
     fetch: createSafeFetch({ clock }),
   };
 }

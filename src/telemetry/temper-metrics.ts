@@ -136,6 +136,16 @@ export const GATEWAY_METRICS = {
     labels: [],
     help: 'Observed audit records that did not fit into NATS; what they would have recorded did not happen. Alert on any increase.',
   },
+  temper_judge_canaries_total: {
+    type: 'counter',
+    labels: ['role', 'outcome'],
+    help: 'Known-bad tools put before judges and reviewers, by role (judge, safety, correctness) and outcome: caught, passed.',
+  },
+  temper_judges_suspended: {
+    type: 'gauge',
+    labels: [],
+    help: 'Models whose verdicts count for nothing, because they approved a known-bad tool; every gateway replica reports the same number.',
+  },
   temper_stream_trims_total: {
     type: 'counter',
     labels: ['stream', 'scope'],

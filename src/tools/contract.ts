@@ -54,10 +54,18 @@ export interface ToolFailure {
   rule?: string;
 }
 
+/** `approval` is the request whose approval permitted the call. */
 export type ToolResult =
   /** `notice` is a hint for the model beside the output, such as a warning of the loop guard. */
-  | { ok: true; tool: string; output: Json; milliseconds: number; notice?: string }
-  | { ok: false; tool: string; error: ToolFailure; milliseconds: number };
+  | { ok: true; tool: string; output: Json; milliseconds: number; notice?: string; approval?: string }
+  | { ok: false; tool: string; error: ToolFailure; milliseconds: number; approval?: string };
+
+/** A call that did not run and has no result: it waits for the decision about a request. */
+export interface ParkedCall {
+  /** The name of the ApprovalRequest. */
+  parked: string;
+  tool: string;
+}
 
 /** The tools that an agent sees in a session, in lookup order: built-in, session, agent, shared. Names are unique. */
 export interface ToolView {
@@ -71,8 +79,14 @@ export interface Invoker {
    * Calls a tool with every check and records the call. A refusal, a failure and a timeout of the tool are results with
    * `ok: false`; `milliseconds` covers the whole call, approval included. Throws only when the audit record cannot be
    * written; the tool may have run by then. Not idempotent: a repeated call runs the tool again.
+   * A call that needs an approval waits for it until its deadline.
    */
   invoke(name: string, input: Json, caller: CallerContext, op: CallOptions): Promise<ToolResult>;
+  /**
+   * The same for a call whose caller can park its turn, as long as no other tool makes the call. To resume, repeat the call with the
+   * same `op.key`: it runs when its request was approved.
+   */
+  invokeOrPark(name: string, input: Json, caller: CallerContext, op: CallOptions): Promise<ToolResult | ParkedCall>;
   /** The tools that the policy does not deny to the caller. */
   visible(caller: CallerContext): readonly ToolDescriptor[];
 }

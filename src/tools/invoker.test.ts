@@ -52,9 +52,14 @@ interface Stubs {
   reserve?: (maximum: Amounts) => Reservation | Denial;
   commit?: () => Promise<void>;
   answer?: () => ApprovalDecision;
+  /** No decision is made: a call that can be parked is parked. */
+  isUndecided?: boolean;
+  isUsed?: boolean;
   view?: () => ToolView;
   timeout?: number;
 }
+
+const APPROVED: ApprovalDecision = { decision: 'Approve', by: 'user/kim', reason: 'fine' };
 
 /** An invoker with the real schema compiler and loop guard; policy, ledger and approver are stubs. */
 function anInvoker(stubs: Stubs) {
@@ -88,7 +93,12 @@ function anInvoker(stubs: Stubs) {
         asked.push(ask);
         return 'request-1';
       },
-      waitForDecision: async () => stubs.answer?.() ?? { decision: 'Approve', by: 'user/kim', reason: 'fine' },
+      waitForDecision: async () => stubs.answer?.() ?? APPROVED,
+      decisionOrPark: async () =>
+        stubs.isUndecided === true ? { decision: 'Parked' } : (stubs.answer?.() ?? APPROVED),
+      use: async () => {
+        if (stubs.isUsed === true) throw new TemperError('TEMPER_APPROVAL_USED', 'used before');
+      },
     },
     audit: {
       append: async (record) => {
@@ -237,6 +247,67 @@ describe('the invoker', () => {
       });
       assert.equal(codeOf(await invoker.invoke('double', input, caller, anOp())), code, JSON.stringify(later));
     }
+  });
+
+  it('an undecided call is parked without a result, a use or a reserved call, and only where the agent itself makes it', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
+    const outer = aTool('outer', async (input, context) => codeOf(await context.invoke('double', input, context.op)));
+    const decide = (request: PolicyRequest): Decision =>
+      request.kind === 'Tool' && request.name === 'double' ? ask : { ...ask, effect: 'Allow' };
+    const { invoker, audited, observed, asked, settled } = anInvoker({
+      tools: [double, outer],
+      decide,
+      isUndecided: true,
+    });
+    assert.deepEqual(await invoker.invokeOrPark('double', { n: 1 }, caller, anOp()), {
+      parked: 'request-1',
+      tool: 'double',
+    });
+    assert.deepEqual([observed.length, settled(), asked[0]?.session], [0, 1, 's-1']);
+    assert.deepEqual(
+      audited.map(({ action, facts }) => [action, facts['request']]),
+      [['tool.call-parked', 'request-1']],
+    );
+    const nested = await invoker.invokeOrPark('outer', { n: 1 }, caller, anOp());
+    assert.equal('ok' in nested && nested.ok && nested.output, 'ok', 'the call of a tool waits');
+    assert.equal(asked[1]?.session, undefined);
+  });
+
+  it('a parked call is bound to its rule and its risk, so a changed policy asks again', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' };
+    let current = ask;
+    const { invoker, asked } = anInvoker({ tools: [double], decide: () => current, isUndecided: true });
+    for (const next of [ask, { ...ask, reason: 'in other words' }, { ...ask, risk: 'high' as const }]) {
+      current = next;
+      await invoker.invokeOrPark('double', { n: 1 }, caller, anOp());
+    }
+    assert.equal(asked[0]?.subject, asked[1]?.subject);
+    assert.notEqual(asked[0]?.subject, asked[2]?.subject);
+  });
+
+  it('a call whose approval was used before fails without reaching its tool', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' };
+    const { invoker, observed } = anInvoker({ tools: [double], decide: () => ask, isUsed: true });
+    assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_APPROVAL_USED');
+    assert.equal(observed.length, 0);
+  });
+
+  it('no approver is asked about a call that the loop guard or a quota refuses', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' };
+    const denial = { granted: false, quota: 'q', limit: 1, used: 1, resumesAt: '2026-01-01T00:01:00.000Z' } as const;
+    const full = anInvoker({ tools: [double], decide: () => ask, reserve: () => denial });
+    assert.equal(codeOf(await full.invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_QUOTA_EXCEEDED');
+    assert.equal(full.asked.length, 0);
+    const looping = anInvoker({
+      tools: [double],
+      decide: () => ask,
+      answer: () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
+    });
+    let code = '';
+    for (let turn = 0; turn < 8; turn += 1)
+      code = codeOf(await looping.invoker.invoke('double', { n: 1 }, caller, anOp()));
+    assert.equal(code, 'TEMPER_LOOP_DETECTED');
+    assert.equal(looping.asked.length, 4);
   });
 
   it('the same tool with other arguments needs another approval', async () => {

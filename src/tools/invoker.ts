@@ -11,8 +11,8 @@ import type { Ledger } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
-import { type AuthorizedCall, authorize, policyDenied, toolRequest } from './authorize.ts';
-import type { CallerContext, Invoker, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
+import { type AuthorizedCall, authorize, type ParkedRequest, policyDenied, toolRequest } from './authorize.ts';
+import type { CallerContext, Invoker, ParkedCall, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
 import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
@@ -51,39 +51,56 @@ export interface InvokerDeps {
 /**
  * The only way to call a tool. Each call passes these steps:
  *
- *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, quota, approval)
- *     -> loop guard -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
+ *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, quota, approval)
+ *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
  *
  * The calls that a forge makes to test a tool skip the loop guard and the reservation: the agent did not choose them, and
  * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
  * or a changed policy takes effect.
  *
- * A failure of any step becomes a result with `ok: false`. The call counts as a use of the tool (`observe`) only when it passed
- * the loop guard. Only a failed audit record makes `invoke` throw.
+ * A failure of any step becomes a result with `ok: false`. The call counts as a use of the tool (`observe`) only when it reached
+ * the tool. Only a failed audit record makes `invoke` throw. A parked call has no result and ends before the call.
  */
 export function createInvoker(deps: InvokerDeps): Invoker {
+  const run = async (call: RequestedCall): Promise<ToolResult | ParkedCall> => {
+    const { name, input, caller } = call;
+    const started = deps.clock.monotonic();
+    const shown = shownName(name);
+    const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
+    const { tool, reached, answer } = await inSpan(SPANS.executeTool(shown), { attributes }, async (span) => {
+      const attempted = await attempt(deps, call);
+      if (isFailed(attempted.answer)) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
+      return attempted;
+    });
+    const subject = tool?.descriptor.forged?.digest ?? printable(name, 80);
+    const record = (action: string, facts: JsonObject): AuditRecord => ({
+      action,
+      actor: `agent/${caller.agent}`,
+      evidence: 'observed',
+      subject,
+      facts,
+    });
+    if ('parked' in answer) {
+      const { session, rootMessage } = caller;
+      const facts = { tool: answer.tool, session, rootMessage, request: answer.parked };
+      await deps.audit.append(record('tool.call-parked', facts), 'written');
+      return answer;
+    }
+    const result: ToolResult = { ...answer, milliseconds: deps.clock.monotonic() - started };
+    if (tool !== undefined && reached) deps.observe({ tool: tool.descriptor, input, result, caller });
+    const facts = auditFacts(result, input, caller);
+    await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
+    return result;
+  };
   const invoker: Invoker = {
     async invoke(name, input, caller, op) {
-      const started = deps.clock.monotonic();
-      const shown = shownName(name);
-      const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
-      const { tool, reached, answer } = await inSpan(SPANS.executeTool(shown), { attributes }, async (span) => {
-        const attempted = await attempt(deps, { name, input, caller, op, invoker });
-        if (!attempted.answer.ok) span.setAttribute(ATTRIBUTES.errorType, attempted.answer.error.code);
-        return attempted;
-      });
-      const result: ToolResult = { ...answer, milliseconds: deps.clock.monotonic() - started };
-      if (tool !== undefined && reached) deps.observe({ tool: tool.descriptor, input, result, caller });
-      const record: AuditRecord = {
-        action: result.ok ? 'tool.called' : 'tool.call-failed',
-        actor: `agent/${caller.agent}`,
-        evidence: 'observed',
-        subject: tool?.descriptor.forged?.digest ?? printable(name, 80),
-        facts: auditFacts(result, input, caller),
-      };
-      await deps.audit.append(record, 'written');
+      const result = await run({ name, input, caller, op, invoker, mayPark: false });
+      if ('parked' in result) throw new TemperError('TEMPER_INTERNAL', 'a call that must wait was parked');
       return result;
     },
+    // A tool that calls others would start again from its first call, so only the call of the agent itself is parked.
+    invokeOrPark: (name, input, caller, op) =>
+      run({ name, input, caller, op, invoker, mayPark: caller.stack.length === 0 }),
     visible(caller) {
       const decider = deps.decider(caller);
       return deps
@@ -104,10 +121,15 @@ interface RequestedCall {
   op: CallOptions;
   /** Calls the tools that this tool calls. */
   invoker: Invoker;
+  mayPark: boolean;
 }
 
-type FailedAnswer = { ok: false; tool: string; error: ToolFailure };
-type Answer = { ok: true; tool: string; output: Json; notice?: string } | FailedAnswer;
+type FailedAnswer = { ok: false; tool: string; error: ToolFailure; approval?: string };
+type Answer = { ok: true; tool: string; output: Json; notice?: string; approval?: string } | FailedAnswer | ParkedCall;
+
+function isFailed(answer: Answer): answer is FailedAnswer {
+  return 'ok' in answer && !answer.ok;
+}
 
 /** How far a call came, and its answer. */
 interface Attempt {
@@ -123,11 +145,46 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   const found = await outcomeOf(call, async () => lookUp(deps, call.name, call.caller));
   if ('failure' in found) return { reached: false, answer: found.failure };
   const tool = found.value;
-  const admitted = await outcomeOf(call, () => admit(deps, tool, call));
-  if ('failure' in admitted) return { tool, reached: false, answer: admitted.failure };
-  const ran = await runGuarded(deps, tool, call);
-  const committed = await outcomeOf(call, () => admitted.value.commit());
-  return { tool, reached: ran.reached, answer: 'failure' in committed ? committed.failure : ran.answer };
+  const guard = isForgeTestCall(call.caller) ? NO_LOOP_GUARD : deps.loopGuard(call.caller);
+  const progress = new Progress(guard, tool.descriptor.name, call.input);
+  const admitted = await outcomeOf(call, () => admit(deps, tool, progress, call));
+  if ('failure' in admitted) {
+    progress.record({ error: printable(admitted.failure.error.message, 200) });
+    return { tool, reached: false, answer: admitted.failure };
+  }
+  const permitted = admitted.value;
+  if ('parked' in permitted) return { tool, reached: false, answer: { ...permitted, tool: tool.descriptor.name } };
+  const answer = await runRecorded(deps, tool, progress, call);
+  const committed = await outcomeOf(call, () => permitted.commit());
+  const { approval } = permitted;
+  const approved = approval === undefined ? {} : { approval };
+  return { tool, reached: true, answer: { ...('failure' in committed ? committed.failure : answer), ...approved } };
+}
+
+/** The loop guard's view of one call: it is recorded once it has passed the guard. */
+class Progress {
+  readonly #guard: LoopGuard;
+  readonly #name: string;
+  readonly #input: Json;
+  #isChecked = false;
+  /** The warning of the guard, for the model. */
+  warning: string | undefined;
+
+  constructor(guard: LoopGuard, name: string, input: Json) {
+    this.#guard = guard;
+    this.#name = name;
+    this.#input = input;
+  }
+
+  /** Throws TEMPER_LOOP_DETECTED when the guard refuses the call. */
+  check(): void {
+    this.warning = checkLoop(this.#guard, this.#name, this.#input);
+    this.#isChecked = true;
+  }
+
+  record(result: Json): void {
+    if (this.#isChecked) this.#guard.record(this.#name, this.#input, result);
+  }
 }
 
 /** The value of one step, or the answer of a call that fails in it. */
@@ -150,8 +207,9 @@ function failedAnswer({ name }: RequestedCall, error: unknown): FailedAnswer {
 async function admit(
   deps: InvokerDeps,
   tool: Tool,
-  { name, input, caller, op }: RequestedCall,
-): Promise<AuthorizedCall> {
+  progress: Progress,
+  { name, input, caller, op, mayPark }: RequestedCall,
+): Promise<AuthorizedCall | ParkedRequest> {
   const decide = (request: PolicyRequest): Decision => deps.decider(caller).decide(request);
   const listed = decide(toolRequest(tool.descriptor));
   if (listed.effect === 'Deny') throw policyDenied(listed);
@@ -162,6 +220,8 @@ async function admit(
     {
       decide,
       assertAvailable: () => assertSameTool(tool, lookUp(deps, name, caller)),
+      assertProgress: () => progress.check(),
+      parkableIn: mayPark ? caller.session : undefined,
       ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
       approvals: deps.approvals,
       events: deps.events,
@@ -171,20 +231,21 @@ async function admit(
   );
 }
 
-/** Calls the tool unless the loop guard refuses, and reports the result to the guard. */
-async function runGuarded(deps: InvokerDeps, tool: Tool, call: RequestedCall): Promise<Omit<Attempt, 'tool'>> {
-  const { input, caller } = call;
+/** Calls the tool and reports the result to the loop guard. */
+async function runRecorded(
+  deps: InvokerDeps,
+  tool: Tool,
+  progress: Progress,
+  call: RequestedCall,
+): Promise<Exclude<Answer, ParkedCall>> {
   const { name } = tool.descriptor;
-  const guard = isForgeTestCall(caller) ? NO_LOOP_GUARD : deps.loopGuard(caller);
-  const warning = await outcomeOf(call, async () => checkLoop(guard, name, input));
-  if ('failure' in warning) return { reached: false, answer: warning.failure };
   try {
     const output = await execute(deps, tool, call);
-    guard.record(name, input, output);
-    return { reached: true, answer: { ok: true, tool: name, output, ...noticeOf(deps, warning.value) } };
+    progress.record(output);
+    return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
   } catch (error) {
-    guard.record(name, input, { error: messageOf(error, 200) });
-    return { reached: true, answer: failedAnswer(call, error) };
+    progress.record({ error: messageOf(error, 200) });
+    return failedAnswer(call, error);
   }
 }
 
@@ -293,6 +354,7 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
     inputDigest: safeDigest(input),
     milliseconds: Math.round(result.milliseconds),
     depth: caller.stack.length,
+    ...(result.approval === undefined ? {} : { request: result.approval }),
     ...(result.ok
       ? {}
       : { code: result.error.code, ...(result.error.rule === undefined ? {} : { rule: result.error.rule }) }),

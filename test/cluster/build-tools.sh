@@ -2,7 +2,7 @@
 # build-tools.sh [TOOL…]: builds the servers and commands that the tests use, once per version of their sources, and prints
 # the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
-#   nats-server, helm, coredns, kwok, pause
+#   nats-server, helm, coredns, kwok, pause, gitea (needs a C compiler; its folder also contains its templates and settings)
 # KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
@@ -16,6 +16,7 @@ nats_server=2.15.2
 helm=3.22.0
 coredns=1.15.0
 kwok=0.8.0
+gitea=1.26.0
 
 case $kubernetes in
   "$newest") sources=hyperkube components='etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl' ;;
@@ -34,9 +35,10 @@ key_of() {
     helm) echo "helm-$helm" ;;
     coredns) echo "coredns-$coredns" ;;
     kwok) echo "kwok-$kwok" ;;
+    gitea) echo "gitea-$gitea" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok and pause" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok, pause and gitea" >&2
       return 1
       ;;
   esac
@@ -71,6 +73,16 @@ build() {
       ;;
     coredns) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/coredns/coredns@v$coredns" ;;
     kwok) GOBIN=$2 go_ install -ldflags "-s -w -X sigs.k8s.io/kwok/pkg/consts.Version=v$kwok" "sigs.k8s.io/kwok/cmd/kwok@v$kwok" ;;
+    gitea)
+      # Its module has replace directives, which `go install` refuses. SQLite is C code.
+      local module
+      module=$(go mod download -json "code.gitea.io/gitea@v$gitea" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+      (cd "$module" && CGO_ENABLED=1 go build -mod=readonly -p 2 -buildvcs=false -trimpath -tags 'sqlite sqlite_unlock_notify' \
+        -ldflags '-s -w' -o "$2/gitea" . >&2)
+      mkdir "$2/static"
+      (cd "$module" && tar -cf - options public templates) | tar -C "$2/static" -xf - --no-same-permissions
+      chmod -R u+w "$2/static"
+      ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
   esac
 }

@@ -17,6 +17,7 @@ const BUILDS = {
   coredns: 'coredns',
   kwok: 'kwok',
   pause: 'pause',
+  gitea: 'gitea',
 } as const;
 
 export type ToolName = keyof typeof BUILDS;

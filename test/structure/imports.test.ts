@@ -11,13 +11,14 @@ const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
-const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity'];
+const ROLES_MAY = [...ENGINE_MAY, 'engine', 'kube', 'nats', 'gateway-api', 'identity', 'approvals'];
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
   api: ['lib'],
   kube: FOUNDATION,
   net: ['lib'],
+  approvals: ['lib', 'api'],
   bus: FOUNDATION,
   ledger: FOUNDATION,
   audit: FOUNDATION,
@@ -36,6 +37,8 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-api': ENGINE_MAY,
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
+  connections: ['lib', 'net'],
+  review: ['lib', 'api', 'net', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
@@ -43,12 +46,12 @@ const MODULES: Record<string, readonly string[]> = {
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'tools', 'gateway-api', 'gateway', 'operator'],
-  yaml: ['api', 'models', 'tempering', 'cli', 'gateway', 'operator'],
+  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'operator'],
+  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
-  acorn: ['forge', 'tempering'],
+  acorn: ['forge', 'tempering', 'review'],
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
   openai: ['models'],

@@ -26,11 +26,13 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
   EmergentTool: [
     'gateway/cluster/demotions.ts',
     'operator/promotion/tool-object.ts',
+    'operator/sharing',
+    'operator/tool',
     'tempering/registry/serialization.ts',
   ],
   Capability: [],
-  ApprovalRequest: [],
-  Approval: [],
+  ApprovalRequest: ['operator/approval'],
+  Approval: ['operator/approval'],
 };
 const KINDS = Object.keys(WRITERS) as Kind[];
 

@@ -67,7 +67,10 @@ describe('the quick start', () => {
       const names = ['default', 'judge', 'safety', 'correctness'];
       const aliases = Object.fromEntries(names.map((name) => [`default/${name}`, `p/${name}`]));
       const providers = join(folder.path, 'providers.yaml');
-      await writeFile(providers, JSON.stringify({ providers: [{ name: 'p', type, baseUrl }], aliases }));
+      await writeFile(
+        providers,
+        JSON.stringify({ providers: [{ name: 'p', type, baseUrl }], aliases, judges: { canaryPercent: 0 } }),
+      );
       const { code, stdout, stderr } = await temper([
         'run',
         ...['agent.yaml', 'policy.yaml'].flatMap((file) => ['-f', join(QUICKSTART, file)]),

@@ -40,6 +40,8 @@ export interface AgentConversation {
   /** What the provider counted for the last request of the session, for the size of the next one. */
   counted: CountedRequest | undefined;
   turns: number;
+  /** Stored answers of this message, those of earlier attempts included; a part of the idempotency keys of their calls. */
+  answers: number;
   toolCalls: number;
   usage: TokenUsage;
   /** Parts of a truncated answer that the model is continuing. */
@@ -73,8 +75,7 @@ export async function openConversation(
     base: resumePoint?.base ?? history.seq,
     messages: (resumePoint?.messages ?? repairHistory(history.items)).map(asSent),
     counted: lastCount(history.items, agent.spec.model.primary),
-    turns: resumePoint?.turns ?? 0,
-    toolCalls: (resumePoint?.toolCalls ?? 0) - (resumePoint?.pending.length ?? 0),
+    ...progressOf(resumePoint),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
@@ -84,6 +85,12 @@ export async function openConversation(
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
   return conversation;
+}
+
+/** What earlier attempts used of the limits. Calls without a result are counted when they are repeated. */
+function progressOf(point: ResumePoint | undefined): Pick<AgentConversation, 'turns' | 'answers' | 'toolCalls'> {
+  if (point === undefined) return { turns: 0, answers: 0, toolCalls: 0 };
+  return { turns: point.turns, answers: point.turns, toolCalls: point.toolCalls - point.pending.length };
 }
 
 /**
@@ -99,10 +106,12 @@ export async function storeAnswer(
   const { text, reasoning, toolCalls } = answer;
   const { events, counted } = conversation;
   const request = counted === undefined ? {} : { request: counted };
-  if (text !== '' || toolCalls.length > 0)
+  if (text !== '' || toolCalls.length > 0) {
+    conversation.answers += 1;
     await appendMessages(deps, conversation, [{ role: 'assistant', text, toolCalls, ...request }], {
       deferrable: toolCalls.every(({ name }) => isRepeatable(visible.find((tool) => tool.name === name))),
     });
+  }
   if (reasoning !== '') events({ type: 'reasoning', text: reasoning });
   if (text !== '') events({ type: 'message', text, delta: false });
 }

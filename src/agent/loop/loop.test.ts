@@ -203,7 +203,7 @@ describe('reported events', () => {
       {
         invoker: {
           ...invoker,
-          invoke: async (...call) => ({ ...(await invoker.invoke(...call)), notice: 'you repeat yourself' }),
+          invokeOrPark: async (...call) => ({ ...(await invoker.invoke(...call)), notice: 'you repeat yourself' }),
         },
       },
     );

@@ -29,6 +29,8 @@ export interface HandledMessage extends MessageUsage {
   reply: string;
   /** `refusal`: the model declined. `truncated`: at a limit. */
   finishReason: FinishReason;
+  /** The requests that the message waits for. It has no reply yet: handle it again, with its id, after a decision. */
+  parked?: readonly string[];
   trace: TraceEntry[];
 }
 
@@ -101,9 +103,9 @@ async function handleMessage(
   let conversation: AgentConversation | undefined;
   try {
     conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
-    const { reply, finishReason } = await runTurns(deps, conversation, op);
-    reportEnd(conversation, reply, sink);
-    return { ...usageFigures(conversation), reply, finishReason, trace: trace.entries() };
+    const outcome = await runTurns(deps, conversation, op);
+    reportEnd(conversation, outcome.reply, sink);
+    return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });

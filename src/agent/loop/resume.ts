@@ -1,4 +1,5 @@
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
+import type { SessionHistory } from '../ports.ts';
 import { repairHistory } from '../history/repair-history.ts';
 
 /** State of a message whose processing was interrupted, for example by a crash. */
@@ -36,6 +37,34 @@ export function findResumePoint(
     reply: isComplete ? last.text : undefined,
     ...pendingCalls(items, start),
   };
+}
+
+/** A message whose processing stopped with calls that have no result. */
+export interface UnfinishedMessage {
+  id: string;
+  text: string;
+  /** The idempotency keys of these calls. */
+  callKeys: string[];
+}
+
+/** The last message of the session, when it is unfinished and was stored with its id. */
+export function unfinishedMessage(session: string, { items, seq }: SessionHistory): UnfinishedMessage | undefined {
+  const last = items.findLast((item) => item.role === 'user' && item.message !== undefined);
+  if (last?.role !== 'user' || last.message === undefined) return undefined;
+  const point = findResumePoint(items, seq, last.message);
+  if (point === undefined || point.pending.length === 0) return undefined;
+  const callKeys = point.pending.map(({ id }) => callKey(answerKey(session, point.base, point.turns), id));
+  return { id: last.message, text: last.text, callKeys };
+}
+
+/** The key of an answer: equal in every attempt at its message. `answers` counts the stored ones, this one included. */
+export function answerKey(session: string, base: number, answers: number): string {
+  return `${session}/${base}/${answers}`;
+}
+
+/** The idempotency key of a call of this answer. */
+export function callKey(answer: string, callId: string): string {
+  return `${answer}/${callId}`;
 }
 
 function pendingCalls(items: readonly ModelMessage[], start: number): Pick<ResumePoint, 'pending' | 'messages'> {

@@ -7,7 +7,7 @@ import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { Amounts, Ledger } from '../../ledger/port.ts';
 import { meteredStub } from '../../models/pipeline.testing.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../models/port.ts';
-import type { CallerContext, Invoker, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
+import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type AgentLoop, type AgentLoopDeps, createAgentLoop } from './loop.ts';
 import type { RunningAgent } from '../message.ts';
@@ -57,22 +57,41 @@ export function scriptedModel(answers: ScriptedAnswer[]): Model & { requests: Mo
 
 export type ScriptedTool = (input: Json, caller: CallerContext, op: CallOptions) => Promise<Json> | Json;
 
+/** A scripted tool throws it when its call waits for the decision about this request. */
+export class WaitsFor extends Error {
+  readonly request: string;
+
+  constructor(request: string) {
+    super(`waits for ${request}`);
+    this.request = request;
+  }
+}
+
 /** An invoker that calls functions. A TemperError becomes a failed result; any other error is a failure of the engine. */
 export function scriptedInvoker(
   tools: Record<string, ScriptedTool>,
   category: ToolDescriptor['category'] = 'other',
 ): Invoker {
+  const invoke = async (name: string, input: Json, caller: CallerContext, op: CallOptions): ReturnType<NestedCall> => {
+    const tool = tools[name];
+    try {
+      if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${name}"`);
+      return { ok: true, tool: name, output: await tool(input, caller, op), milliseconds: 1 };
+    } catch (error) {
+      if (!(error instanceof TemperError)) throw error;
+      const { rule } = error.details;
+      const failure = { code: error.code, message: error.message, ...(typeof rule === 'string' ? { rule } : {}) };
+      return { ok: false, tool: name, error: failure, milliseconds: 1 } satisfies ToolResult;
+    }
+  };
   return {
-    async invoke(name, input, caller, op): Promise<ToolResult> {
-      const tool = tools[name];
+    invoke,
+    async invokeOrPark(name, ...call) {
       try {
-        if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', `no tool is named "${name}"`);
-        return { ok: true, tool: name, output: await tool(input, caller, op), milliseconds: 1 };
+        return await invoke(name, ...call);
       } catch (error) {
-        if (!(error instanceof TemperError)) throw error;
-        const { rule } = error.details;
-        const failure = { code: error.code, message: error.message, ...(typeof rule === 'string' ? { rule } : {}) };
-        return { ok: false, tool: name, error: failure, milliseconds: 1 };
+        if (error instanceof WaitsFor) return { parked: error.request, tool: name };
+        throw error;
       }
     },
     visible: () => Object.keys(tools).map((name) => descriptor(name, category)),

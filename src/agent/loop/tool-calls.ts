@@ -3,10 +3,18 @@ import { printable } from '../../lib/printable.ts';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
-import type { CallerContext, Invoker, ToolDescriptor, ToolFailure, ToolResult } from '../../tools/contract.ts';
+import type {
+  CallerContext,
+  Invoker,
+  ParkedCall,
+  ToolDescriptor,
+  ToolFailure,
+  ToolResult,
+} from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { untilAborted } from '../abort.ts';
+import { callKey } from './resume.ts';
 import { resultSummary, resultText } from '../history/tool-result-text.ts';
 
 export interface ToolCallDeps {
@@ -16,18 +24,36 @@ export interface ToolCallDeps {
   visible: readonly ToolDescriptor[];
   outputCharacters: number;
   events: EventSink;
-  /** Stores one result. Called when a call ends, before its result is reported; `isCalled` is false for a call beyond the limit. */
-  storeResult(message: ModelMessage, tool: ToolDescriptor | undefined, isCalled: boolean): Promise<void>;
+  /** Stores one result. Called when a call ends, before its result is reported. */
+  storeResult(result: StoredResult): Promise<void>;
+}
+
+export interface StoredResult {
+  message: ModelMessage;
+  /** Absent for an unknown tool. */
+  tool: ToolDescriptor | undefined;
+  /** False for a call beyond the limit. */
+  isCalled: boolean;
+  /** An approval permitted the call; it does not permit a second one. */
+  isApproved: boolean;
+}
+
+interface CallResult {
+  message: ModelMessage;
+  failure?: ToolFailure;
 }
 
 export interface ToolCallsOutcome {
-  /** One result per call, in the order of the calls. */
-  results: { message: ModelMessage; failure?: ToolFailure }[];
+  /** One result per call that ended, in the order of the calls. */
+  results: CallResult[];
+  /** The calls that wait for a decision. They have no result, and neither have the calls that wait for one of them. */
+  parked: ParkedCall[];
 }
 
 /**
  * Runs the calls of one answer concurrently; only the first `allowed` calls reach the invoker. The calls after a call of
- * `forge_tool` wait for it, so that they can call the tool that it makes. A failure of a tool is the result of its call. An
+ * `forge_tool` wait for it, so that they can call the tool that it makes, and do not start while it is parked. A failure of a tool is the
+ * result of its call. An
  * exception of the invoker is a failure of the engine: the concurrent calls are awaited and their results stored, the waiting
  * ones do not start, then the first exception is thrown, with the others in its cause.
  */
@@ -37,16 +63,21 @@ export async function runToolCalls(
   deps: ToolCallDeps,
   op: CallOptions,
 ): Promise<ToolCallsOutcome> {
-  const results: ToolCallsOutcome['results'] = [];
+  const outcome: ToolCallsOutcome = { results: [], parked: [] };
   for (const batch of concurrentBatches(calls)) {
     const settled = await Promise.allSettled(
-      batch.map(({ call, index }) => runCall(call, index < allowed, deps, { ...op, key: `${op.key}/${call.id}` })),
+      batch.map(({ call, index }) => runCall(call, index < allowed, deps, { ...op, key: callKey(op.key, call.id) })),
     );
-    const errors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
+    const errors = settled.flatMap((call) => (call.status === 'rejected' ? [call.reason as unknown] : []));
     if (errors.length > 0) throw combineErrors(errors);
-    results.push(...settled.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : [])));
+    const ended = settled.flatMap((call) => (call.status === 'fulfilled' ? [call.value] : []));
+    for (const call of ended) {
+      if ('parked' in call) outcome.parked.push(call);
+      else outcome.results.push(call);
+    }
+    if (outcome.parked.some(({ tool }) => tool === FORGE_TOOL_NAME)) break;
   }
-  return { results };
+  return outcome;
 }
 
 /** The calls in their order, split after each call of `forge_tool`. */
@@ -64,8 +95,9 @@ async function runCall(
   allowed: boolean,
   deps: ToolCallDeps,
   op: CallOptions,
-): Promise<{ message: ModelMessage; failure?: ToolFailure }> {
+): Promise<CallResult | ParkedCall> {
   const result = allowed ? await invoke(call, deps, op) : failedResult(call, STEP_LIMIT);
+  if ('parked' in result) return result;
   const message: ModelMessage = {
     role: 'tool',
     toolCallId: call.id,
@@ -75,7 +107,8 @@ async function runCall(
   };
   const isCalled = (tool: ToolDescriptor): boolean => tool.name === call.name;
   const descriptor = deps.visible.find(isCalled) ?? deps.invoker.visible(deps.caller).find(isCalled);
-  await deps.storeResult(message, descriptor, allowed);
+  const isApproved = result.approval !== undefined;
+  await deps.storeResult({ message, tool: descriptor, isCalled: allowed, isApproved });
   deps.events({
     type: 'tool-result',
     id: call.id,
@@ -93,7 +126,7 @@ const STEP_LIMIT: ToolFailure = {
   message: 'all tool calls for this message are used up; answer with what you have',
 };
 
-async function invoke(call: ToolCall, deps: ToolCallDeps, op: CallOptions): Promise<ToolResult> {
+async function invoke(call: ToolCall, deps: ToolCallDeps, op: CallOptions): Promise<ToolResult | ParkedCall> {
   let input: Json;
   try {
     input = call.arguments.trim() === '' ? {} : parseUntrustedJson(call.arguments);
@@ -103,7 +136,8 @@ async function invoke(call: ToolCall, deps: ToolCallDeps, op: CallOptions): Prom
     return failedResult(call, malformedArguments(call, error));
   }
   deps.events({ type: 'tool-call', id: call.id, tool: call.name, input });
-  return untilAborted(deps.invoker.invoke(call.name, input, deps.caller, op), op.signal, `the call of "${call.name}"`);
+  const result = deps.invoker.invokeOrPark(call.name, input, deps.caller, op);
+  return untilAborted(result, op.signal, `the call of "${call.name}"`);
 }
 
 function malformedArguments(call: ToolCall, error: SyntaxError): ToolFailure {

@@ -2,7 +2,6 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { FinishReason } from '../../bus/port.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { ModelMessage } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import {
   requestAnswer,
@@ -15,11 +14,14 @@ import {
 import { MAX_CONTINUATIONS } from './limits.ts';
 import type { ModelAnswer } from './model-call.ts';
 import { bringsUntrustedContent } from './taint-tracker.ts';
-import { runToolCalls } from './tool-calls.ts';
+import { answerKey } from './resume.ts';
+import { runToolCalls, type StoredResult } from './tool-calls.ts';
 
 interface TurnOutcome {
   reply: string;
   finishReason: FinishReason;
+  /** The requests whose decisions the turn waits for: it is not finished, and has no reply. */
+  parked?: readonly string[];
 }
 
 /**
@@ -120,18 +122,19 @@ async function callTools(
   const { caller, limits, events, historyWriter } = conversation;
   const allowed = Math.max(0, limits.steps - conversation.toolCalls);
   conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
-  const persist = async (message: ModelMessage, tool: ToolDescriptor | undefined, isCalled: boolean): Promise<void> => {
+  const persist = async ({ message, tool, isCalled, isApproved }: StoredResult): Promise<void> => {
     if (isCalled && tool !== undefined && bringsUntrustedContent(tool)) deps.taint.mark(caller.session);
-    const deferrable = !isCalled || isRepeatable(tool);
+    const deferrable = !isCalled || (isRepeatable(tool) && !isApproved);
     await historyWriter.write([message], { tainted: deps.taint.has(caller.session), deferrable });
   };
-  const { results } = await runToolCalls(
+  const { results, parked } = await runToolCalls(
     answer.toolCalls,
     allowed,
     { invoker: deps.invoker, caller, visible, outputCharacters: limits.outputCharacters, events, storeResult: persist },
-    { ...op, key: `${caller.session}/${conversation.base}/${conversation.turns}` },
+    { ...op, key: answerKey(caller.session, conversation.base, conversation.answers) },
   );
   conversation.messages.push(...results.map(({ message }) => message));
+  if (parked.length > 0) return parkTurn(conversation, [...new Set(parked.map((call) => call.parked))]);
   if (answer.toolCalls.length > allowed) {
     return finishAtLimit(
       deps,
@@ -143,6 +146,12 @@ async function callTools(
   }
   const loopBreak = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
   return loopBreak === undefined ? undefined : finishAtLimit(deps, conversation, loopBreak.code, loopBreak.message, op);
+}
+
+/** What is stored of the turn is enough to resume it: the answer with its calls, and the results of those that ended. */
+function parkTurn({ events }: AgentConversation, requests: readonly string[]): TurnOutcome {
+  events({ type: 'turn-parked', requests: [...requests] });
+  return { reply: '', finishReason: 'complete', parked: requests };
 }
 
 /** The rule in a tool failure when the loop guard ends the processing of the message. */

@@ -11,6 +11,7 @@ export const APPROVAL_REQUEST_CHECKS: readonly ((spec: ValidPart<ApprovalRequest
   oneSubject,
   subjectFitsType,
   argumentsAreJson,
+  reviewIsOfPromotion,
 ];
 
 /** A decision with two subjects could approve a subject that the approver did not review. */
@@ -30,6 +31,12 @@ function subjectFitsType({ type, subject }: ValidPart<ApprovalRequestSpec>): Fin
   if (subject[needed] !== undefined) return [];
   const message = `type ${type} requires spec.subject.${needed}`;
   return [{ path: ['spec', 'subject'], rule: 'subject-fits-type', message, fix: `add spec.subject.${needed}` }];
+}
+
+function reviewIsOfPromotion({ type, review }: ValidPart<ApprovalRequestSpec>): Finding[] {
+  if (review === undefined || type === undefined || type === 'PromoteTool') return [];
+  const message = `spec.review is not allowed with type ${type}`;
+  return [{ path: ['spec', 'review'], rule: 'subject-fits-type', message, fix: 'remove it' }];
 }
 
 function argumentsAreJson({ type, arguments: text }: ValidPart<ApprovalRequestSpec>): Finding[] {

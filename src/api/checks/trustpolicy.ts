@@ -3,6 +3,7 @@ import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import { expandActions } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { APPROVAL_SETTINGS_CHECKS } from './approval-settings.ts';
 import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
 import { checkActions, checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
@@ -23,6 +24,7 @@ export const TRUST_POLICY_CHECKS: readonly TrustPolicyCheck[] = [
   forgeLimitsAreInRange,
   quotasAreInRange,
   strategyHasItsRules,
+  ...APPROVAL_SETTINGS_CHECKS,
 ];
 
 function actionsAreRegistered(spec: Spec): Finding[] {
@@ -69,7 +71,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
   ];
 }
 
-function durationsAreInRange({ decay, strategy, approvals, promotion }: Spec): Finding[] {
+function durationsAreInRange({ decay, strategy, promotion }: Spec): Finding[] {
   const some = { parse: parseDuration, minimum: 1, allowed: 'a duration longer than 0' };
   return checkMeasures([
     { path: ['spec', 'decay', 'idle'], value: decay?.idle, ...some },
@@ -82,7 +84,6 @@ function durationsAreInRange({ decay, strategy, approvals, promotion }: Spec): F
     },
     { path: ['spec', 'strategy', 'milestone', 'cleanFor'], value: strategy?.milestone?.cleanFor, ...some, minimum: 0 },
     { path: ['spec', 'promotion', 'toAgent', 'coolDown'], value: promotion?.toAgent?.coolDown, ...some, minimum: 0 },
-    { path: ['spec', 'approvals', 'timeout'], value: approvals?.timeout, ...some },
   ]);
 }
 

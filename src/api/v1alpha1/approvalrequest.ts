@@ -2,14 +2,58 @@ import { Type, type Static } from 'typebox';
 import {
   ApprovalSubject,
   Conditions,
+  Digest,
   ObservedGeneration,
   RequestNonce,
   Text,
   Uid,
+  atomicListOf,
   closed,
+  count,
   ObjectName,
 } from './common.ts';
 import type { Resource } from './common.ts';
+
+const Requirement = Text(300, 'A requirement, such as `api fetch`, `host api.example.com` or `path data/`.');
+
+/** What a reviewer has to know beyond the tool itself. */
+export const PromotionReview = Type.Object(
+  {
+    object: {
+      ...ObjectName,
+      description: 'The EmergentTool of the agent, with source, schemas and tests.',
+    },
+    replaces: Type.Optional(
+      Type.Object(
+        {
+          object: { ...ObjectName, description: 'The EmergentTool of the earlier version.' },
+          digest: { ...Digest, description: 'The digest of the earlier version.' },
+          addedRequirements: atomicListOf(Requirement, 50, 'What only the new version requires.'),
+          removedRequirements: atomicListOf(Requirement, 50, 'What only the earlier version requires.'),
+        },
+        { ...closed, description: 'The last Shared tool with the same name and another digest, in service or not.' },
+      ),
+    ),
+    agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
+    reportedUses: Type.Optional(
+      Type.Object(
+        {
+          total: count(0, 1e9, 'Number of uses.'),
+          failed: count(0, 1e9, 'Number of failed uses.'),
+          distinctInputs: count(0, 1e9, 'Number of different inputs; counted up to 200 per agent.'),
+          rootMessages: count(0, 1e9, 'Number of different root messages; counted up to 200 per agent.'),
+          agents: count(0, 1e6, 'Number of agents that used it.'),
+        },
+        {
+          ...closed,
+          description: 'Uses of the last days, as the pods of the agents report them. Nothing confirms them.',
+        },
+      ),
+    ),
+  },
+  { ...closed, description: 'Facts for the reviewer of a promotion. Only for type `PromoteTool`.' },
+);
+export type PromotionReview = Static<typeof PromotionReview>;
 
 export const ApprovalRequestSpec = Type.Object(
   {
@@ -32,6 +76,32 @@ export const ApprovalRequestSpec = Type.Object(
         'The arguments of the call as JSON text, without secrets. What is cut states its whole length. Only for type `ToolCall`.',
       ),
     ),
+    review: Type.Optional(PromotionReview),
+    session: Type.Optional(
+      Text(128, 'The session whose turn waits for the decision. Absent when the request parks no turn.'),
+    ),
+    expiresAt: Type.Optional(
+      Text(40, 'When the timeout of the policy passes, in RFC 3339 format. Absent when the request does not expire.'),
+    ),
+    onTimeout: Type.Optional(
+      Type.Enum(['Wait', 'Deny', 'Approve'], { description: 'What happens after `expiresAt`. Absent without it.' }),
+    ),
+    escalation: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            at: Text(40, 'When they are asked, in RFC 3339 format.'),
+            to: atomicListOf(Text(253, 'A user, a group or another address.'), 16, 'Who is asked.'),
+          },
+          { ...closed, description: 'Who is asked at some time.' },
+        ),
+        {
+          maxItems: 8,
+          'x-kubernetes-list-type': 'atomic',
+          description: 'Who else is asked while the request stays pending.',
+        },
+      ),
+    ),
     subject: ApprovalSubject,
   },
   closed,
@@ -46,7 +116,10 @@ export const ApprovalRequestStatus = Type.Object(
         description: 'The decision. Absent while the request is pending.',
       }),
     ),
-    decidedBy: Type.Optional(Text(253, 'The user who made the decision.')),
+    decidedBy: Type.Optional(Text(253, 'The user who made the decision, or the policy after a timeout.')),
+    usedAt: Type.Optional(
+      Text(40, 'When the approved call started, in RFC 3339 format. An approval permits one call.'),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,

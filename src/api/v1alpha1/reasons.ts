@@ -153,10 +153,41 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       meaning: 'Agents can call the tool.',
       reasons: {
         Accepted: 'The tool passed all gates and is in service.',
-        Verified: 'The tool passed its re-runs and the panel. The message contains the figures.',
+        Verified: 'Tier Agent: the tool passed its verification and is in service.',
+        Approved: 'Tier Shared: an Approval for exactly this tool exists, and the tool is in service.',
+        ApprovalMissing:
+          'Tier Shared: no Approval with the digest, the tier and spec.requestNonce counts. The message states why an existing one does not.',
+        ApprovalDenied: 'An approver denied the request. A new request has a new nonce.',
+        AdmissionPolicyMissing:
+          'The admission policies that check approvers are missing or changed, so no Approval counts. Upgrade, with clusterPrerequisites.enabled, the release of the chart that installs them.',
+        NotVerified:
+          'Tier Agent: nothing shows that the tool was verified, for example after a restore. The agent has to forge it again.',
+        InvalidSpec: 'The object is not a valid tool. The message names the rule and the next step.',
+        NameTaken:
+          'Another tool in service, or a built-in tool, has the name. Demote that tool, or forge this one under another name.',
+        DependencyInactive: 'A step calls a forged tool that is not in service at tier Shared. Share that tool first.',
+        OwnerNotFound: 'Tier Agent: the agent that owns the tool does not exist.',
+        PolicyDenied:
+          'Tier Agent: the TrustPolicy of the agent no longer allows what the tool requires. The tool returns when the policy allows it.',
+        Promoted: 'The tool is in service at tier Shared, as another object. This one is not used meanwhile.',
         Inactive: 'A user demoted the tool, or it was demoted because of its failures. The message states why.',
-        Demoted: 'The tool was demoted. The gateway refuses calls of it.',
-        Revoked: 'The approval was revoked. The gateway refuses calls of the tool.',
+        Demoted: 'The operator demoted the tool, with an Approval that revokes it. The gateway refuses calls of it.',
+        Revoked: 'A user revoked the tool. The gateway refuses calls of the tool.',
+      },
+    },
+    {
+      type: 'Shared',
+      meaning: 'The tool is in service at tier Shared, as another object. Only at tier Agent.',
+      reasons: {
+        Promoted: 'The tool is in service at tier Shared.',
+        AwaitingApproval: 'An ApprovalRequest, or a Shared object that a user applied, waits for an approver.',
+        AgentsMissing:
+          'Fewer agents than promotion.toShared.minAgents of the policy have the tool in service at tier Agent.',
+        DependencyNotShared: 'A step calls a forged tool that is not in service at tier Shared. Share that tool first.',
+        NameTaken: 'Another tool in service has the name. Demote that tool, or forge this one under another name.',
+        ApprovalDenied: 'An approver denied the last request. The message states when the next one follows.',
+        TooManyRequests: 'Five requests of the agent wait for approvers. Decide one of them.',
+        PolicyDenied: 'The TrustPolicy of the agent does not permit the promotion, or does not exist.',
       },
     },
     {
@@ -169,6 +200,34 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
     },
   ],
   Capability: [],
-  ApprovalRequest: [],
-  Approval: [],
+  ApprovalRequest: [
+    {
+      type: 'Decided',
+      meaning: 'An approver decided the request, or nothing is left to decide.',
+      reasons: {
+        AwaitingApproval:
+          'The request waits for an approver. The message states why an existing Approval does not count.',
+        Approved: 'An approver approved the request, and the tool has its new tier.',
+        Denied: 'An approver denied the request. A new one follows after the cool-down of the policy.',
+        Revoked: 'The tool was revoked or demoted.',
+        Expired: 'Nothing is left to decide: the tool is gone or out of service, or another request asks the same.',
+      },
+    },
+  ],
+  Approval: [
+    {
+      type: 'Effective',
+      meaning: 'The decision applies to an object that exists. Only for decisions about promotions.',
+      reasons: {
+        Applied: 'The decision applies.',
+        SubjectNotFound:
+          'No request and no tool has the digest, tier and nonce of the Approval. It applies as soon as one exists.',
+        NonceMismatch: 'The nonce belongs to another request. Approve the current one.',
+        ContributorMayNotApprove: 'The approver contributed to the tool. Another user has to approve it.',
+        CreatedTooEarly:
+          'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name.',
+        Withdrawn: 'A later decision revoked the tool, so the Approval has no effect.',
+      },
+    },
+  ],
 };

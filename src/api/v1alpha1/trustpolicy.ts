@@ -165,7 +165,9 @@ const Promotion = Type.Object(
     toShared: Type.Optional(
       Type.Object(
         {
-          minAgents: Type.Optional(count(1, 100, 'Minimum number of agents that used the tool successfully.', 1)),
+          minAgents: Type.Optional(
+            count(1, 100, 'Minimum number of agents of the namespace that have the tool at tier Agent.', 1),
+          ),
           gitOps: Type.Optional(
             Type.Object(
               {
@@ -209,6 +211,35 @@ const Quotas = Type.Object(
     description:
       'How much all agents under this policy may use together. An absent quota means no limit. 0 allows no use.',
   },
+);
+
+const RiskApprovals = Type.Object(
+  {
+    risk: Type.Enum(['low', 'medium', 'high', 'critical'], { description: 'The risk of the call.' }),
+    timeout: Type.Optional({
+      ...Duration,
+      description: 'How long a request of this risk stays pending. When absent, the timeout of all requests.',
+    }),
+    onTimeout: Type.Optional(
+      Type.Enum(['Wait', 'Deny', 'Approve'], {
+        description:
+          'What happens after the timeout. `Approve` is only allowed for the risks low and medium, and needs a timeout. When absent, the setting of all requests.',
+      }),
+    ),
+  },
+  { ...closed, description: 'Settings for the calls of one risk.' },
+);
+
+const EscalationStep = Type.Object(
+  {
+    after: { ...Duration, description: 'The time since the request.' },
+    to: atomicListOf(
+      Text(253, 'A user, a group or another address, such as `group:platform-oncall`. Text for human readers.'),
+      16,
+      'Who is asked then.',
+    ),
+  },
+  { ...closed, description: 'Who is asked after some time.' },
 );
 
 export const TrustPolicySpec = Type.Object(
@@ -353,8 +384,23 @@ export const TrustPolicySpec = Type.Object(
           onTimeout: Type.Optional(
             Type.Enum(['Wait', 'Deny'], {
               default: 'Wait',
+              description: 'What happens after the timeout: the request stays pending, or is denied.',
+            }),
+          ),
+          byRisk: Type.Optional(
+            Type.Array(RiskApprovals, {
+              maxItems: 4,
+              'x-kubernetes-list-type': 'map',
+              'x-kubernetes-list-map-keys': ['risk'],
+              description: 'Other settings for calls of this risk. Promotions have those of all requests.',
+            }),
+          ),
+          escalation: Type.Optional(
+            Type.Array(EscalationStep, {
+              maxItems: 8,
+              'x-kubernetes-list-type': 'atomic',
               description:
-                'What happens after the timeout: the request stays pending, or is denied. It is never approved automatically.',
+                'Who else is asked while a request stays pending, in the order of the times. A step gives no right: the admission policies decide who may approve.',
             }),
           ),
         },

@@ -36,4 +36,5 @@ export function addClusterOptions(command: Command): Command {
 export const outputOption = (): Option =>
   new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text');
 
-export const stateOption = (): Option => new Option('--state <folder>', 'state folder').default('.temper');
+export const DEFAULT_STATE = '.temper';
+export const stateOption = (): Option => new Option('--state <folder>', 'state folder').default(DEFAULT_STATE);

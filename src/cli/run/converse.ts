@@ -3,8 +3,11 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
+import { printableDocument } from '../../lib/printable.ts';
+import type { ParkedTurn } from '../../standalone/parked-turns.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
+import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
 import { InlineApprovals } from './inline-approvals.ts';
 import { inputHistory } from '../prompt/input-history.ts';
@@ -29,7 +32,13 @@ export interface Conversation {
   observers: ((event: AgentEvent) => void)[];
 }
 
-/** Sends the messages one after another. Exit code 1 when a message could not be answered. */
+/** How the run handled a message. */
+type Outcome = 'answered' | 'failed' | 'parked';
+
+/**
+ * Resumes the turn of the session that waits for an approval, then sends the messages one after another. Exit code 1 when a message
+ * could not be answered; 3 when one waits for an approval: the run ends, and messages after it are not sent.
+ */
 export async function converse(conversation: Conversation, io: CliIo): Promise<number> {
   const { standalone, session, printer, form, observers } = conversation;
   const prompt = form === 'text' ? await openPrompt(conversation, io) : undefined;
@@ -37,25 +46,62 @@ export async function converse(conversation: Conversation, io: CliIo): Promise<n
     prompt === undefined ? undefined : new InlineApprovals(prompt, standalone.records, printer, io.signal);
   if (approvals !== undefined) observers.push((event) => approvals.observe(event));
   await standalone.engine.submitPendingImports(session, messageOp(io));
+  const handle = (message: RunMessage): Promise<Outcome> => {
+    const work = (): Promise<Outcome> => handleMessage(conversation, message, io);
+    return approvals?.during(work) ?? work();
+  };
   let code: number = EXIT.ok;
-  for await (const text of messages(conversation, prompt, io)) {
-    const handle = (): Promise<boolean> => isAnswered(conversation, text, io);
-    if (!(await (approvals?.during(handle) ?? handle()))) code = EXIT.refused;
+  const parked = await standalone.parkedTurn(session);
+  for await (const message of messagesAfter(parked, conversation, prompt, io)) {
+    const outcome = await handle(message);
+    if (outcome === 'failed') code = EXIT.refused;
     if (io.signal.aborted) break;
     await standalone.engine.settled();
+    if (outcome === 'parked') return EXIT.parked;
   }
   return code;
 }
 
-async function isAnswered({ standalone, session }: Conversation, text: string, io: CliIo): Promise<boolean> {
+interface RunMessage {
+  /** A resumed message keeps its id. */
+  id: string;
+  text: string;
+}
+
+async function* messagesAfter(
+  parked: ParkedTurn | undefined,
+  conversation: Conversation,
+  prompt: Prompt | undefined,
+  io: CliIo,
+): AsyncGenerator<RunMessage> {
+  if (parked !== undefined) yield { id: parked.message, text: parked.text };
+  for await (const text of messages(conversation, prompt, io, parked !== undefined)) {
+    yield { id: ulids.next('message'), text };
+  }
+}
+
+async function handleMessage(conversation: Conversation, { id, text }: RunMessage, io: CliIo): Promise<Outcome> {
+  const { standalone, session } = conversation;
   try {
-    await standalone.engine.handle({ session, text }, messageOp(io));
-    return true;
+    const message = { session, text, message: id, rootMessage: id };
+    const { parked } = await standalone.engine.handle(message, messageOp(io));
+    if (parked === undefined) return 'answered';
+    io.error(parkedNote(parked, conversation));
+    return 'parked';
   } catch (error) {
     // The loop has already emitted an event for a TemperError. Any other error is a defect and must not be hidden.
     if (!isTemperError(error) && !io.signal.aborted) throw error;
-    return false;
+    return 'failed';
   }
+}
+
+/** How to decide, and how to go on. */
+function parkedNote(requests: readonly string[], { session, options }: Conversation): string {
+  const state = options.state === DEFAULT_STATE ? '' : ` --state ${options.state}`;
+  const decide = requests.map((name) => `  temper approve ${name} --reason …${state}   (or temper deny)\n`).join('');
+  return printableDocument(
+    `note: the session waits for an approval, and messages after this one were not sent; decide:\n${decide}then go on with the same options: temper run … --session ${session}${state}\n`,
+  );
 }
 
 function messageOp(io: CliIo): CallOptions {
@@ -68,18 +114,23 @@ function openPrompt({ state }: Conversation, io: CliIo): Promise<Prompt | undefi
   return io.openPrompt({ history: stored.load(), onHistory: (inputs) => stored.save(inputs) });
 }
 
-async function* messages(conversation: Conversation, prompt: Prompt | undefined, io: CliIo): AsyncGenerator<string> {
+async function* messages(
+  conversation: Conversation,
+  prompt: Prompt | undefined,
+  io: CliIo,
+  isResumed: boolean,
+): AsyncGenerator<string> {
   const { message } = conversation.options;
   if (message !== undefined) {
     for (const text of message) yield messageText(text === '-' ? await io.stdin() : text, '--message');
   } else if (prompt === undefined) {
-    yield* inputLines(io);
+    yield* inputLines(io, isResumed);
   } else yield* typedMessages(conversation, prompt, io);
 }
 
-/** Each line of standard input is a message; empty lines are none. Throws TEMPER_USAGE when it has no message. */
-async function* inputLines(io: CliIo): AsyncGenerator<string> {
-  let hasMessage = false;
+/** Each line of standard input is a message; empty lines are none. Throws TEMPER_USAGE when it has no message, unless the run resumes one. */
+async function* inputLines(io: CliIo, isResumed: boolean): AsyncGenerator<string> {
+  let hasMessage = isResumed;
   for await (const line of io.lines()) {
     if (line.trim() === '') continue;
     hasMessage = true;

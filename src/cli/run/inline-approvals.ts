@@ -59,6 +59,8 @@ export class InlineApprovals {
   }
 
   async #ask({ request, tool }: ApprovalRequested, signal: AbortSignal): Promise<void> {
+    // A turn that resumes reports its requests again, and some of them are decided.
+    if (textAt((await this.#records.get('approvalrequests', request)) ?? null, ['status', 'decision']) !== '') return;
     const { screen } = this.#printer;
     screen?.showStatus(undefined);
     screen?.line(`    ${await this.#callOf(request, tool)}`, 6);

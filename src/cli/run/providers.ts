@@ -2,13 +2,17 @@ import { resolve } from 'node:path';
 import { parse } from 'yaml';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { NamedModelsConfig } from '../../models/named-models.ts';
+import type { JudgeSettings, NamedModelsConfig } from '../../models/named-models.ts';
 import { parseNamedModels } from '../../models/read-named-models.ts';
 import { readInputFile } from '../input/input-files.ts';
 import type { CliIo } from '../io.ts';
 
+/** How judges are supervised, unless a providers file says otherwise. */
+const JUDGES: JudgeSettings = { canaryPercent: 5, resumed: [] };
+
 /** The author, the judge and the two reviewers must be different models: the gates reject a judge that is also the author. */
 const OPENAI: NamedModelsConfig = {
+  judges: JUDGES,
   providers: [{ name: 'openai', type: 'openai', keyEnvironment: 'OPENAI_API_KEY' }],
   aliases: {
     'default/default': 'openai/gpt-4o-mini',
@@ -18,6 +22,7 @@ const OPENAI: NamedModelsConfig = {
   },
 };
 const ANTHROPIC: NamedModelsConfig = {
+  judges: JUDGES,
   providers: [{ name: 'anthropic', type: 'anthropic', keyEnvironment: 'ANTHROPIC_API_KEY' }],
   aliases: {
     'default/default': 'anthropic/claude-haiku-4-5',
@@ -81,5 +86,5 @@ export async function readProviders(file: string, io: CliIo): Promise<NamedModel
       cause: error,
     });
   }
-  return parseNamedModels(path, value);
+  return { judges: JUDGES, ...parseNamedModels(path, value) };
 }

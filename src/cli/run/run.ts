@@ -74,7 +74,9 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       agent,
       policy,
       redact,
+      hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
+      judges: source.config.judges,
       events: (event) => observers.forEach((observe) => observe(event)),
     });
     const conversation: Conversation = { standalone, agent, session, printer, options, form, state, observers };

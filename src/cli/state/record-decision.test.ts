@@ -65,6 +65,11 @@ describe('the decision about a request', () => {
     lock.release();
   });
 
+  it('a decision about a parked call is recorded, and the output says where the call goes on', async () => {
+    await records.put('approvalrequests', 'call-x', { spec: { type: 'ToolCall', session: 's-1' }, status: {} });
+    assert.match(await approve('call-x'), /when one continues its session \(temper run … --session s-1\)/);
+  });
+
   it('a decision about a call that no run waits for is refused', async () => {
     await addRequest('call-x', 'ToolCall');
     await assert.rejects(approve('call-x'), (error) => isTemperError(error, 'TEMPER_APPROVAL_TIMEOUT'));

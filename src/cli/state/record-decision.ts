@@ -23,8 +23,8 @@ export interface RecordDecisionOptions {
 
 /**
  * Writes a decision to the state folder. The process that has locked the folder applies it at once; without one, the next process
- * does before it handles a message. Throws TEMPER_USAGE for a request that is decided, and TEMPER_APPROVAL_TIMEOUT for a call whose
- * run has ended: nothing waits for that decision any more.
+ * does before it handles a message. Throws TEMPER_USAGE for a request that is decided, and TEMPER_APPROVAL_TIMEOUT for a call that
+ * parked no turn and whose run has ended: nothing waits for that decision any more.
  */
 export async function recordDecision(options: RecordDecisionOptions, io: CliIo): Promise<number> {
   const folder = await stateFolder(io, options.state);
@@ -34,18 +34,24 @@ export async function recordDecision(options: RecordDecisionOptions, io: CliIo):
   const isRunning = isStateLocked(folder);
   if (options.verb === 'Demote') await assertTool(records, options.target);
   else await assertUndecided(records, options.target, isRunning);
+  const session = textAt(await records.get('approvalrequests', options.target), ['spec', 'session']);
   const { target, verb, reason } = options;
   const decision = await submitDecision(records, { target, verb, reason }, { clock: systemClock, ids: ulids });
   if (options.output === 'json') writeJsonLine(io, { ...decision, applies: isRunning ? 'now' : 'next run' });
   else {
     const effect = isRunning
       ? 'the running process applies it now'
-      : 'no run uses this state folder now; it applies when the next temper run starts';
+      : `no run uses this state folder now; it applies when the next temper run starts${resumption(session)}`;
     io.out(
       `${verb.toLowerCase()} ${printable(target, 253)}: recorded by ${decision.by} in ${printable(options.state, 200)}; ${effect}\n`,
     );
   }
   return EXIT.ok;
+}
+
+/** A turn is resumed in its own session only. */
+function resumption(session: string): string {
+  return session === '' ? '' : `, and the call when one continues its session (temper run … --session ${session})`;
 }
 
 async function assertUndecided(records: RecordStore, name: string, isRunning: boolean): Promise<void> {
@@ -54,7 +60,8 @@ async function assertUndecided(records: RecordStore, name: string, isRunning: bo
   if (request === undefined) throw notFound('approvalrequests', name, all);
   const decision = textAt(request.value, ['status', 'decision']);
   const pending = await pendingDecision(records, name);
-  if (decision === 'Expired' || (decision === '' && !isRunning && isToolCall(request.value))) {
+  const isResumable = isRunning || !isToolCall(request.value) || textAt(request.value, ['spec', 'session']) !== '';
+  if (decision === 'Expired' || (decision === '' && !isResumable)) {
     throw new TemperError(
       'TEMPER_APPROVAL_TIMEOUT',
       `the run that requested "${printable(name, 253)}" has ended, so a decision has no effect; send the message again and decide while the run waits`,

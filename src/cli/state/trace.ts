@@ -85,6 +85,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   demotion: ['tool', 'reason'],
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],
+  'turn-parked': [],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

@@ -12,6 +12,8 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { toYamlText } from '../objects/data-format.ts';
 import { stateFolder } from '../state/state-folder.ts';
+import { exportForGitOps, type GitOpsExportOptions } from './gitops/gitops-export.ts';
+import { statePromotion } from './gitops/state-promotion.ts';
 
 export interface ToolExportOptions {
   /** Name, object name or digest. */
@@ -43,8 +45,25 @@ export async function toolExport(options: ToolExportOptions, io: CliIo): Promise
   return EXIT.ok;
 }
 
+/** Writes the files with which a GitOps controller shares a tool of the state folder on a cluster. */
+export async function toolExportForGitOps(
+  options: GitOpsExportOptions & Pick<ToolExportOptions, 'tool' | 'state'>,
+  io: CliIo,
+): Promise<number> {
+  const records = fileRecordStore(await stateFolder(io, options.state));
+  const audit = await openAudit({ records, clock: systemClock });
+  const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+  const selected = selectTool(registry.all(), options);
+  const tool = registry.get(selected.digest) ?? selected;
+  const promotion = await statePromotion(tool, registry, records, await audit.records());
+  return exportForGitOps(promotion, options, options.state, io);
+}
+
 /** Selects one tool. Several objects of one digest count as one tool; several digests are an error that lists them. */
-function selectTool(all: readonly RegisteredTool[], { tool: target, state }: ToolExportOptions): RegisteredTool {
+function selectTool(
+  all: readonly RegisteredTool[],
+  { tool: target, state }: Pick<ToolExportOptions, 'tool' | 'state'>,
+): RegisteredTool {
   const found = all.filter((tool) => [tool.artifact.name, tool.digest, tool.object.split('/').at(-1)].includes(target));
   const active = found.filter((tool) => tool.active);
   const candidates = active.length > 0 ? active : found;

@@ -1,14 +1,9 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { isUnprintable } from '../../lib/printable.ts';
+import { isInvisible } from '../../lib/text/invisible.ts';
 import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
 import type { ForgeViolation } from '../request.ts';
 
-/**
- * Characters that a reader does not see as what they are: controls, marks that change the direction or the look of text,
- * everything that is usually not drawn, blank fillers, characters without a meaning of their own, noncharacters.
- */
-const INVISIBLE =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]|\u{16fe4}|\u{1d159}/u;
 /** An emoji of several characters: joiners and presentation marks draw it, and stand only between or after its parts. */
 const EMOJI_PART = String.raw`\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?`;
 const EMOJI = new RegExp(`${EMOJI_PART}(?:\\u200d${EMOJI_PART}){0,8}|[0-9#*]\\ufe0f\\u20e3`, 'gu');
@@ -52,7 +47,7 @@ function firstHidden(text: string): number | undefined {
   for (const character of text.replaceAll(EMOJI, '')) {
     if (character === '\n' || character === '\t') continue;
     const code = character.codePointAt(0) ?? 0;
-    if (isUnprintable(code) || INVISIBLE.test(character)) return code;
+    if (isUnprintable(code) || isInvisible(character)) return code;
   }
   return undefined;
 }

@@ -52,6 +52,11 @@ export class WatchedAgentDirectory implements AgentDirectory {
     this.#topics.notify([policyTopic(metadata.namespace, metadata.name)]);
   }
 
+  /** Wakes the long polls of the agents of the namespace. */
+  toolsChanged(namespace: string): void {
+    this.#topics.notify([toolsTopic(namespace)]);
+  }
+
   agent(namespace: string, name: string): AgentState | undefined {
     return this.#state(this.#agents.get(`${namespace}/${name}`));
   }
@@ -96,6 +101,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
     if (state !== undefined) {
       const { agent } = state;
       topics.push(agentTopic(agent), policyTopic(agent.metadata.namespace, agent.spec.trustPolicyRef.name));
+      topics.push(toolsTopic(agent.metadata.namespace ?? ''));
     }
     return this.#topics.wait(topics, signal);
   }
@@ -139,6 +145,10 @@ function agentTopic({ metadata: { namespace = '', name } }: Agent): string {
 
 function policyTopic(namespace: string | undefined, name: string): string {
   return `policy/${namespace ?? ''}/${name}`;
+}
+
+function toolsTopic(namespace: string): string {
+  return `tools/${namespace}`;
 }
 
 function podTopic(podUid: string): string {

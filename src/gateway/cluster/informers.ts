@@ -1,6 +1,8 @@
 import { LABELS } from '../../api/cluster.ts';
 import { GROUP, VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { Approval } from '../../api/v1alpha1/approval.ts';
+import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import {
   type CatalogObject,
@@ -17,7 +19,7 @@ import { type ApprovalSummary, pruneApproval, pruneToolStatus, type ToolServiceS
 import { pruneAgent, prunePolicy } from './prune.ts';
 
 /** The cached members of an EmergentTool: its discovery entry, and whether it is in service. */
-type WatchedTool = PromotedTool & ToolServiceStatus;
+export type WatchedTool = PromotedTool & ToolServiceStatus;
 
 const temperType = (kind: string, plural: string): ResourceType => ({
   group: GROUP,
@@ -33,8 +35,9 @@ export const EMERGENT_TOOLS = temperType('EmergentTool', 'emergenttools');
 const APPROVALS = temperType('Approval', 'approvals');
 const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
+/** A transform gets the object of the API server, which is not what it returns. */
 function pruneTool(object: WatchedTool): WatchedTool {
-  return { ...prunePromotedTool(object), ...pruneToolStatus(object) };
+  return { ...prunePromotedTool(object), ...pruneToolStatus(object as unknown as EmergentTool) };
 }
 
 type InformerOptions = Pick<ReflectorOptions<KubeObject>, 'transport' | 'clock' | 'log' | 'metrics' | 'random'>;
@@ -127,7 +130,7 @@ export function createGatewayInformers(
   });
   const tools = new NamespacedInformer<WatchedTool>(EMERGENT_TOOLS, namespaces, common, { transform: pruneTool });
   const approvals = new NamespacedInformer<ApprovalSummary>(APPROVALS, namespaces, common, {
-    transform: pruneApproval,
+    transform: (object) => pruneApproval(object as unknown as Approval),
   });
   const all = { agents, policies, pods, verifiers, capabilities, tools, approvals };
   return {

@@ -1,13 +1,12 @@
+import { LABELS } from '../../api/cluster.ts';
 import type { Capability } from '../../api/v1alpha1/capability.ts';
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { capabilityEntry, type DiscoveryEntry, forgedEntry } from '../../discovery/entry.ts';
 import { builtInNames } from '../../engine/built-in.ts';
-import { asArtifact } from '../../forge/artifact-validation.ts';
-import { parseArtifact } from '../../forge/parse-artifact.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import { isDigest, type Digest } from '../../lib/canonical.ts';
-import type { Json } from '../../lib/json.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
+import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
 
 /** The cached members of a Capability. */
 export interface CatalogObject extends KubeObject {
@@ -24,9 +23,6 @@ export interface PromotedTool extends CatalogObject {
   readonly contributors?: readonly string[];
   readonly acceptedAt?: string;
 }
-
-/** Label with the owner of a tool of tier Agent. The object's name is derived from it, so that a change is detected. */
-const OWNER_LABEL = 'temper.dev/agent';
 
 const BUILT_IN = builtInNames();
 
@@ -83,7 +79,8 @@ function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<Promoted
 }
 
 function ownerOf(metadata: EmergentTool['metadata'], artifact: ToolArtifact, digest: Digest): string | undefined {
-  const agent = metadata.labels?.[OWNER_LABEL];
+  // The object's name is derived from the label, so that a change is detected.
+  const agent = metadata.labels?.[LABELS.agent];
   if (agent === undefined) return undefined;
   const name = objectName(artifact.name, 'Agent', `${metadata.namespace ?? ''}/${agent}`, digest);
   return metadata.name === name ? agent : undefined;
@@ -91,12 +88,8 @@ function ownerOf(metadata: EmergentTool['metadata'], artifact: ToolArtifact, dig
 
 /** Why a pod cannot run the tool: the same checks as in the pod. */
 function problemOf(artifact: ToolArtifact, digest: Digest): string | undefined {
-  if (artifact.implementation.mode === 'Sandbox' && artifact.implementation.source === undefined) {
-    return 'its object does not contain its source';
-  }
-  if (asArtifact(artifact as unknown as Json) === undefined) return 'its artifact is malformed';
-  const open = parseArtifact(artifact);
-  if ('malformed' in open) return 'its artifact is invalid';
-  if (open.digest !== digest) return 'its artifact does not match its digest';
-  return BUILT_IN.has(artifact.name) ? 'its name belongs to a built-in tool' : undefined;
+  return (
+    artifactProblem(artifact, digest) ??
+    (BUILT_IN.has(artifact.name) ? 'its name belongs to a built-in tool' : undefined)
+  );
 }

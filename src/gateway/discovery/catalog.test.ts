@@ -40,6 +40,7 @@ function aCatalog() {
   });
   const library = new WatchedCatalog({
     log,
+    isServed: () => true,
     async read(_namespace, name) {
       reads += 1;
       return objects.get(name);

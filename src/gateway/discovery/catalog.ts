@@ -3,7 +3,7 @@ import { LexicalIndex } from '../../discovery/lexical-index.ts';
 import { LRUCache } from 'lru-cache';
 import { parseArtifact } from '../../forge/parse-artifact.ts';
 import type { Change } from '../../kube/informer/store.ts';
-import type { Digest } from '../../lib/canonical.ts';
+import { type Digest, sha256 } from '../../lib/canonical.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { CatalogObject, PromotedTool } from './catalog-entries.ts';
@@ -14,6 +14,8 @@ export interface CapabilityCatalog {
   index(namespace: string): LexicalIndex;
   /** Tools of tiers Agent and Shared that a pod of this agent can run; names are unique. */
   promotedTools(namespace: string, agent: string): PromotedTool[];
+  /** The same for the same tools at every replica. */
+  version(namespace: string, agent: string): string;
   /** The same tools with their artifacts. Tools that cannot be read at the moment are omitted. */
   tools(namespace: string, agent: string): Promise<RegisteredTool[]>;
 }
@@ -21,6 +23,10 @@ export interface CapabilityCatalog {
 export interface WatchedCatalogOptions {
   /** Reads an EmergentTool; undefined when it does not exist. */
   read: (namespace: string, name: string) => Promise<Pick<EmergentTool, 'spec'> | undefined>;
+  /** Is the tool in service, by its status and by the Approvals? */
+  isServed: (tool: PromotedTool) => boolean;
+  /** Called after a change of the tools in service of a namespace. */
+  onChange?: (namespace: string) => void;
   log: Logger;
 }
 
@@ -33,6 +39,8 @@ const MAX_CACHE_BYTES = 64 * 1_024 * 1_024;
 interface NamespaceCatalog {
   index: LexicalIndex;
   tools: Map<string, PromotedTool>;
+  /** By agent; empty after each change of `tools`. */
+  versions: Map<string, string>;
   full: boolean;
 }
 
@@ -53,12 +61,29 @@ export class WatchedCatalog implements CapabilityCatalog {
     this.#put(`capabilities/${change.key}`, change);
   }
 
-  toolChanged(change: Change<PromotedTool>): void {
+  /** Call it for a changed object, and for one whose Approvals changed. */
+  toolChanged(change: Pick<Change<PromotedTool>, 'object' | 'key' | 'type'>): void {
     const { object, key, type } = change;
-    const indexed = this.#put(`emergenttools/${key}`, change);
-    const { tools } = this.#catalogOf(object.metadata.namespace ?? '');
-    if (type !== 'deleted' && indexed && object.runnable === true) tools.set(key, object);
-    else tools.delete(key);
+    const namespace = object.metadata.namespace ?? '';
+    const isServed = type !== 'deleted' && object.entry !== undefined && this.#options.isServed(object);
+    const indexed = this.#put(`emergenttools/${key}`, { type: isServed ? type : 'deleted', object });
+    const { tools, versions } = this.#catalogOf(namespace);
+    const before = tools.get(key);
+    if (indexed && object.runnable === true) tools.set(key, object);
+    else if (!tools.delete(key)) return;
+    if (before?.metadata.uid === object.metadata.uid && before !== undefined && tools.has(key)) return;
+    versions.clear();
+    this.#options.onChange?.(namespace);
+  }
+
+  version(namespace: string, agent: string): string {
+    const { versions } = this.#catalogOf(namespace);
+    const known = versions.get(agent);
+    if (known !== undefined) return known;
+    const digests = this.promotedTools(namespace, agent).map(({ digest = '', tier = '' }) => `${tier} ${digest}`);
+    const version = digests.length === 0 ? '' : sha256(digests.join('\n'));
+    versions.set(agent, version);
+    return version;
   }
 
   index(namespace: string): LexicalIndex {
@@ -83,7 +108,7 @@ export class WatchedCatalog implements CapabilityCatalog {
   }
 
   /** Returns true when the entry is indexed afterwards. */
-  #put(key: string, { type, object }: Change<CatalogObject>): boolean {
+  #put(key: string, { type, object }: Pick<Change<CatalogObject>, 'type' | 'object'>): boolean {
     const namespace = object.metadata.namespace ?? '';
     const catalog = this.#catalogOf(namespace);
     const { index } = catalog;
@@ -107,7 +132,12 @@ export class WatchedCatalog implements CapabilityCatalog {
   #catalogOf(namespace: string): NamespaceCatalog {
     const known = this.#catalogs.get(namespace);
     if (known !== undefined) return known;
-    const created: NamespaceCatalog = { index: new LexicalIndex(), tools: new Map(), full: false };
+    const created: NamespaceCatalog = {
+      index: new LexicalIndex(),
+      tools: new Map(),
+      versions: new Map(),
+      full: false,
+    };
     this.#catalogs.set(namespace, created);
     return created;
   }

@@ -4,7 +4,7 @@ import { parseNamedModels } from '../../models/read-named-models.ts';
 
 const NONE: NamedModelsConfig = { providers: [], aliases: {} };
 
-/** Parses `models` of the configuration file, `{providers, aliases}`; absent: no models. Throws TEMPER_MANIFEST_INVALID with the field. */
+/** Parses `models` of the configuration file, `{providers, aliases, judges}`; absent: no models. Throws TEMPER_MANIFEST_INVALID with the field. */
 export function parseModelConfig(section: unknown): NamedModelsConfig {
   if (section === undefined) return NONE;
   const config = parseNamedModels('models', section);

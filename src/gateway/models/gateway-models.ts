@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { metering } from '../../models/metering.ts';
-import { type NamedModelSet, openModels } from '../../models/named-models.ts';
+import { type JudgeSettings, type NamedModelSet, openModels } from '../../models/named-models.ts';
 import { compose, type ResolvedModel } from '../../models/pipeline.ts';
 import type { ModelsDeps, ProviderConfig } from '../../models/providers.ts';
 import type { CircuitState } from '../../models/resilience/circuit-breaker.ts';
@@ -20,6 +20,9 @@ export interface GatewayModels {
   set: NamedModelSet;
   health: ModelHealth;
   catalog: ModelCatalog;
+  judges: JudgeSettings | undefined;
+  /** Whether the configuration lists this `provider/model`. */
+  isListed: (model: string) => boolean;
 }
 
 export interface GatewayModelsDeps extends Pick<ModelsDeps, 'limits' | 'retry' | 'circuit' | 'closing'> {
@@ -75,6 +78,8 @@ export function openGatewayModels(section: unknown, deps: GatewayModelsDeps): Ga
       ]),
     },
     health,
+    judges: config.judges,
+    isListed: (model) => listed.has(model),
     catalog: {
       resolve(name) {
         const { id, provider, contextTokens } = resolve(name);

@@ -51,7 +51,7 @@ async function nextAssignment(
 }
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */
-function assignmentOf(state: AgentState, { models }: GatewayDeps): Assignment | undefined {
+function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
   const { agent, policy, level, suspended, uid } = state;
   if (policy === undefined) return undefined;
   const { primary, fallbacks = [] } = agent.spec.model;
@@ -67,6 +67,7 @@ function assignmentOf(state: AgentState, { models }: GatewayDeps): Assignment | 
     level,
     models: Object.fromEntries(resolved),
     suspended,
+    tools: toolsVersion(agent.metadata.namespace ?? '', agent.metadata.name),
   };
   return { version: digestOf(assignment as unknown as Json), ...assignment };
 }

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { SerialQueue } from '../../lib/async/serial-queue.ts';
+import { FairQueue } from '../../lib/async/fair-queue.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { MemoryHits, MemoryQuery, MemoryValue } from '../../gateway-api/session-schemas.ts';
@@ -37,8 +37,8 @@ const searchSchema = {
 export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
   return (server, deps) => {
     const config = { access: 'pod' } as const;
-    // A search holds the whole memory of its agent, so this process makes one at a time.
-    const searches = new SerialQueue();
+    // A search holds the whole memory of its agent, so this process makes one at a time, and namespaces take turns.
+    const searches = new FairQueue();
     const path = `${POD_API_PATHS.memory}/:key`;
     server.get(path, { config, schema: getSchema }, async (request) => {
       const { key } = request.params;
@@ -67,7 +67,7 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
       async (request) => {
         const { query, limit } = request.query;
         const decider = deciderFor(request, deps);
-        const found = await searches.run(async () => {
+        const found = await searches.run(request.pod.namespace, async () => {
           request.disconnected.throwIfAborted();
           const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
           const readable = hits.filter(

@@ -110,6 +110,7 @@ function isGatewayOnly(event: StampedEvent): boolean {
     case 'demotion':
     case 'approval-requested':
     case 'approval-decided':
+    case 'turn-parked':
       return true;
     default:
       return false;

@@ -10,6 +10,7 @@ import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { ForgeResult, RejectedToolRequest, ReviewRequest } from '../../gateway-api/tool-schemas.ts';
 import { ATTRIBUTES, continueTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import type { Canaries } from '../../tempering/canary/canaries.ts';
 import { createJudge } from '../../tempering/judge/judge.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { EventSink } from '../../tools/events.ts';
@@ -33,6 +34,8 @@ export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory'> {
   demotions: Demotions;
   /** Vets submitted artifacts outside the thread that serves requests. */
   vetter: ArtifactVetter;
+  /** Supervises the judges. */
+  canaries: Canaries;
 }
 
 const MAX_BODY_BYTES = 2 * 1_024 * 1_024;
@@ -142,6 +145,7 @@ async function openReview(
     mayBeAuthor: judgeMayBeAuthor,
     clock,
     nonce,
+    canaries: own.canaries,
   });
   const events = createReviewEvents(deps.events, clock, claims, {
     key,

@@ -21,7 +21,10 @@ const CACHE_SIZE = 20_000;
 export class ReportLimits {
   readonly #clock: Clock;
   readonly #rate: ReportRate;
-  readonly #buckets = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
+  readonly #buckets = new LRUCache<string, TokenBucket>({
+    max: CACHE_SIZE,
+    memoMethod: () => new TokenBucket(this.#clock, this.#rate),
+  });
 
   constructor(clock: Clock, rate: ReportRate = REPORT_BYTES) {
     this.#clock = clock;
@@ -30,12 +33,10 @@ export class ReportLimits {
 
   /** Throws TEMPER_RATE_LIMITED with the time after which `count` fits. A full bucket accepts any size. */
   take(agentUid: string, count: number): void {
-    const bucket = this.#buckets.get(agentUid) ?? new TokenBucket(this.#clock, this.#rate);
-    this.#buckets.set(agentUid, bucket);
+    const bucket = this.#buckets.memo(agentUid);
     const { burst, perSecond, unit } = this.#rate;
-    const wanted = Math.min(count, burst);
-    if (bucket.tryTake(wanted)) return;
-    const waitMs = Math.ceil(((wanted - bucket.available()) / perSecond) * 1_000);
+    if (bucket.tryTake(Math.min(count, burst))) return;
+    const waitMs = Math.ceil(bucket.waitMs(count));
     const rate = perSecond < 1 ? `one per ${Math.round(1 / perSecond)} s` : `${perSecond} per second`;
     const message = `the agent sends more ${unit} than its rate of ${rate}; send less, or wait`;
     throw new TemperError('TEMPER_RATE_LIMITED', message, { retry: Math.max(1, waitMs) });

@@ -25,6 +25,7 @@ const SERVICE_ACCOUNTS: ResourceType = {
   kind: 'ServiceAccount',
   namespaced: true,
 };
+const USER_REVIEWS = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 export interface KubeClientOptions {
@@ -114,6 +115,12 @@ function readers(transport: Pick<Transport, 'send'>): KubeReader {
       };
       const review = await transport.send({ method: 'POST', path: ACCESS_REVIEWS, body }, signal);
       return member(member(review, 'status'), 'allowed') === true;
+    },
+    async whoAmI(signal) {
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+      const review = await transport.send({ method: 'POST', path: USER_REVIEWS, body }, signal);
+      const uid = textAt(review, ['status', 'userInfo', 'uid']);
+      return { username: textAt(review, ['status', 'userInfo', 'username']), uid: uid === '' ? undefined : uid };
     },
   };
 }

@@ -68,6 +68,14 @@ export interface KubeReader {
     attributes: { verb: string; group: string; resource: string; namespace?: string; subresource?: string },
     signal: AbortSignal,
   ): Promise<boolean>;
+  /** The user that the API server takes the caller for (SelfSubjectReview). */
+  whoAmI(signal: AbortSignal): Promise<UserInfo>;
+}
+
+export interface UserInfo {
+  username: string;
+  /** Undefined when the API server has none. */
+  uid: string | undefined;
 }
 
 /** All calls to the API server. Mutations also throw `TEMPER_NOT_LEADER` when this process is not the leader; nothing was written then. */

@@ -43,7 +43,11 @@ export class EventCorrelator {
   readonly #instance: string;
   readonly #groups = new LRUCache<string, EventGroup>({ max: CACHE_SIZE });
   readonly #known = new LRUCache<string, KnownEvent>({ max: CACHE_SIZE });
-  readonly #buckets = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
+  /** By object and reason. */
+  readonly #buckets = new LRUCache<string, TokenBucket>({
+    max: CACHE_SIZE,
+    memoMethod: () => new TokenBucket(this.#clock, RATE),
+  });
   #sequence = 0;
 
   /** `instance` makes the Event names unique per process. */
@@ -57,7 +61,7 @@ export class EventCorrelator {
     const object = keyOfSubject(subject);
     const group = this.#aggregate(object, note);
     const write = this.#count(group.key, subject, group.note);
-    return this.#tryAcquire(keyOf(object, note.reason)) ? write : undefined;
+    return this.#buckets.memo(keyOf(object, note.reason)).tryTake() ? write : undefined;
   }
 
   /** Makes the next similar event a new Event object; called when the Event could not be written. */
@@ -94,13 +98,6 @@ export class EventCorrelator {
     const name = nameOf(subject, `${this.#instance} ${this.#sequence} ${last.getTime()}`);
     this.#known.set(key, { name, first: last, count: 1 });
     return { subject, note, name, count: 1, first: last, last };
-  }
-
-  /** Takes a token from the bucket; false when it is empty. */
-  #tryAcquire(key: string): boolean {
-    const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#clock, RATE);
-    this.#buckets.set(key, bucket);
-    return bucket.tryTake();
   }
 }
 

@@ -31,6 +31,15 @@ describe('TokenBucket', () => {
     assert.equal(bucket.reserve(), 0);
   });
 
+  it('a bucket states the wait for a number of tokens, and for at most its burst', () => {
+    const { clock, bucket } = bucketAt({ burst: 2, perSecond: 10 });
+    assert.deepEqual([bucket.waitMs(2), bucket.waitMs(99)], [0, 0]);
+    bucket.reserve(3);
+    assert.deepEqual([bucket.waitMs(0), bucket.waitMs(1), bucket.waitMs(99)], [100, 200, 300]);
+    clock.ms = 300;
+    assert.equal(bucket.waitMs(99), 0);
+  });
+
   it('tokens that are given back can be taken again, and never exceed the burst', () => {
     const { bucket } = bucketAt({ burst: 2, perSecond: 1 });
     assert.deepEqual([bucket.tryTake(2), bucket.tryTake()], [true, false]);

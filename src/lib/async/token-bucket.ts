@@ -30,6 +30,13 @@ export class TokenBucket {
     return this.#tokens;
   }
 
+  /** Milliseconds until the bucket holds as many tokens; a full bucket counts as enough for any number. */
+  waitMs(count = 1): number {
+    const { burst, perSecond } = this.#options;
+    const missing = Math.min(count, burst) - this.available();
+    return missing > 0 ? (missing / perSecond) * 1_000 : 0;
+  }
+
   /** Takes tokens, one by default; false without as many. */
   tryTake(count = 1): boolean {
     if (this.available() < count) return false;

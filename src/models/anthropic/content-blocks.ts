@@ -22,10 +22,13 @@ export class ContentBlocks {
   }
 
   start(index = -1, block: JsonObject | undefined): ModelEvent[] {
-    // A block that is started twice is one block.
-    if (!block || this.#open.has(index)) return [];
+    if (!block) return [];
+    const open = this.#open.get(index);
+    // A block that is started twice is one block; another one with its index ends it.
+    if (open !== undefined && textAt(open.start, 'id') === textAt(block, 'id')) return [];
+    const ended = open === undefined ? [] : this.#finished(open);
     this.#open.set(index, { type: textAt(block, 'type'), start: block, json: '' });
-    return initialEvents(block);
+    return [...ended, ...initialEvents(block)];
   }
 
   delta(index = -1, delta: JsonObject | undefined): ModelEvent[] {

@@ -36,9 +36,10 @@ export class OutputItems {
 
   /** Handles a finished item. Content that was already streamed as deltas is not emitted again. */
   completeItem(index: number, item: Json): ModelEvent[] {
-    if (this.#done.has(index)) return [];
-    this.#done.add(index);
     const type = textAt(item, 'type');
+    const isRepeated = this.#done.has(index);
+    this.#done.add(index);
+    if (type === 'function_call' ? this.#knows(item, isRepeated) : isRepeated) return [];
     const streamed = this.#streamed.has(index);
     switch (type) {
       case 'message':
@@ -66,12 +67,27 @@ export class OutputItems {
     return parts.flatMap((part) => this.reasoningDelta(index, textAt(part, 'text')));
   }
 
+  /**
+   * Whether the call is one of the calls so far: some servers give every call the same index, and some give a call another id each time,
+   * so an index that repeats means the same call only with the same content.
+   */
+  #knows(item: Json, isRepeated: boolean): boolean {
+    const { id, name, arguments: given } = callOf(item, this.calls.length);
+    return this.calls.some((call) => call.id === id || (isRepeated && call.name === name && call.arguments === given));
+  }
+
   #addCall(item: Json): void {
     assertToolCallAllowed(this.#provider, this.calls.length);
-    const name = textAt(item, 'name');
-    if (name === '') throw formatError(this.#provider, 'sent a tool call without a name');
-    const id = textAt(item, 'call_id') || textAt(item, 'id') || `call_${this.calls.length}`;
-    const given = textAt(item, 'arguments').trim() === '' ? '{}' : textAt(item, 'arguments');
-    this.calls.push({ id, name, arguments: given });
+    const call = callOf(item, this.calls.length);
+    if (call.name === '') throw formatError(this.#provider, 'sent a tool call without a name');
+    this.calls.push(call);
   }
+}
+
+function callOf(item: Json, position: number): ToolCall {
+  return {
+    id: textAt(item, 'call_id') || textAt(item, 'id') || `call_${position}`,
+    name: textAt(item, 'name'),
+    arguments: textAt(item, 'arguments').trim() === '' ? '{}' : textAt(item, 'arguments'),
+  };
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { TemperError } from '../../lib/errors.ts';
 import type { DeliveryState } from './delivery-state.ts';
 import type { InboxStore, StoredDeliveryState } from './inbox-store.ts';
@@ -12,7 +13,7 @@ const MAX_ATTEMPTS = 50;
  */
 export class DeliveryStates {
   readonly #store: InboxStore;
-  readonly #known = new Map<string, StoredDeliveryState>();
+  readonly #known = new LRUCache<string, StoredDeliveryState>({ max: MAX_KNOWN });
 
   constructor(store: InboxStore) {
     this.#store = store;
@@ -70,10 +71,7 @@ export class DeliveryStates {
   }
 
   #remember(agentUid: string, stored: StoredDeliveryState): StoredDeliveryState {
-    this.#known.delete(agentUid);
     this.#known.set(agentUid, stored);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     return stored;
   }
 }

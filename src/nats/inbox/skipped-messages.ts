@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 /** A message of a session that waited when the search passed it. */
 export interface SkippedMessage {
   sequence: number;
@@ -18,7 +20,10 @@ const MAX_AGENTS = 1_000;
  * Kept in memory per process. Losing it is harmless: the next search reads the inbox from its start.
  */
 export class SkippedMessages {
-  readonly #agents = new Map<string, Skipped>();
+  readonly #agents = new LRUCache<string, Skipped>({
+    max: MAX_AGENTS,
+    memoMethod: () => ({ position: 0, sessions: new Map() }),
+  });
 
   /** The search continues after this sequence. */
   position(agentUid: string): number {
@@ -27,13 +32,10 @@ export class SkippedMessages {
 
   /** Adds the message after `position`. */
   add(agentUid: string, { sequence, session }: SkippedMessage): void {
-    const skipped = this.#agents.get(agentUid) ?? { position: 0, sessions: new Map<number, string>() };
+    const skipped = this.#agents.memo(agentUid);
     if (sequence <= skipped.position) return;
     skipped.position = sequence;
     skipped.sessions.set(sequence, session);
-    this.#agents.set(agentUid, skipped);
-    const [oldest] = this.#agents.keys();
-    if (this.#agents.size > MAX_AGENTS && oldest !== undefined) this.#agents.delete(oldest);
   }
 
   /** The oldest one whose session does not wait any more. */

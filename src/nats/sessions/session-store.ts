@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
 import type { HistoryEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -45,11 +44,6 @@ interface SizedHistory {
 }
 
 type LargeRead = <T>(work: () => Promise<T>) => Promise<T>;
-
-/** Large histories are read one after the other. */
-export function createLargeRead(): LargeRead {
-  return pLimit(1);
-}
 
 export interface SessionStoreOptions {
   /** Bytes of the agent and its namespace. Absent: only the limit of a session applies. */

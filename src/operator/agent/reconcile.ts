@@ -63,6 +63,7 @@ export class AgentReconciler {
     this.#handover = new MessageHandover(deps.agentActivity);
     this.#statuses = new StatusWriter<StoredAgent>(deps, {
       type: TYPES.agents,
+      awaited: 'Ready',
       differs: ({ metadata, status: before }, after) => statusDiffers(before, after, this.#numbersAreDue(metadata.uid)),
       patch: statusPatch,
       prune: pruneAgent,

@@ -8,9 +8,14 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { Cache } from './cache.ts';
 import type { OperatorConfig } from '../config.ts';
+import type { Approval } from '../../api/v1alpha1/approval.ts';
+import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import { pruneApproval, pruneRequest, type StoredApproval, type StoredRequest } from '../approval/stored-decision.ts';
+import { pruneTool, type StoredTool } from '../tool/stored-tool.ts';
 import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
-import { pruneAgent, pruneChild, prunePod, prunePolicy, pruneTool } from './prune.ts';
-import { type PlainObject, type Pod, type StoredAgent, type StoredPolicy, type StoredTool, TYPES } from './types.ts';
+import { pruneAgent, prunePod, prunePolicy, pruneChild } from './prune.ts';
+import { type PlainObject, type Pod, type Stored, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
 
 export interface InformerDeps {
   readonly transport: Transport;
@@ -34,6 +39,8 @@ export interface Informers {
   readonly tools: Informer<StoredTool>;
   /** Verifier pods, in the namespace of the release. */
   readonly verifiers: Informer<Pod>;
+  readonly approvals: Informer<StoredApproval>;
+  readonly requests: Informer<StoredRequest>;
   /** Objects with a fixed name in namespaces with agents. */
   readonly children: readonly (Informer<PlainObject> & { readonly type: ResourceType })[];
   readonly admissionPolicies: Informer<PlainObject>;
@@ -77,14 +84,17 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     agents: watch<StoredAgent>(TYPES.agents, { transform: pruneAgent }),
     policies: watch<StoredPolicy>(TYPES.trustPolicies, { transform: prunePolicy }),
     pods: watch<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true`, transform: prunePod }),
-    tools: watch<StoredTool>(TYPES.emergentTools, { transform: pruneTool, off: config.verifier === undefined }),
-    verifiers: watch<Pod>(TYPES.pods, {
-      name: 'verifiers',
-      namespaces: [config.namespace],
-      labelSelector: `${LABELS.verifierPod}=true`,
-      transform: prunePod,
-      off: config.verifier === undefined,
+    // A transform gets the object of the API server, which is not what it returns.
+    tools: watch<StoredTool>(TYPES.emergentTools, {
+      transform: (object) => pruneTool(object as unknown as Stored<EmergentTool>),
     }),
+    approvals: watch<StoredApproval>(TYPES.approvals, {
+      transform: (object) => pruneApproval(object as unknown as Stored<Approval>),
+    }),
+    requests: watch<StoredRequest>(TYPES.approvalRequests, {
+      transform: (object) => pruneRequest(object as unknown as Stored<ApprovalRequest>),
+    }),
+    verifiers: watch<Pod>(TYPES.pods, verifierPods(config)),
     children: [
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
@@ -96,6 +106,18 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     admissionPolicies: watch<PlainObject>(TYPES.admissionPolicies, installed),
     admissionBindings: watch<PlainObject>(TYPES.admissionBindings, installed),
     all,
+  };
+}
+
+/** Of the namespace of the release, which need not be a watched one. */
+function verifierPods({ namespace, verifier }: OperatorConfig): InformerOptions<Pod> {
+  const labelSelector = `${LABELS.verifierPod}=true`;
+  return {
+    name: 'verifiers',
+    namespaces: [namespace],
+    labelSelector,
+    transform: prunePod,
+    off: verifier === undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 import { GROUP } from '../../api/names.ts';
 import { digestOf } from '../../lib/canonical.ts';
-import type { PlainObject, Pod, StoredAgent, StoredPolicy, StoredTool } from './types.ts';
+import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './types.ts';
 
 /**
  * Keeps of an Agent what a reconcile reads. A prompt may have 64 KiB and annotations 256 KiB, written by any user of a namespace, while the
@@ -21,17 +21,6 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: StoredA
 
 export function prunePolicy({ metadata, ...rest }: StoredPolicy): StoredPolicy {
   return { ...rest, metadata: pruneMetadata(metadata) };
-}
-
-/** Drops the artifact, which may have 128 KiB. */
-export function pruneTool({ metadata, spec, status }: StoredTool): StoredTool {
-  const { labels: _labels, annotations: _annotations, managedFields: _managedFields, ...kept } = metadata;
-  return {
-    metadata: kept,
-    // Optional here: an object that was stored under an earlier CRD must not stop the informer.
-    spec: { digest: spec?.digest, tier: spec?.tier, artifact: { name: spec?.artifact?.name ?? '' } },
-    ...(status === undefined ? {} : { status }),
-  };
 }
 
 /** Without labels and annotations, which the operator does not read on objects of users. */

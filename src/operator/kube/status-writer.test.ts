@@ -38,6 +38,7 @@ function aWriter(onPatch: () => void = () => {}) {
   } as unknown as StatusWriterDeps;
   const writer = new StatusWriter<StoredPolicy>(deps, {
     type: TYPES.trustPolicies,
+    awaited: 'Ready',
     differs: ({ status }, after) => status?.conditions?.[0]?.reason !== after.conditions?.[0]?.reason,
     patch: (_before, after) => after,
     prune: ({ metadata: { managedFields: _dropped, ...metadata }, ...rest }) => ({ ...rest, metadata }) as StoredPolicy,

@@ -1,16 +1,26 @@
 import type { KubeClient, ResourceType } from '../../kube/client/kube-client.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import { keyOf } from '../../kube/informer/store.ts';
+import type { Condition } from '../../api/v1alpha1/common.ts';
 import { type ConditionEvent, conditionEvents } from '../conditions.ts';
 import { StatusTracker } from './status-tracker.ts';
-import type { StoredAgent, StoredPolicy } from './types.ts';
+import type { Stored } from './types.ts';
 import { WriteCache } from './write-cache.ts';
 
-type StatusOf<T extends StoredAgent | StoredPolicy> = NonNullable<T['status']>;
+/** An object whose status the operator writes. */
+type StatusObject = Stored<{
+  apiVersion: string;
+  kind: string;
+  metadata: object;
+  status?: { conditions?: Condition[] };
+}>;
+type StatusOf<T extends StatusObject> = NonNullable<T['status']>;
 
 /** How the status of one kind is compared and written. */
-export interface StatusFormat<T extends StoredAgent | StoredPolicy> {
+export interface StatusFormat<T extends StatusObject> {
   readonly type: ResourceType;
+  /** The condition whose first appearance is recorded as an Event even when it is True. */
+  readonly awaited: string;
   /** Does the status have to be written? */
   differs(object: T, status: StatusOf<T>): boolean;
   /** The JSON merge patch from the current status. */
@@ -24,14 +34,11 @@ export interface StatusWriterDeps {
   readonly events: Pick<EventRecorder, 'record'>;
 }
 
-/** The condition whose first appearance is recorded as an Event even when it is True. */
-const AWAITED_CONDITION = 'Ready';
-
 /**
  * Writes the status of the objects of one kind, as the only authorized writer: only when it differs, and only on the resourceVersion that
  * the reconcile read. A reconciler calls `latest`, computes the status, calls `write`, and records the returned Events.
  */
-export class StatusWriter<T extends StoredAgent | StoredPolicy> {
+export class StatusWriter<T extends StatusObject> {
   readonly #deps: StatusWriterDeps;
   readonly #format: StatusFormat<T>;
   readonly #tracker = new StatusTracker();
@@ -61,7 +68,7 @@ export class StatusWriter<T extends StoredAgent | StoredPolicy> {
       subresource: 'status',
     });
     this.#written.record(keyOf(object), cached.metadata.resourceVersion, this.#format.prune(stored));
-    return conditionEvents(object.status?.conditions, status.conditions ?? [], AWAITED_CONDITION);
+    return conditionEvents(object.status?.conditions, status.conditions ?? [], this.#format.awaited);
   }
 
   recordEvents({ apiVersion, kind, metadata }: T, events: readonly ConditionEvent[]): void {

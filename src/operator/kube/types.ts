@@ -1,12 +1,11 @@
 import { GROUP, VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
-import type { EmergentToolSpec, EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 
-/** An Agent or TrustPolicy as the API server returns it, with the metadata that is optional in a manifest. */
-type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
+/** An object of a Temper kind as the API server returns it, with the metadata that is optional in a manifest. */
+export type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
   readonly metadata: KubeObject['metadata'] & {
     readonly namespace: string;
     readonly uid: string;
@@ -18,13 +17,6 @@ type Stored<T extends { metadata: object }> = Omit<T, 'metadata'> & {
 };
 export type StoredAgent = Stored<Agent>;
 export type StoredPolicy = Stored<TrustPolicy>;
-
-/** The cached members of an EmergentTool: all but the artifact, of which only the name of the tool stays. */
-export interface StoredTool extends KubeObject {
-  readonly metadata: KubeObject['metadata'] & { readonly ownerReferences?: readonly OwnerReference[] };
-  readonly spec: Pick<EmergentToolSpec, 'digest' | 'tier'> & { readonly artifact: { readonly name: string } };
-  readonly status?: EmergentToolStatus;
-}
 
 interface OwnerReference {
   readonly apiVersion: string;
@@ -94,6 +86,8 @@ export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
   emergentTools: own('emergenttools', 'EmergentTool'),
+  approvalRequests: own('approvalrequests', 'ApprovalRequest'),
+  approvals: own('approvals', 'Approval'),
   pods: core('pods', 'Pod'),
   configMaps: core('configmaps', 'ConfigMap'),
   events: core('events', 'Event'),

@@ -1,9 +1,10 @@
-import type { AgentActivity, AgentStats, SpendReader } from '../ports.ts';
+import type { AgentActivity, AgentStats, OperatorAudit, SpendReader } from '../ports.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
 import { NatsPromotionStore } from './promotion-store.ts';
+import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -12,6 +13,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly promotions: PromotionStore;
+  readonly audit: OperatorAudit;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -25,6 +27,7 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     promotions: new NatsPromotionStore({ ...deps, link }),
+    audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

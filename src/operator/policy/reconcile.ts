@@ -38,6 +38,7 @@ export class PolicyReconciler {
     this.#deps = deps;
     this.#statuses = new StatusWriter<StoredPolicy>(deps, {
       type: TYPES.trustPolicies,
+      awaited: 'Ready',
       differs,
       patch: (_before, after) => after,
       prune: prunePolicy,

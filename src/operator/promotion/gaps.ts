@@ -5,7 +5,8 @@ import type { Decider } from '../../policy/types.ts';
 import { panelProblem } from '../../tempering/judge/panel.ts';
 import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
-import type { StoredAgent, StoredPolicy, StoredTool } from '../kube/types.ts';
+import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
 
 /** Decides for an agent of a policy, as the gateways do. */
 export function deciderOf(agent: StoredAgent, policy: StoredPolicy, tainted: boolean): Decider {
@@ -64,19 +65,19 @@ function placeGaps(
   { inNamespace, agent, agentTools }: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
 ): string[] {
   const gaps: string[] = [];
-  const removed = inNamespace.find((tool) => tool.spec.digest === digest && isOutOfService(tool));
+  const removed = inNamespace.find((tool) => tool.facts.digest === digest && isOutOfService(tool));
   if (removed !== undefined) {
     gaps.push(
       `EmergentTool "${removed.metadata.name}" with this digest was taken out of service; forge a corrected version`,
     );
   }
   const visible = inNamespace.filter((tool) => tool.status?.active === true && isVisibleTo(tool, agent));
-  const holder = visible.find(({ spec }) => spec.artifact.name === artifact.name && spec.digest !== digest);
+  const holder = visible.find(({ facts }) => facts.tool === artifact.name && facts.digest !== digest);
   if (holder !== undefined) {
     const name = holder.metadata.name;
-    gaps.push(`EmergentTool "${name}" has the name "${artifact.name}" at tier ${holder.spec.tier}; demote it first`);
+    gaps.push(`EmergentTool "${name}" has the name "${artifact.name}" at tier ${holder.facts.tier}; demote it first`);
   }
-  const held = visible.filter(({ spec }) => spec.tier === 'Agent').length;
+  const held = visible.filter(({ facts }) => facts.tier === 'Agent').length;
   if (held >= agentTools) {
     gaps.push(
       `the agent has ${held} of ${agentTools} tools; demote some, or raise spec.forge.limits.agentTools of the policy`,
@@ -91,6 +92,6 @@ function isOutOfService({ status }: StoredTool): boolean {
   );
 }
 
-function isVisibleTo({ metadata, spec }: StoredTool, agent: StoredAgent): boolean {
-  return spec.tier === 'Shared' || (metadata.ownerReferences ?? []).some(({ uid }) => uid === agent.metadata.uid);
+function isVisibleTo({ metadata, facts }: StoredTool, agent: StoredAgent): boolean {
+  return facts.tier === 'Shared' || (metadata.ownerReferences ?? []).some(({ uid }) => uid === agent.metadata.uid);
 }

@@ -5,7 +5,9 @@ import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { Cache } from '../kube/cache.ts';
-import type { StoredAgent, StoredPolicy, StoredTool } from '../kube/types.ts';
+import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+import { TOOL_INDEX } from '../tool/tool-index.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { readDependencies } from './dependencies.ts';
 import type { Examination } from './examinations.ts';
@@ -33,9 +35,6 @@ export interface PromotionSnapshot {
   /** Read in the states that need it. */
   readonly tool: RegisteredTool | undefined;
 }
-
-/** Index of EmergentTools. */
-export const TOOLS_BY_NAMESPACE = 'promotion.namespace';
 
 /** States whose next step reads the artifact. */
 const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set(['Requested', 'Verifying', 'Promoted']);
@@ -106,7 +105,7 @@ async function observeRequested(
   if (agent === undefined || policy === undefined || tool === undefined) return nothing;
   const { namespace, uid } = agent.metadata;
   const statistics = await deps.store.statistics(uid, { digest: record.digest, namespace });
-  const inNamespace = deps.tools.byIndex(TOOLS_BY_NAMESPACE, namespace);
+  const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
   const { agentTools } = deciderOf(agent, policy, false).forgeLimits;
   const dependencies = await readDependencies(deps.client, record.agent, tool.artifact, signal);
   const object = agentToolName(record.agent, tool.artifact.name, record.digest);

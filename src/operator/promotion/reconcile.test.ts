@@ -16,10 +16,11 @@ import { anAcceptance, aVerdict } from '../../tempering/tempering.testing.ts';
 import { addIndexes } from '../agent/observe.ts';
 import { anAgent } from '../agent/observed.testing.ts';
 import { Cache } from '../kube/cache.ts';
-import type { Pod, StoredAgent, StoredPolicy, StoredTool } from '../kube/types.ts';
+import type { Pod, StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+import { TOOL_INDEX } from '../tool/tool-index.ts';
 import { VerifierPods } from '../verifier/verifier-pods.ts';
 import { MemoryPromotions } from './memory-promotions.testing.ts';
-import { TOOLS_BY_NAMESPACE } from './observe.ts';
 import { type PromotionReconcilerDeps, PromotionReconciler } from './reconcile.ts';
 
 const LOG = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
@@ -99,7 +100,7 @@ function aCluster() {
   };
   for (let index = 0; index < 40; index += 1) pods.set(aPod(`v-${index}`));
   addIndexes(new Cache([agents]), new Cache([new Store<Pod>()]));
-  tools.addIndex(TOOLS_BY_NAMESPACE, ({ metadata: { namespace = '' } }) => [namespace]);
+  tools.addIndex(TOOL_INDEX.namespace, ({ metadata: { namespace } }) => [namespace]);
   const kube = fakeClient(tools, pods);
   return { clock, ids, agents, policies, tools, pods, events, memory, kube, tool, agentUid: metadata.uid };
 }
@@ -113,16 +114,18 @@ function aPod(name: string): Pod {
   };
 }
 
+type CreatedTool = KubeObject & { spec: { digest: string } };
+
 function fakeClient(tools: Store<StoredTool>, pods: Store<Pod>) {
   return {
     async get(_type: ResourceType, { namespace, name }: { namespace: string; name: string }) {
       return tools.get(`${namespace}/${name}`);
     },
-    async create(_type: ResourceType, object: StoredTool) {
+    async create(_type: ResourceType, object: CreatedTool) {
       const key = `${object.metadata.namespace}/${object.metadata.name}`;
       if (tools.get(key) !== undefined) throw new ApiError(409, 'AlreadyExists', 'exists');
       const created = { ...object, metadata: { ...object.metadata, generation: 1, resourceVersion: '1' } };
-      tools.set(created);
+      tools.set(created as unknown as StoredTool);
       return created;
     },
     async patch({ plural }: ResourceType, { namespace, name }: { namespace: string; name: string }, patch: object) {
@@ -247,7 +250,7 @@ describe('the promotions of an operator', () => {
         assert.equal(others.length, 0, where);
         const objects = cluster.tools.list();
         assert.deepEqual(
-          objects.map(({ spec, status }) => [spec.digest, status?.active]),
+          objects.map((one) => [(one as unknown as CreatedTool).spec.digest, one.status?.active]),
           [[cluster.tool.digest, true]],
           where,
         );

@@ -1,7 +1,9 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels } from '../../engine/ports.ts';
+import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -50,7 +52,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
-  const { agent, policy, level, version } = assignment;
+  const { agent, policy, level } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
   const stores = { client, clock, ids, deliveryToken, signal };
@@ -86,7 +88,12 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     { name, namespace, spec, policy, level },
     (event) => reports.event({ ...event, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() }),
   );
-  return { version, engine, tools };
+  return { version: engineVersion(assignment), engine, tools };
+}
+
+/** Without the tools, which change while the engine runs. */
+export function engineVersion({ version: _version, tools: _tools, ...rest }: Assignment): string {
+  return digestOf(rest as unknown as Json);
 }
 
 function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {

@@ -96,7 +96,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   });
   open.defer(() => worker.stop());
   await runAllOrFail(signal, (inner) => [
-    watchAssignment({ ...options, signal: inner }, client, state),
+    watchAssignment({ ...options, signal: inner }, client, state, () => void worker.refreshTools()),
     answerMessages({ ...options, signal: inner }, bus, worker, state),
   ]);
 }
@@ -118,7 +118,12 @@ async function runAllOrFail(
 }
 
 /** Long-polls the assignment of this pod: a warm pod until it is bound, a bound pod for changes. */
-async function watchAssignment(options: AgentRoleOptions, client: GatewayClient, state: Readiness): Promise<void> {
+async function watchAssignment(
+  options: AgentRoleOptions,
+  client: GatewayClient,
+  state: Readiness,
+  onTools: () => void,
+): Promise<void> {
   const { signal, ids, clock, log } = options;
   const errors = new ErrorReporter(log, 'cannot get the assignment from the gateway');
   // The first request does not wait: the gateway's response makes an unbound warm pod ready.
@@ -134,7 +139,9 @@ async function watchAssignment(options: AgentRoleOptions, client: GatewayClient,
       errors.clear();
       waitSeconds = POLL_SECONDS;
       if (next !== undefined) checkOwner(state, next, log);
+      const hasOtherTools = next !== undefined && next.tools !== state.assignment?.tools;
       state.setAssignment(next);
+      if (hasOtherTools) onTools();
     } catch (error) {
       if (signal.aborted) return;
       if (isTemperError(error, 'TEMPER_POD_INVALID') && error.retry === 'never') throw error;

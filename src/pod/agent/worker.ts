@@ -8,7 +8,7 @@ import type { Assignment, OutcomeContent, SessionAppend } from '../../gateway-ap
 import { storeAppend } from '../../gateway-client/stores.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
-import { createPodEngine, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
+import { createPodEngine, engineVersion, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
 import { type MessageOutcome, replyOutcome, errorOutcome } from './message-outcome.ts';
 import type { SpanReports } from './span-reports.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -31,6 +31,11 @@ const MAX_MESSAGE_MS = 24 * 3_600_000;
 const SETTLE_TIMEOUT_MS = 60_000;
 /** The same during shutdown: the kubelet kills a pod that does not stop in time. */
 const SHUTDOWN_SETTLE_TIMEOUT_MS = 4_000;
+
+/** A revoked tool has to leave the session within five seconds. */
+const REFRESH_TIMEOUT_MS = 4_000;
+const REFRESH_RETRY_MS = 500;
+const MAX_REFRESH_ATTEMPTS = 5;
 
 const REFUSED_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
@@ -88,6 +93,21 @@ export class Worker {
     await this.#engine?.engine.stop();
   }
 
+  /** Applies a change of the tools of tiers Agent and Shared, or a revocation, to the message in progress. Never throws. */
+  async refreshTools(): Promise<void> {
+    const { clock, ids, shutdownSignal } = this.#deps;
+    for (let attempt = 1; attempt <= MAX_REFRESH_ATTEMPTS && !shutdownSignal.aborted; attempt += 1) {
+      try {
+        const deadline = clock.monotonic() + REFRESH_TIMEOUT_MS;
+        await this.#engine?.tools.refresh({ signal: shutdownSignal, deadline, key: ids.next('tools') });
+        return;
+      } catch (error) {
+        this.#log.warn({ error, attempt }, 'the tools of the session could not be updated');
+        await clock.sleep(REFRESH_RETRY_MS, shutdownSignal).catch(() => undefined);
+      }
+    }
+  }
+
   async #run(delivery: RemoteDelivery, assignment: Assignment, signal: AbortSignal): Promise<MessageOutcome> {
     const { message } = delivery;
     const { reports } = this.#deps;
@@ -134,7 +154,7 @@ export class Worker {
 
   /** Creates a new engine when the assignment changed since the previous message. */
   async #engineOf(assignment: Assignment): Promise<PodEngine> {
-    if (this.#engine?.version === assignment.version) return this.#engine;
+    if (this.#engine?.version === engineVersion(assignment)) return this.#engine;
     await this.#engine?.engine.stop();
     this.#engine = undefined;
     this.#engine = createPodEngine(this.#deps, assignment);

@@ -138,11 +138,11 @@ function addDeclaredApis({ declared, own, bridge, post }: DeclaredApis): void {
 }
 
 /** Runs in the guest. `apis` lists the declared names between bars: `|fetch|clock|`. */
-function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Primordials) => void) {
+function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Primordials, post: PostToRunner) => void) {
   const own = takePrimordials();
   removeUnsafeGlobals(own);
   fixBufferSizes(own);
-  addWebGlobals(own);
+  addWebGlobals(own, post);
   const bridge = buildBridge(own, post);
   const declared = (api: ToolApi): boolean => own.includes(apis, `|${api}|`);
   addDeclaredApis({ declared, own, bridge, post });
@@ -189,5 +189,5 @@ export function guestSource(apis: readonly ToolApi[]): string {
   if (apis.includes('fs.readFile')) functions.push(addFiles);
   if (apis.includes('crypto') || apis.includes('random')) functions.push(addCrypto, buildHasher);
   const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
-  return `'use strict';\n${declarations.join('\n')}\nconst web = (own) => {${webGlobalsSource()}};\nreturn ${installGuest.name}($0, $1, web);`;
+  return `'use strict';\n${declarations.join('\n')}\nconst web = (own, post) => {${webGlobalsSource()}};\nreturn ${installGuest.name}($0, $1, web);`;
 }

@@ -3,7 +3,7 @@
  *
  *   environment.start(source, input) -> guest code runs until it returns and its microtasks are done
  *     mailbox 'call'                       -> a `call` frame to the supervisor, `waiting` + 1
- *     mailbox 'hash', 'uuid'               -> answered in the runner
+ *     mailbox 'hash', 'uuid', 'web'        -> answered in the runner
  *     mailbox 'value', 'threw', 'invalid'… -> the verdict; the first one counts
  *   then: verdict or timeout or memory     -> `done`
  *         `waiting` > 0                    -> read an `answer` frame, environment.deliver(...), judge again
@@ -13,6 +13,7 @@ import type { ForwardedApi, RunnerFailure } from '../port.ts';
 import type { RunFrame, RunnerFrame } from '../protocol.ts';
 import type { EntryResult, GuestEnvironment } from './engine.ts';
 import { hash, randomUuid } from './hashing.ts';
+import { webGroupSource } from './web/web-globals.ts';
 import { readFrame, writeFrame } from './pipe.ts';
 
 type DoneFrame = Extract<RunnerFrame, { type: 'done' }>;
@@ -97,6 +98,8 @@ function receive(
     case 'hash':
       counters.bytes += Math.max(MIN_HASH_BYTES, first.length);
       return frame.apis.includes('crypto') ? JSON.stringify(hash(first)) : '';
+    case 'web':
+      return webGroupSource(first);
     case 'uuid':
       return frame.apis.includes('random') ? randomUuid() : '';
     default:

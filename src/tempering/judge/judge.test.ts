@@ -46,13 +46,12 @@ async function refusedAs(
 describe('the judge', () => {
   it('the judge approves after a clear yes to every question and records model and prompt digest', async () => {
     const first = await judged((request) => approveAll(request, { confidence: 0.93 }));
-    const second = await judged(
-      (request) => `Here it is:\n\`\`\`json\n${approveAll(request, { confidence: 0.93 })}\n\`\`\``,
-    );
+    const second = await judged((request) => `\n\`\`\`json\n${approveAll(request, { confidence: 0.93 })}\n\`\`\`\n`);
     assert.equal(first.approved, true);
     assert.equal(first.confidence, 0.93);
     assert.equal(first.model, 'replay/judge');
     assert.match(first.promptDigest, /^sha256:/);
+    assert.deepEqual(first.citedLines, [4]);
     assert.deepEqual({ ...second }, { ...first });
   });
   it('the judge request has temperature 0, the candidate between markers and the instructions after them', async () => {
@@ -183,14 +182,14 @@ describe('the judge', () => {
     assert.equal(verdict.code, 'TEMPER_JUDGE_UNAVAILABLE');
   });
   it('a judge with prepared material builds none itself, and refuses a tool that could not be presented', async () => {
-    const model = scriptedModel(approveAll);
+    const model = scriptedModel((request) => approveAll(request, { lines: [1] }));
     const judge = createJudge({ model, judgeModel: 'replay/judge', clock: createFakeClock(), nonce });
     const unreadable = { ...candidate, artifact: anArtifact('double', { inputSchema: 'no JSON' }) };
     const verdict = await judge.review(unreadable, 'replay/author', anOp(), { ok: true, text: 'PREPARED' });
     assert.equal(verdict.approved, true);
     assert.match(
       model.requests[0]?.messages[0]?.text ?? '',
-      /^PREPARED\n\{"runs":\[\],"measured":\{"milliseconds":1,/m,
+      /^1\| PREPARED\n2\| \{"runs":\[\],"measured":\{"milliseconds":1,/m,
     );
     const refused = await judge.review(candidate, 'replay/author', anOp(), { ok: false, problem: 'too long' });
     assert.match(refused.reasoning, /cannot be presented to a judge: too long/);
@@ -203,6 +202,22 @@ describe('the judge', () => {
     assert.ok(verdict.reasoning.length < 1_000);
     // oxlint-disable-next-line no-control-regex
     assert.doesNotMatch(verdict.reasoning, /[\u0000-\u001f\u202e]/);
+  });
+});
+
+describe('the prompts of Temper', () => {
+  it('the part of each prompt that Temper writes has the digest of this release', async () => {
+    const tool = sessionTool(accepted, aCaller(), '2026-03-01T09:00:00.000Z');
+    const panel = createPanel({
+      model: scriptedModel(approveAll),
+      reviewers: ['replay/a', 'replay/b'],
+      clock: createFakeClock(),
+      nonce,
+    });
+    const { verdicts } = await panel.review(tool, {}, anOp());
+    const digests = [await judged(approveAll), ...verdicts].map(({ templateDigest }) => templateDigest?.slice(0, 15));
+    // An auditor compares them with the records: change them only together with a prompt.
+    assert.deepEqual(digests, ['sha256:45048961', 'sha256:db15d7a5', 'sha256:3eed9b23']);
   });
 });
 

@@ -5,8 +5,9 @@ import { printable } from '../../lib/printable.ts';
 import { type JsonObject, member } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
-import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
-import { presentArtifact, presentEvidence } from './material.ts';
+import { askModel, promptDigest, type ReviewAnswer, type ReviewQuestion, templateDigest } from './ask-model.ts';
+import { type Canaries, NO_CANARIES, type SupervisedVerdict } from '../canary/canaries.ts';
+import { presentArtifact, presentCanary, presentEvidence } from './material.ts';
 
 const MAX_REASONING_CHARACTERS = 600;
 
@@ -19,6 +20,8 @@ export interface JudgeDeps {
   clock: Clock;
   /** Returns a new unpredictable word for each call. */
   nonce(): string;
+  /** Default: none. */
+  canaries?: Canaries;
   /** Approvals below this confidence count as refusals; default 0.7. */
   minConfidence?: number;
 }
@@ -34,7 +37,7 @@ bounded: time and memory grow reasonably with the input; every loop and recursio
 To refuse, name the construct that is wrong. Style, a wish for more tests, or being unable to be certain are no reasons to refuse.`;
 
 const ANSWER_FORM =
-  '{"nonce":string,"safety":{"passed":boolean,"concerns":[string]},"correctness":{"passed":boolean,"failedTests":[string]},' +
+  '{"nonce":string,"lines":[integer],"safety":{"passed":boolean,"concerns":[string]},"correctness":{"passed":boolean,"failedTests":[string]},' +
   '"determinism":{"likely":boolean,"reasoning":string},"bounded":{"likely":boolean,"reasoning":string},' +
   '"confidence":number from 0 to 1,"approved":boolean,"reasoning":string}';
 
@@ -55,29 +58,53 @@ export function createJudge(deps: JudgeDeps): Judge {
       const material = prepared ?? presentArtifact(candidate.artifact);
       if (!material.ok)
         return unavailableVerdict(judgeModel, `the tool cannot be presented to a judge: ${material.problem}`);
-      const question: ReviewQuestion = {
+      const supervised = await (deps.canaries ?? NO_CANARIES).review({
         model: judgeModel,
-        rubric: RUBRIC,
+        role: 'judge',
         material: `${material.text}\n${presentEvidence(candidate.evidence)}`,
-        nonce: deps.nonce(),
-        responseFormat: ANSWER_FORM,
-      };
-      const answer = await askModel(deps.model, question, deps.clock, op);
-      if (!answer.ok)
-        return unavailableVerdict(answer.model, `the judge gave no usable answer: ${answer.problem}`, question);
-      const verdict = readVerdict(answer.object, answer.model, question, deps.minConfidence ?? 0.7);
+        present: (canary) => presentCanary(canary, candidate),
+        ask: (text) => askJudge(deps, judgeModel, text, op),
+      });
+      const verdict = countedVerdict(judgeModel, supervised);
       return isAuthor ? { ...verdict, judgeIsAuthor: true } : verdict;
     },
   };
 }
 
-function readVerdict(object: JsonObject, model: string, question: ReviewQuestion, minConfidence: number): JudgeVerdict {
+async function askJudge(deps: JudgeDeps, model: string, material: string, op: CallOptions): Promise<JudgeVerdict> {
+  const question: ReviewQuestion = {
+    model,
+    rubric: RUBRIC,
+    material,
+    nonce: deps.nonce(),
+    responseFormat: ANSWER_FORM,
+  };
+  const answer = await askModel(deps.model, question, deps.clock, op);
+  if (!answer.ok)
+    return unavailableVerdict(answer.model, `the judge gave no usable answer: ${answer.problem}`, question);
+  return readVerdict(answer, question, deps.minConfidence ?? 0.7);
+}
+
+/** The verdict of a reviewer whose verdicts count; a refusal without a verdict otherwise. */
+export function countedVerdict(model: string, supervised: SupervisedVerdict): JudgeVerdict {
+  if ('verdict' in supervised) return supervised.verdict;
+  if ('unknown' in supervised)
+    return unavailableVerdict(model, `the standing of ${model} could not be read: ${supervised.unknown}`);
+  const { id, since } = supervised.suspension;
+  const reasoning = `${model} is suspended since ${since}, because it approved a known-bad tool; name another model in the TrustPolicy, or have an administrator lift ${id}`;
+  return { ...unavailableVerdict(model, reasoning), code: 'TEMPER_JUDGE_SUSPENDED' };
+}
+
+type UsableAnswer = Extract<ReviewAnswer, { ok: true }>;
+
+function readVerdict(answer: UsableAnswer, question: ReviewQuestion, minConfidence: number): JudgeVerdict {
+  const { object, model } = answer;
   const problem = shapeError(object);
   if (problem !== undefined) return unavailableVerdict(model, `the judge gave no usable answer: ${problem}`, question);
   const confidence = Number(object.confidence);
   const objections = [
     member(object.safety, 'passed') === true ? undefined : `safety: ${joinTexts(member(object.safety, 'concerns'))}`,
-    member(object.correctness, 'passed') === true
+    member(object.correctness, 'passed') === true && !namesFailedTests(object)
       ? undefined
       : `correctness: ${joinTexts(member(object.correctness, 'failedTests'))}`,
     member(object.determinism, 'likely') === true
@@ -90,7 +117,7 @@ function readVerdict(object: JsonObject, model: string, question: ReviewQuestion
     confidence >= minConfidence ? undefined : `confidence ${confidence} is below ${minConfidence}`,
   ].filter((objection) => objection !== undefined);
   const reasoning = printableText(object.reasoning);
-  const pinned = { confidence, model: printable(model, 128), promptDigest: promptDigest(question) };
+  const pinned = { confidence, ...pinnedFacts(answer, question) };
   if (objections.length === 0) return { approved: true, reasoning, ...pinned };
   const reasons = `${objections.join('; ')}${reasoning === '' ? '' : `. ${reasoning}`}`;
   return {
@@ -114,6 +141,25 @@ function shapeError(object: JsonObject): string | undefined {
   if (typeof object.approved !== 'boolean') return 'approved is not true or false';
   if (!isConfidence(object.confidence)) return 'confidence is not a number from 0 to 1';
   return typeof object.reasoning === 'string' ? undefined : 'reasoning is not text';
+}
+
+/** A verdict that passes the correctness and names failed tests contradicts itself, and counts as a refusal. */
+function namesFailedTests(object: JsonObject): boolean {
+  const failed = member(object.correctness, 'failedTests');
+  return failed !== undefined && !(Array.isArray(failed) && failed.length === 0);
+}
+
+/** What the record says about the reviewer and its prompt. */
+export function pinnedFacts(
+  answer: UsableAnswer,
+  question: ReviewQuestion,
+): Pick<JudgeVerdict, 'model' | 'promptDigest' | 'templateDigest' | 'citedLines'> {
+  return {
+    model: printable(answer.model, 128),
+    promptDigest: promptDigest(question),
+    templateDigest: templateDigest(question),
+    citedLines: answer.citedLines,
+  };
 }
 
 export function isConfidence(value: unknown): value is number {

@@ -1,6 +1,6 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { MAX_SIZES } from '../../forge/request.ts';
-import type { ForgeEvidence, JudgeMaterial } from '../../forge/types.ts';
+import type { ForgeEvidence, JudgeMaterial, ToolCandidate } from '../../forge/types.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { normalizeArtifact } from './normalize-artifact.ts';
@@ -31,6 +31,21 @@ export function presentEvidence({ tests, milliseconds, heapBytes, warnings }: Fo
     warnings: warnings.length,
   };
   return JSON.stringify({ runs, measured });
+}
+
+/** A canary in the form of the candidate: its limits, and test runs with figures of the same size. */
+export function presentCanary(canary: ToolArtifact, { artifact, evidence }: ToolCandidate): string {
+  const tests = canary.tests.flatMap((_, index) =>
+    ([1, 2] as const).map((run) => ({
+      case: index + 1,
+      run,
+      passed: true,
+      milliseconds: evidence.tests[index]?.milliseconds ?? evidence.milliseconds,
+      heapBytes: 0,
+    })),
+  );
+  const text = normalizeArtifact({ ...canary, limits: artifact.limits });
+  return `${text}\n${presentEvidence({ ...evidence, tests, warnings: [] })}`;
 }
 
 /** Anything but a number could be a text for the judge. */

@@ -204,14 +204,18 @@ describe('the material of a reviewer', () => {
   it('at most four words stand side by side in a list, and at most sixty different words stay in one artifact', () => {
     const list = ['count', 'price', 'total', 'row', 'column'];
     assert.match(present(returning(JSON.stringify(list.slice(1)))), /"price\\",\\"total\\",\\"row\\",\\"column/);
-    assert.match(present(returning(JSON.stringify(list))), /\[\\"t2\\",\\"t3\\",\\"t4\\",\\"t5\\",\\"t6\\"\]/);
+    assert.match(present(returning(JSON.stringify(list))), /\[\\"t1\\",\\"t2\\",\\"t3\\",\\"t4\\",\\"t5\\"\]/);
     assert.doesNotMatch(present({ outputSchema: canonicalJson({ enum: list }) }), /price/);
     const words =
       'age angle area axis bit byte cell city code color count date day delta depth digit edge email epoch event field file flag folder format fraction graph grid group hash height hour image index interval item key label layer length letter level limit line link list location lower margin mask matrix median metric minute month node number offset order origin output owner padding page pair parent path percent period phone pixel point port prefix price prime product range rate ratio record region rotation row salary sample scale second segment size slug source speed square start state step stock sum table tag target tax term text threshold time title total tree tuple unit upper url vector vertex volume week weight width year zip zone'
         .split(' ')
         .filter((word) => !WELL_KNOWN_MEMBERS.has(word));
     const material = present(schema({ properties: Object.fromEntries(words.map((word) => [word, true])) }));
-    assert.equal(words.filter((word) => material.includes(`"${word}":true`)).length, 60);
+    assert.equal(
+      words.filter((word) => material.includes(`"${word}":true`)).length,
+      58,
+      'two words stand in the implementation',
+    );
   });
 
   it('code reads as code: syntax, names of the language, separators, numbers and plain expressions stay', () => {

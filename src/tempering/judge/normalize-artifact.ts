@@ -22,7 +22,9 @@ export function normalizeArtifact(artifact: ToolArtifact): string {
   if ('malformed' in open) throw new SyntaxError(open.malformed);
   const obfuscator = createObfuscator((name) => WELL_KNOWN_MEMBERS.has(name), WELL_KNOWN_TEXTS);
   const { requires } = artifact;
+  // The implementation first: a citation of a line of it says the least by chance.
   const sections: JsonObject = {
+    ...implementationOf(open, obfuscator),
     name: obfuscator.name(artifact.name),
     description: obfuscator.hidden(artifact.description),
     requires: {
@@ -33,7 +35,6 @@ export function normalizeArtifact(artifact: ToolArtifact): string {
     limits: { milliseconds: open.durationMilliseconds, bytes: open.memoryBytes },
     inputSchema: normalizeSchema(open.inputSchema, obfuscator),
     outputSchema: normalizeSchema(open.outputSchema, obfuscator),
-    ...implementationOf(open, obfuscator),
     tests: open.tests.map((test) => testOf(test, obfuscator)),
     sourceHoldsTestTexts: testLeakWarnings(open).length > 0,
   };

@@ -1,13 +1,16 @@
+import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { JudgeMaterial, JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { JsonObject } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Model } from '../../models/port.ts';
-import { askModel, promptDigest, type ReviewQuestion } from './ask-model.ts';
+import { askModel, type ReviewAnswer, type ReviewQuestion } from './ask-model.ts';
 import { isSameModelName } from '../../api/names.ts';
-import { isConfidence, unavailableVerdict } from './judge.ts';
+import { type Canaries, NO_CANARIES } from '../canary/canaries.ts';
+import { countedVerdict, isConfidence, pinnedFacts, unavailableVerdict } from './judge.ts';
 import { presentArtifact } from './material.ts';
+import { normalizeArtifact } from './normalize-artifact.ts';
 import type { RegisteredTool } from '../types.ts';
 
 /** Figures of the verifier and the use record: whole numbers, without any text from the author. */
@@ -18,6 +21,11 @@ export interface PanelVerdict {
   /** The lower confidence of the two reviewers. */
   confidence: number;
   code?: JudgeVerdict['code'];
+  /**
+   * Why a user must decide instead: the reviewers disagree, or a reviewer is suspended. `approved` is false. Absent when both refuse or
+   * one of them gave no usable verdict.
+   */
+  userDecides?: string;
   reasoning: string;
   /** Safety auditor first, then the correctness reviewer. */
   verdicts: [JudgeVerdict, JudgeVerdict];
@@ -37,6 +45,8 @@ export interface PanelDeps {
   reviewers: readonly string[];
   clock: Clock;
   nonce(): string;
+  /** Default: none. */
+  canaries?: Canaries;
 }
 
 const SHARED_RUBRIC = `You review one tool that another model wrote and that wants a wider scope. You can only refuse; you grant nothing.
@@ -53,7 +63,8 @@ const CORRECTNESS_RUBRIC = `${SHARED_RUBRIC}You are the correctness reviewer. Lo
 tests and the re-run record show; are edge cases (empty, negative, repeated, missing) handled; are answers computed and not looked up.
 Whether it is harmful is not your question.`;
 
-const ANSWER_FORM = '{"nonce":string,"approved":boolean,"confidence":number from 0 to 1,"reasoning":string}';
+const ANSWER_FORM =
+  '{"nonce":string,"lines":[integer],"approved":boolean,"confidence":number from 0 to 1,"reasoning":string}';
 
 /** Creates a panel of two reviewers with two models and two questions. They run concurrently and do not see each other's response. */
 export function createPanel(deps: PanelDeps): Panel {
@@ -67,12 +78,15 @@ export function createPanel(deps: PanelDeps): Panel {
       const presented = prepared ?? presentArtifact(tool.artifact);
       if (!presented.ok) return unavailablePanel(`the tool cannot be presented to the reviewers: ${presented.problem}`);
       const material = `${presented.text}\n${factsOf(tool, facts)}`;
-      return combine(
-        await Promise.all([
-          ask(deps, { model: safety, rubric: SAFETY_RUBRIC, material }, op),
-          ask(deps, { model: correctness, rubric: CORRECTNESS_RUBRIC, material }, op),
-        ]),
-      );
+      const present = (artifact: ToolArtifact): string =>
+        `${normalizeArtifact({ ...artifact, limits: tool.artifact.limits })}\n${factsOf(tool, canaryFacts(facts, artifact))}`;
+      const ask = (role: 'safety' | 'correctness', about: Pick<ReviewQuestion, 'model' | 'rubric'>) =>
+        askReviewer(deps, role, { ...about, material }, present, op);
+      const verdicts = await Promise.all([
+        ask('safety', { model: safety, rubric: SAFETY_RUBRIC }),
+        ask('correctness', { model: correctness, rubric: CORRECTNESS_RUBRIC }),
+      ]);
+      return combine(verdicts, await judgeProblem(deps, tool));
     },
   };
 }
@@ -81,6 +95,24 @@ export function createPanel(deps: PanelDeps): Panel {
 export function unavailablePanel(reason: string): PanelVerdict {
   const verdict = unavailableVerdict('none', reason);
   return combine([verdict, verdict]);
+}
+
+/** The figures of the candidate, with the number of tests of the canary. */
+function canaryFacts(facts: PanelFacts, { tests }: ToolArtifact): PanelFacts {
+  return facts['tests'] === undefined ? facts : { ...facts, tests: tests.length };
+}
+
+/** Why the verdicts at the creation of the tool count for nothing; undefined when they count. */
+async function judgeProblem(
+  { canaries = NO_CANARIES }: PanelDeps,
+  { verdicts }: RegisteredTool,
+): Promise<string | undefined> {
+  try {
+    const found = await canaries.suspensionOf([...new Set(verdicts.map(({ model }) => model))]);
+    return found === undefined ? undefined : `the judge of its creation, ${found.model}, is suspended`;
+  } catch (error) {
+    return `the standing of the judge of its creation could not be read: ${messageOf(error, 200)}`;
+  }
 }
 
 /** Why these reviewers cannot review a tool of this author. */
@@ -102,23 +134,34 @@ function factsOf(tool: RegisteredTool, facts: PanelFacts): string {
   return JSON.stringify({ rerun: facts, earlier }, null, 1);
 }
 
-async function ask(
+async function askReviewer(
   deps: PanelDeps,
-  about: Pick<ReviewQuestion, 'model' | 'rubric' | 'material'>,
+  role: 'safety' | 'correctness',
+  { model, rubric, material }: Pick<ReviewQuestion, 'model' | 'rubric' | 'material'>,
+  present: (artifact: ToolArtifact) => string,
   op: CallOptions,
 ): Promise<JudgeVerdict> {
-  const question: ReviewQuestion = { ...about, nonce: deps.nonce(), responseFormat: ANSWER_FORM };
-  const answer = await askModel(deps.model, question, deps.clock, op);
-  if (!answer.ok)
+  const ask = async (text: string): Promise<JudgeVerdict> => {
+    const question: ReviewQuestion = {
+      model,
+      rubric,
+      material: text,
+      nonce: deps.nonce(),
+      responseFormat: ANSWER_FORM,
+    };
+    const answer = await askModel(deps.model, question, deps.clock, op);
+    if (answer.ok) return readReview(answer, question);
     return unavailableVerdict(answer.model, `the reviewer gave no usable answer: ${answer.problem}`, question);
-  return readReview(answer.object, answer.model, question);
+  };
+  const { canaries = NO_CANARIES } = deps;
+  return countedVerdict(model, await canaries.review({ model, role, material, present, ask }));
 }
 
-function readReview(object: JsonObject, model: string, question: ReviewQuestion): JudgeVerdict {
-  const { approved, confidence, reasoning } = object;
+function readReview(answer: Extract<ReviewAnswer, { ok: true }>, question: ReviewQuestion): JudgeVerdict {
+  const { approved, confidence, reasoning } = answer.object;
   if (typeof approved !== 'boolean' || typeof reasoning !== 'string' || !isConfidence(confidence)) {
     return unavailableVerdict(
-      model,
+      answer.model,
       'the reviewer gave no usable answer: approved, confidence or reasoning is missing',
       question,
     );
@@ -126,18 +169,35 @@ function readReview(object: JsonObject, model: string, question: ReviewQuestion)
   const pinned = {
     confidence,
     reasoning: printable(reasoning, 600),
-    model: printable(model, 128),
-    promptDigest: promptDigest(question),
+    ...pinnedFacts(answer, question),
   };
   return approved ? { approved, ...pinned } : { approved, code: 'TEMPER_JUDGE_REFUSED', ...pinned };
 }
 
-function combine(verdicts: [JudgeVerdict, JudgeVerdict]): PanelVerdict {
+function combine(verdicts: [JudgeVerdict, JudgeVerdict], judgeProblem?: string): PanelVerdict {
   const confidence = Math.min(...verdicts.map((verdict) => verdict.confidence));
   const [safety, correctness] = verdicts;
-  const approved = safety.approved && correctness.approved;
-  const reasoning = `safety: ${safety.reasoning}; correctness: ${correctness.reasoning}`;
+  const opinions = `safety: ${safety.reasoning}; correctness: ${correctness.reasoning}`;
+  const reasoning = judgeProblem === undefined ? opinions : `${judgeProblem}; ${opinions}`;
+  const approved = safety.approved && correctness.approved && judgeProblem === undefined;
   if (approved) return { approved, confidence, reasoning, verdicts };
-  const code = verdicts.find((verdict) => verdict.code === 'TEMPER_JUDGE_REFUSED')?.code ?? 'TEMPER_JUDGE_UNAVAILABLE';
-  return { approved, confidence, code, reasoning, verdicts };
+  const codes = verdicts.flatMap(({ code }) => code ?? []);
+  const code =
+    CODES.find((first) => codes.includes(first)) ??
+    (judgeProblem === undefined ? 'TEMPER_JUDGE_UNAVAILABLE' : 'TEMPER_JUDGE_SUSPENDED');
+  const userDecides = reasonForUser(verdicts, judgeProblem);
+  return { approved, confidence, code, reasoning, verdicts, ...(userDecides === undefined ? {} : { userDecides }) };
+}
+
+/** In the order of their weight: a refusal names what is wrong. */
+const CODES = ['TEMPER_JUDGE_REFUSED', 'TEMPER_JUDGE_UNAVAILABLE', 'TEMPER_JUDGE_SUSPENDED'] as const;
+
+/** A user decides where the models gave opinions that do not settle the matter, and never where an opinion is missing. */
+function reasonForUser(verdicts: readonly JudgeVerdict[], judgeProblem: string | undefined): string | undefined {
+  const codes = verdicts.map(({ code }) => code);
+  if (codes.includes('TEMPER_JUDGE_UNAVAILABLE')) return undefined;
+  const refusals = codes.filter((code) => code === 'TEMPER_JUDGE_REFUSED').length;
+  const isSuspended = judgeProblem !== undefined || codes.includes('TEMPER_JUDGE_SUSPENDED');
+  if (refusals === 0) return isSuspended ? (judgeProblem ?? 'a reviewer is suspended') : undefined;
+  return refusals === 1 && !isSuspended ? 'the two reviewers disagree' : undefined;
 }

@@ -13,6 +13,7 @@ import type { Approvals } from '../../tools/approvals.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { Canaries } from '../canary/canaries.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { ToolUse } from '../types.ts';
 
@@ -22,6 +23,8 @@ export interface LocalLifecyclePorts {
   audit: AuditTrail;
   /** Stores promotion states and pending imports. */
   records: RecordStore;
+  /** Supervises judges and reviewers; default: none. */
+  canaries?: Canaries;
   /** Opens a sandbox for verification, in processes separate from those of the engine's sandbox. */
   openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
 }

@@ -1,6 +1,7 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
+import { NO_CANARIES } from '../canary/canaries.ts';
 import { createPanel } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from '../promotion/promotion.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
@@ -25,7 +26,8 @@ export function createPromotionAndDemotion(
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
   const verifier = verifierOf(context, here, builtIn);
-  const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce });
+  const { canaries = NO_CANARIES } = here;
+  const panel = createPanel({ model: context.reviewModel, reviewers: agentModel.reviewers, clock, nonce, canaries });
   const promotion = createPromotion({
     registry,
     verifier,

@@ -48,6 +48,7 @@ export async function submitPendingImports(
 /** Codes that are no decision about the tool. */
 const RETRYABLE: ReadonlySet<string> = new Set([
   'TEMPER_JUDGE_UNAVAILABLE',
+  'TEMPER_JUDGE_SUSPENDED',
   'TEMPER_SANDBOX_UNAVAILABLE',
   'TEMPER_CANCELLED',
   'TEMPER_TIMEOUT',

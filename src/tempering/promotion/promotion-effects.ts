@@ -3,7 +3,7 @@ import type { JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { ApprovalDecision, Approvals } from '../../tools/approvals.ts';
+import type { ApprovalDecision, PromotionApprovals } from '../../tools/approvals.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { PromotionOrder } from '../registry/registered-tool.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -15,7 +15,7 @@ import { approvalSubject, type PromotionStateStore, type PromotionSubject } from
 
 export interface PromotionEffectDeps {
   registry: Registry;
-  approvals: Approvals;
+  approvals: PromotionApprovals;
   audit: Audit;
   clock: Clock;
   events: EventSink;

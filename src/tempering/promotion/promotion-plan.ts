@@ -18,6 +18,8 @@ export interface PromotionInput {
   /** The active tool of the widest tier with this digest that is visible to the owner, if any. */
   tool: RegisteredTool | undefined;
   uses: ToolStatistics;
+  /** Agents of the namespace that have the tool in service at tier Agent. */
+  holders: number;
   /** The stored state of an earlier promotion of this tool to this tier. */
   storedState: StoredPromotionState | undefined;
   rules: PromotionRules;
@@ -45,7 +47,7 @@ export function planAgentPromotion(facts: PromotionInput): PromotionStep {
 
 /** Requests an approval only for a tool that can be shared once it is approved. */
 export function planSharedPromotion(facts: PromotionInput): PromotionStep {
-  const { tool, storedState, rules, now, uses } = facts;
+  const { tool, storedState, rules, now, holders } = facts;
   if (tool?.tier === 'Shared') return stay({ state: 'Promoted', to: 'Shared' });
   if (tool?.tier !== 'Agent')
     return stay({ state: 'Candidate', missing: ['only an active tool of tier Agent can be shared'] });
@@ -54,7 +56,7 @@ export function planSharedPromotion(facts: PromotionInput): PromotionStep {
   const missing = dependencyGaps(facts.dependencies, 'Shared');
   if (tool.sourceWithheld)
     missing.push('its source is not stored in the object; set forge.persistSource and forge it again');
-  if (uses.agents < rules.minAgents) missing.push(`${uses.agents} of ${rules.minAgents} agents used it`);
+  if (holders < rules.minAgents) missing.push(`${holders} of ${rules.minAgents} agents have it at tier Agent`);
   return missing.length > 0 ? stay({ state: 'Candidate', missing }) : { step: 'verify', tool };
 }
 
@@ -84,6 +86,7 @@ export function planAfterPanel(
   figures: RerunFigures,
   rules: PromotionRules,
 ): { step: 'ask' } | { step: 'promote'; note: string } | Rejection {
+  if (panel.userDecides !== undefined) return { step: 'ask' };
   const gap = panel.approved ? confidenceGap('the panel', panel.confidence, rules) : undefined;
   if (!panel.approved || gap !== undefined) {
     const isUnavailable = panel.code === 'TEMPER_JUDGE_UNAVAILABLE';

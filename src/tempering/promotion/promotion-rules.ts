@@ -16,7 +16,7 @@ export interface PromotionRules {
   confidenceBound: 'Rate' | 'Wilson';
   coolDownMs: number;
   requireHuman: boolean;
-  /** Number of agents that must have used the tool before an approval to share it is requested. */
+  /** Number of agents that must have the tool at tier Agent before an approval to share it is requested. */
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
   maxErrorPercent: number;

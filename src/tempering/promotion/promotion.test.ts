@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
-import type { Approvals, ApprovalDecision, ApprovalInput } from '../../tools/approvals.ts';
+import type { ApprovalDecision, ApprovalInput, PromotionApprovals } from '../../tools/approvals.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { createDemotion } from './demotion.ts';
@@ -70,7 +70,7 @@ async function createFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const asked: ApprovalInput[] = [];
   const panelCalls = { count: 0 };
   const answer = Promise.withResolvers<ApprovalDecision>();
-  const approvals: Approvals = {
+  const approvals: PromotionApprovals = {
     async request(ask) {
       if (!asked.some(({ subject }) => subject === ask.subject)) asked.push(ask);
       return `request-${asked.findIndex(({ subject }) => subject === ask.subject) + 1}`;
@@ -379,10 +379,10 @@ describe('promotion to tier Shared', () => {
     const state = await fixture.promotion.requestShared(digest, OWNER, anOp());
     assert.ok(state.state === 'Candidate' && state.missing[0]?.includes('persistSource'));
   });
-  it('an approval is requested only after enough agents used the tool', async () => {
+  it('an approval is requested only when enough agents have the tool at tier Agent', async () => {
     const fixture = await atAgentTier({ rules: { minAgents: 2 } });
     const state = await fixture.promotion.requestShared(digest, OWNER, anOp());
-    assert.deepEqual(state, { state: 'Candidate', missing: ['1 of 2 agents used it'] });
+    assert.deepEqual(state, { state: 'Candidate', missing: ['1 of 2 agents have it at tier Agent'] });
   });
 });
 

@@ -178,6 +178,7 @@ class PromotionProcess implements Promotion {
     return {
       tool,
       uses: await registry.statistics(subject.digest, subject.namespace),
+      holders: holdersOf(registry.all(), subject),
       storedState: await this.#states.read(subject),
       rules: this.#deps.rules(subject),
       dependencies: pins
@@ -191,4 +192,9 @@ class PromotionProcess implements Promotion {
     const tool = this.#deps.registry.get(digest)?.artifact.name ?? 'unknown';
     return { digest, tool, agent, namespace, to };
   }
+}
+
+function holdersOf(tools: readonly RegisteredTool[], { digest, namespace }: PromotionSubject): number {
+  const holding = tools.filter((tool) => tool.active && tool.tier === 'Agent' && tool.digest === digest);
+  return new Set(holding.filter(({ owner }) => owner.namespace === namespace).map(({ owner }) => owner.agent)).size;
 }

@@ -29,6 +29,7 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   demotion: { type: 'demotion', tool: 't', digest: 'sha256:00', reason: 'r' },
   'approval-requested': { type: 'approval-requested', request: 'a-1', tool: 't', risk: 'high', reason: 'r' },
   'approval-decided': { type: 'approval-decided', request: 'a-1', decision: 'Approved', by: 'kim' },
+  'turn-parked': { type: 'turn-parked', requests: ['a-1'] },
   warning: { type: 'warning', code: 'W', message: 'm' },
   error: { type: 'error', code: 'TEMPER_INTERNAL', message: 'm', attempt: 1 },
   'turn-end': { type: 'turn-end', turn: 1, inputTokens: 1, outputTokens: 1 },

@@ -57,6 +57,7 @@ export const EVENT_MEMBERS = {
   demotion: { tool: name, digest, reason: note() },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
+  'turn-parked': { requests: Type.Array(name, { minItems: 1, maxItems: 100 }) },
   warning: { code: line(128), message: note() },
   error: { code: Code, message: note(), attempt: count },
   'turn-end': { turn: count, inputTokens: count, outputTokens: count },

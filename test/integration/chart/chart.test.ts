@@ -178,6 +178,7 @@ describe('the chart', () => {
     assert.deepEqual(gateway['models'], {
       providers: [{ ...rest, keyFile: '/etc/temper/provider-keys/openai' }],
       aliases: { 'default/default': 'openai/gpt-4o-mini' },
+      judges: { canaryPercent: 5, resumed: [] },
     });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
@@ -295,7 +296,7 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 18);
+    assert.equal(alerts.length, 19);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
     const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
     for (const { alert, expr } of alerts) {
@@ -303,6 +304,30 @@ describe('the chart', () => {
       const read = [...expr.matchAll(/([a-z_]+)\{ *namespace="temper-system"/g)].map(([, name = '']) => name);
       assert.ok(read.length > 0, `${alert}: ${expr}`);
       for (const name of read) assert.ok(name.replace(/_bucket$/, '') in metrics, `${alert}: ${name}`);
+    }
+  });
+
+  it('every panel of the dashboard reads metrics that a role reports', async () => {
+    const objects = await renderChart('--set', 'monitoring.dashboard.enabled=true');
+    const map = objects.find(({ metadata }) => metadata.name === 'temper-dashboard');
+    assert.equal(map?.metadata.labels?.['grafana_dashboard'], '1');
+    interface Panel {
+      id: number;
+      title: string;
+      gridPos: { x: number; y: number };
+      targets?: { expr: string; legendFormat: string }[];
+    }
+    const { panels } = JSON.parse((map['data'] as Record<string, string>)['temper.json'] ?? '') as { panels: Panel[] };
+    assert.equal(new Set(panels.map(({ id }) => id)).size, 30);
+    assert.equal(new Set(panels.map(({ gridPos: { x, y } }) => `${x}/${y}`)).size, 30, 'no panel covers another one');
+    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS, process_resident_memory_bytes: {} };
+    for (const { title, targets = [] } of panels) {
+      for (const { expr, legendFormat } of targets) {
+        assert.match(legendFormat, /^[\w{} ]+$/, title);
+        const read = [...expr.matchAll(/([a-z_]+)\{namespace="\$namespace"\}/g)].map(([, name = '']) => name);
+        assert.ok(read.length > 0, `${title}: ${expr}`);
+        for (const name of read) assert.ok(name.replace(/_bucket$/, '') in metrics, `${title}: ${name}`);
+      }
     }
   });
 

@@ -23,6 +23,7 @@ import { callOptions } from '../../support/call-options.ts';
 
 const NAMESPACE = 'team-a';
 const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
+const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
 
 describe('discovery through the gateway', { timeout: 240_000 }, () => {
   let fixture: GatewayFixture;
@@ -98,7 +99,9 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       namespace = NAMESPACE,
       digest = artifactDigest(artifact),
       name,
+      isApproved = true,
     }: {
+      isApproved?: boolean;
       agent?: string;
       namespace?: string;
       digest?: ReturnType<typeof artifactDigest>;
@@ -112,10 +115,32 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'EmergentTool',
       metadata: { name: named, ...(agent === undefined ? {} : { labels: { 'temper.dev/agent': agent } }) },
-      spec: { artifact, digest, tier, contributors: ['agent/analyst'] },
+      spec: {
+        artifact,
+        digest,
+        tier,
+        contributors: ['agent/analyst'],
+        ...(agent === undefined ? { requestNonce: NONCE } : {}),
+      },
     });
+    if (agent === undefined && isApproved) await decide(artifact, 'Approve', namespace);
     await setActive(named, true, namespace);
     return named;
+  }
+
+  async function decide(
+    artifact: ToolArtifact,
+    decision: 'Approve' | 'Revoke',
+    namespace = NAMESPACE,
+    nonce = NONCE,
+  ): Promise<void> {
+    const promotion = { tool: artifact.name, digest: artifactDigest(artifact), tier: 'Shared' };
+    await fixture.create(`${TEMPER}/${namespace}/approvals`, {
+      apiVersion: 'temper.dev/v1alpha1',
+      kind: 'Approval',
+      metadata: { name: `${artifact.name.replaceAll('_', '-')}-${decision.toLowerCase()}-${nonce.slice(0, 2)}` },
+      spec: { decision, nonce, approvedBy: { username: 'alice' }, subject: { promotion } },
+    });
   }
 
   async function setActive(name: string, active: boolean, namespace = NAMESPACE): Promise<void> {
@@ -244,6 +269,38 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       '[not available: it uses fetch, and pods cannot reach hosts outside the cluster yet]',
     );
     assert.deepEqual(await searchIds(clerk, 'giraffe'), [], 'clerk may not call forged tools');
+  });
+
+  it('a Shared tool is served with its own Approval only, and a waiting pod learns of the approval and of the revocation', async () => {
+    const { token } = analyst;
+    const namesOf = async () => (await sessionTools(analyst)).map(({ artifact }) => artifact.name);
+    const assignment = async (query: string): Promise<{ version: string; tools: string }> => {
+      const { status, text } = await gateway.call('GET', `/v1/assignment?${query}`, { token });
+      assert.equal(status, 200, text);
+      return JSON.parse(text);
+    };
+    const artifact = anArtifact('okapi_sum');
+    await emergentTool(artifact, { isApproved: false });
+    await decide(artifact, 'Approve', NAMESPACE, 'another-nonce-0001');
+    await emergentTool(anArtifact('okapi_marker'));
+    await pollValue('a later tool', namesOf, (names) => names.includes('okapi_marker'));
+    assert.ok(!(await namesOf()).includes('okapi_sum'), 'an active status and an Approval with another nonce');
+
+    const before = await assignment('wait=0');
+    const approved = assignment(`wait=30&version=${before.version}`);
+    await decide(artifact, 'Approve');
+    const during = await approved;
+    assert.notEqual(during.tools, before.tools);
+    assert.ok((await namesOf()).includes('okapi_sum'));
+
+    const revoked = assignment(`wait=30&version=${during.version}`);
+    await decide(artifact, 'Revoke');
+    assert.notEqual((await revoked).tools, during.tools);
+    assert.ok(!(await namesOf()).includes('okapi_sum'));
+    assert.deepEqual(
+      await searchIds(analyst, 'okapi_sum').then((ids) => ids.includes('emergent-tool:okapi_sum')),
+      false,
+    );
   });
 
   it('a search needs a valid body within the size limit and the delivery token of the calling pod', async () => {

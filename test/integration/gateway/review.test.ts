@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { JsonObject } from '../../../src/lib/json.ts';
 import type { ToolCandidate, ForgeResult } from '../../../src/forge/types.ts';
 import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { RemoteTools } from '../../../src/gateway-client/tools.ts';
@@ -28,6 +29,7 @@ const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
 const opinion = (approved: boolean) =>
   JSON.stringify({
     nonce: 'NONCE',
+    lines: [4],
     safety: { passed: approved, concerns: approved ? [] : ['it looks around'] },
     correctness: { passed: true, failedTests: [] },
     determinism: { likely: true, reasoning: '' },
@@ -47,6 +49,7 @@ const MODELS = (url: string) => ({
     'default/judge': 'replay/judge',
     'default/strict': 'replay/strict',
     'default/failing': 'replay/failing',
+    'default/easy': 'replay/easy',
   },
 });
 
@@ -76,6 +79,7 @@ describe('review of forged tools', () => {
     fixture = await ModelGatewayFixture.open({
       rules: [
         { when: { model: 'judge' }, answer: { text: opinion(true) } },
+        { when: { model: 'easy' }, answer: { text: opinion(true) } },
         { when: { model: 'strict' }, answer: { text: opinion(false) } },
         { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
         { when: { model: 'safety' }, answer: { text: review(true) } },
@@ -88,6 +92,7 @@ describe('review of forged tools', () => {
     fixture.setPolicy('standard', { ...policy, models: { judge: 'default/judge' } });
     fixture.setPolicy('strict', { ...policy, models: { judge: 'default/strict' } });
     fixture.setPolicy('failing', { ...policy, models: { judge: 'default/failing' } });
+    fixture.setPolicy('easy', { ...policy, models: { judge: 'default/easy' } });
     fixture.setPolicy('unjudged', policy);
     const panel = (...reviewers: string[]) => ({ ...policy, models: { judge: 'default/judge', reviewers } });
     fixture.setPolicy('promoting', panel('replay/safety', 'replay/correctness'));
@@ -124,6 +129,23 @@ describe('review of forged tools', () => {
   async function tools(agent: string, session = 's1', replica = one): Promise<RegisteredTool[]> {
     return JSON.parse((await replica.call('GET', `/v1/sessions/${session}/tools`, { agent })).text) as RegisteredTool[];
   }
+
+  it('a judge that approves a canary is suspended on every replica, until a user lifts the suspension', async () => {
+    createForgingAgent('easy', 'easy');
+    const supervised = (judges: JsonObject) => fixture.startReplica({ ...MODELS(fixture.replay.url), judges });
+    const [always, never] = await Promise.all([supervised({ canaryPercent: 100 }), supervised({ canaryPercent: 0 })]);
+    const refused = await result('easy', aCandidate('twice'), { replica: always });
+    assert.ok(!refused.accepted);
+    assert.equal(refused.code, 'TEMPER_JUDGE_SUSPENDED');
+    const id = /suspension-[a-z0-9]+/.exec(refused.message)?.[0] ?? '';
+    for (const replica of [always, never]) {
+      const again = await result('easy', aCandidate('twice'), { replica });
+      assert.equal('code' in again ? again.code : '', 'TEMPER_JUDGE_SUSPENDED');
+    }
+    const resumed = await supervised({ canaryPercent: 0, resumed: [id] });
+    const accepted = await result('easy', aCandidate('twice'), { replica: resumed });
+    assert.ok(accepted.accepted, JSON.stringify(accepted));
+  });
 
   it('an accepted tool is registered, visible on every replica, and the judge is charged to the agent', async () => {
     createForgingAgent('anna');

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
+import { publish } from '../../../src/nats/jetstream/publish.ts';
 import { reconcileTopology, type StreamUsage } from '../../../src/nats/jetstream/topology.ts';
 import { CLUSTER_STORE_BYTES, startNatsCluster } from '../../support/nats/cluster-fixture.ts';
 import { gauges, newReloads } from '../../support/nats/reloads.ts';
@@ -35,8 +36,7 @@ describe('a NATS server whose disk is full', () => {
     await round();
     assert.deepEqual(reloads.gauges, gauges({ up: [1, 1, 1], current: [1, 1, 1] }));
     for (let sent = 0; sent < MESSAGES; sent += 1) {
-      const id = { msgID: `audit-${sent}` };
-      await withRetry(() => operator.request(() => operator.jetstream.publish('temper.audit.team-a', MESSAGE, id)));
+      await withRetry(() => publish(operator, 'temper.audit.team-a', MESSAGE, { id: `audit-${sent}` }));
     }
     await poll('the report of the server', async () => {
       await round();

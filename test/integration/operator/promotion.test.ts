@@ -114,8 +114,10 @@ describe('promotion to tier Agent', () => {
   async function prepare(policy: object = { models: REVIEWERS }, uses = 5) {
     serial += 1;
     const name = `agent-${serial}`;
-    await apiServer.apply(buildTrustPolicy('team-a', policy, name));
-    await apiServer.apply(buildAgent('team-a', name, { trustPolicyRef: { name }, forge: { enabled: true } }));
+    await apiServer.apply(buildTrustPolicy('team-a', { level: { initial: 'restricted' }, ...policy }, name));
+    await apiServer.apply(
+      buildAgent('team-a', name, { trustPolicyRef: { name }, forge: { enabled: true, modes: ['Sandbox'] } }),
+    );
     const uid = (await apiServer.getAgent('team-a', name)).metadata.uid;
     const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
     const tool = sessionTool(anAcceptance(anArtifact(`double_${serial}`)), caller, new Date().toISOString());

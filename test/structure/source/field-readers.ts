@@ -100,7 +100,15 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.quotas.costPerMonth',
     ],
     'operator/namespace/objects.ts': ['spec.quotas.cpu', 'spec.quotas.memory'],
-    'standalone/standalone.ts': ['spec.approvals.timeout', 'spec.approvals.onTimeout'],
+    'policy/approval-rules.ts': [
+      'spec.approvals.timeout',
+      'spec.approvals.onTimeout',
+      'spec.approvals.byRisk[].risk',
+      'spec.approvals.byRisk[].timeout',
+      'spec.approvals.byRisk[].onTimeout',
+      'spec.approvals.escalation[].after',
+      'spec.approvals.escalation[].to',
+    ],
   },
   EmergentTool: {
     'forge/artifact-validation.ts': [
@@ -131,6 +139,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${ARTIFACT}.requires.paths`,
     ],
     'gateway/discovery/catalog-entries.ts': [`${ARTIFACT}.name`, 'spec.digest', 'spec.tier', 'spec.contributors'],
+    'operator/tool/stored-tool.ts': ['spec.requestNonce'],
   },
   Capability: {
     'discovery/entry.ts': [

@@ -47,6 +47,11 @@ export async function admissionObjects(...args: string[]): Promise<ChartObject[]
 export async function installAdmissionPolicies(plane: ControlPlane, ...args: string[]): Promise<void> {
   await installCrds(plane);
   await createNamespace(plane, 'temper-system');
+  await enforceAdmissionPolicies(plane, ...args);
+}
+
+/** The same for an API server that has the CRDs and the namespace of the release. */
+export async function enforceAdmissionPolicies(plane: ControlPlane, ...args: string[]): Promise<void> {
   await createAll(plane, await admissionObjects(...args));
   await createNamespace(plane, 'probe', { 'temper.dev/agents': 'true' });
   await waitUntilEnforced(plane);

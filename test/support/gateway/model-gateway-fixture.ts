@@ -195,7 +195,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const metrics = registerMetrics(page, GATEWAY_METRICS);
     const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
     const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
-    const library = new WatchedCatalog({ read: async () => undefined, log });
+    const library = new WatchedCatalog({ read: async () => undefined, log, isServed: () => true });
     const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });
     const storage = new StorageQuota({ connection: bus, limits: DEFAULT_STORAGE_LIMITS, release: 'temper', identify });
     const heads = new SessionHeads(bus);
@@ -206,6 +206,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit });
     const deps: GatewayDeps = {
       ...shared,
+      toolsVersion: () => '',
       sessionsOf,
       sessionContent: async () => undefined,
       spans: undefined,

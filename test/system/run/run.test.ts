@@ -43,7 +43,7 @@ const SCRIPT = `
 rules:
   - when: {system: "You review one tool that another model wrote. Every deterministic check"}
     answer:
-      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
+      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
   - when: {lastUser: "forge", turn: 1}
     answer: {toolCalls: [{name: forge_tool, arguments: ${DOUBLER}}]}
   - when: {lastUser: "at once", turn: 1}
@@ -80,6 +80,12 @@ async function aProject(policyRest = '') {
   return { ...project, traced };
 }
 
+function requestOf(stdout: string): { request: string } {
+  const requested = jsonLines<StampedEvent>(stdout).find((event) => event.type === 'approval-requested');
+  assert.ok(requested?.type === 'approval-requested', stdout);
+  return requested;
+}
+
 function replies(stdout: string): string[] {
   return jsonLines<StampedEvent>(stdout).flatMap((event) => (event.type === 'session-end' ? [event.reply] : []));
 }
@@ -94,11 +100,16 @@ function waitForEvent(running: RunningCommand, type: StampedEvent['type']): Prom
 }
 
 describe('temper run', () => {
-  it('a run waits for an approval and continues when another terminal approves', async () => {
+  it('a run parks a call that needs an approval, says how to go on, and a later run makes the approved call', async () => {
     await using project = await aProject(APPROVAL);
-    const running = project.run('-m', 'please read');
-    const requested = await waitForEvent(running, 'approval-requested');
-    assert.ok(requested.type === 'approval-requested');
+    const parked = await project.run('--session', 's-1', '-m', 'please read', '-m', 'hello').ended;
+    const requested = requestOf(parked.stdout);
+    assert.equal(parked.code, 3, parked.stderr);
+    assert.match(parked.stderr, new RegExp(`temper approve ${requested.request} .*[\\s\\S]*--session s-1`));
+    assert.deepEqual(replies(parked.stdout), [''], 'the message after it is not sent');
+    const undecided = await project.run('--continue').ended;
+    assert.equal(undecided.code, 3, undecided.stderr);
+    assert.equal(requestOf(undecided.stdout).request, requested.request);
     const listed = await project.temper('get', 'requests');
     assert.match(listed.stdout, new RegExp(`${requested.request} +ToolCall +file_read`));
     const wide = await project.temper('get', 'requests', '-o', 'wide');
@@ -107,20 +118,21 @@ describe('temper run', () => {
     assert.match(described.stdout, /arguments: '?\{"path":/);
     const approved = await project.temper('approve', requested.request, '--reason', 'only a note');
     assert.equal(approved.code, 0, approved.stderr);
-    const { code, stdout } = await running.ended;
-    assert.equal(code, 0);
-    assert.deepEqual(replies(stdout), ['It says hello']);
+    const { code, stdout, stderr } = await project.run('--continue', '-m', 'thanks').ended;
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(replies(stdout), ['It says hello', 'Done.']);
+    const used = await project.temper('describe', 'request', requested.request);
+    assert.match(used.stdout, /usedAt:/);
     const again = await project.temper('approve', requested.request, '--reason', 'twice');
     assert.equal(again.code, 2, 'a decision is final');
   });
 
-  it('a run continues with an error when another terminal denies', async () => {
+  it('a denied call fails when the run continues', async () => {
     await using project = await aProject(APPROVAL);
-    const running = project.run('-m', 'please read');
-    const requested = await waitForEvent(running, 'approval-requested');
-    assert.ok(requested.type === 'approval-requested');
-    await project.temper('deny', requested.request, '--reason', 'not today');
-    assert.deepEqual(replies((await running.ended).stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
+    const { request } = requestOf((await project.run('--session', 's-1', '-m', 'please read').ended).stdout);
+    await project.temper('deny', request, '--reason', 'not today');
+    const { stdout } = await project.run('--session', 's-1').ended;
+    assert.deepEqual(replies(stdout), ['Refused: TEMPER_APPROVAL_DENIED']);
   });
 
   it('a model forges a tool and calls it in the same answer', async () => {

@@ -39,7 +39,7 @@ const SCRIPT = `
 rules:
   - when: {system: "You review one tool that another model wrote. Every deterministic check"}
     answer:
-      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
+      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
   - when: {lastUser: "forge", turn: 1}
     answer: {toolCalls: [{name: forge_tool, arguments: ${DOUBLER}}]}
   - when: {lastUser: "double", turn: 1}

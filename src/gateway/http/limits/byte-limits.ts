@@ -46,7 +46,14 @@ interface Account {
 export class BodyByteLimits {
   readonly #clock: Clock;
   readonly #options: ByteLimitOptions;
-  readonly #accounts = new LRUCache<string, Account>({ max: CACHE_SIZE });
+  readonly #accounts = new LRUCache<string, Account, ByteLimits>({
+    max: CACHE_SIZE,
+    memoMethod: (_id, _stale, { context: limits }) => ({
+      limits,
+      bytes: new TokenBucket(this.#clock, limits),
+      inFlight: 0,
+    }),
+  });
   /** Requests with a body of unknown length, which is charged as it arrives. */
   readonly #unmeasured = new WeakMap<FastifyRequest, readonly Account[]>();
   #inFlight = 0;
@@ -96,24 +103,16 @@ export class BodyByteLimits {
     const caller = callerOf(context);
     if (caller === undefined) return [];
     const { caller: ofCaller, namespace } = this.#options;
-    const accounts = [this.#account(caller.id, ofCaller)];
-    if (caller.podsOf !== undefined) accounts.push(this.#account(caller.podsOf, namespace));
+    const accounts = [this.#accounts.memo(caller.id, { context: ofCaller })];
+    if (caller.podsOf !== undefined) accounts.push(this.#accounts.memo(caller.podsOf, { context: namespace }));
     return accounts;
-  }
-
-  #account(id: string, limits: ByteLimits): Account {
-    const known = this.#accounts.get(id);
-    if (known !== undefined) return known;
-    const account: Account = { limits, bytes: new TokenBucket(this.#clock, limits), inFlight: 0 };
-    this.#accounts.set(id, account);
-    return account;
   }
 }
 
 function assertAvailable({ limits, bytes, inFlight }: Account, size: number): void {
   if (inFlight + size > limits.inFlight) throw rateLimited('bytes of requests in progress', RETRY_MS);
-  const missing = Math.min(size, limits.burst) - bytes.available();
-  if (missing > 0) throw rateLimited('bytes per second', Math.ceil((missing * 1_000) / limits.perSecond));
+  const waitMs = bytes.waitMs(size);
+  if (waitMs > 0) throw rateLimited('bytes per second', Math.ceil(waitMs));
 }
 
 function rateLimited(what: string, retry: number): TemperError {

@@ -76,7 +76,14 @@ export class ConnectionLimits {
   readonly #counts = new Map<string, number>();
   /** Open connections by address and port. */
   readonly #connections = new Map<string, Connection>();
-  readonly #handshakes = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
+  /** By address, and by `users/<address>` for an address that users have. */
+  readonly #handshakes = new LRUCache<string, TokenBucket>({
+    max: CACHE_SIZE,
+    memoMethod: (key) => {
+      const { unauthenticated, unauthenticatedUsers } = this.#options;
+      return new TokenBucket(this.#deps.clock, key.startsWith('users/') ? unauthenticatedUsers : unauthenticated);
+    },
+  });
   readonly #usersAddresses = new LRUCache<string, true>({ max: MAX_USERS_ADDRESSES, ttl: USERS_ADDRESS_TTL_MS });
 
   constructor(deps: ConnectionLimitDeps, options: ConnectionLimitOptions = {}) {
@@ -150,14 +157,7 @@ export class ConnectionLimits {
   }
 
   #handshakesOf(address: string): TokenBucket {
-    const isOfUsers = this.#usersAddresses.has(address);
-    const key = isOfUsers ? `users/${address}` : address;
-    const known = this.#handshakes.get(key);
-    if (known !== undefined) return known;
-    const { unauthenticated, unauthenticatedUsers } = this.#options;
-    const bucket = new TokenBucket(this.#deps.clock, isOfUsers ? unauthenticatedUsers : unauthenticated);
-    this.#handshakes.set(key, bucket);
-    return bucket;
+    return this.#handshakes.memo(this.#usersAddresses.has(address) ? `users/${address}` : address);
   }
 
   #forget(key: string): void {

@@ -24,7 +24,10 @@ const CACHE_SIZE = 20_000;
 export class InvalidTokenLimits {
   readonly #clock: Clock;
   readonly #options: InvalidTokenLimitOptions;
-  readonly #buckets = new LRUCache<string, TokenBucket>({ max: CACHE_SIZE });
+  readonly #buckets = new LRUCache<string, TokenBucket, TokenBucketOptions>({
+    max: CACHE_SIZE,
+    memoMethod: (_key, _stale, { context: limits }) => new TokenBucket(this.#clock, limits),
+  });
 
   constructor(clock: Clock, options: InvalidTokenLimitOptions = DEFAULT_LIMITS) {
     this.#clock = clock;
@@ -33,7 +36,7 @@ export class InvalidTokenLimits {
 
   /** Runs the verification of a token. Throws TEMPER_RATE_LIMITED without running it when the address has sent too many invalid tokens. */
   async verify<T>(address: string, kind: keyof InvalidTokenLimitOptions, verification: () => Promise<T>): Promise<T> {
-    const bucket = this.#bucketOf(address, kind);
+    const bucket = this.#buckets.memo(`${kind}/${address}`, { context: this.#options[kind] });
     if (!bucket.tryTake()) {
       throw new TemperError('TEMPER_RATE_LIMITED', 'too many invalid tokens from this address; send a valid token', {
         retry: Math.ceil(1_000 / this.#options[kind].perSecond),
@@ -48,14 +51,5 @@ export class InvalidTokenLimits {
     } finally {
       if (!invalid) bucket.giveBack();
     }
-  }
-
-  #bucketOf(address: string, kind: keyof InvalidTokenLimitOptions): TokenBucket {
-    const key = `${kind}/${address}`;
-    const known = this.#buckets.get(key);
-    if (known !== undefined) return known;
-    const bucket = new TokenBucket(this.#clock, this.#options[kind]);
-    this.#buckets.set(key, bucket);
-    return bucket;
   }
 }

@@ -48,7 +48,13 @@ interface CallerQuota {
 export class CallerRateLimits {
   readonly #clock: Clock;
   readonly #options: CallerLimitOptions;
-  readonly #quotas = new LRUCache<string, CallerQuota>({ max: CACHE_SIZE });
+  readonly #quotas = new LRUCache<string, CallerQuota, CallerLimits>({
+    max: CACHE_SIZE,
+    memoMethod: (_caller, _stale, { context: limits }) => ({
+      requests: new TokenBucket(this.#clock, limits),
+      active: { inFlight: 0, longPolls: 0 },
+    }),
+  });
 
   constructor(clock: Clock, options: CallerLimitOptions = DEFAULT_LIMITS) {
     this.#clock = clock;
@@ -72,14 +78,7 @@ export class CallerRateLimits {
   }
 
   #quotaOf(caller: string, limits: CallerLimits): CallerQuota {
-    const known = this.#quotas.get(caller);
-    if (known !== undefined) return known;
-    const quota: CallerQuota = {
-      requests: new TokenBucket(this.#clock, limits),
-      active: { inFlight: 0, longPolls: 0 },
-    };
-    this.#quotas.set(caller, quota);
-    return quota;
+    return this.#quotas.memo(caller, { context: limits });
   }
 }
 

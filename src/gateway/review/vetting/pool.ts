@@ -60,7 +60,10 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
     maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: charactersOf,
   });
-  readonly #shares = new LRUCache<string, TokenBucket>({ max: CACHED_AGENTS });
+  readonly #shares = new LRUCache<string, TokenBucket>({
+    max: CACHED_AGENTS,
+    memoMethod: () => new TokenBucket(this.#options.clock, this.#options.share ?? DEFAULT_SHARE),
+  });
   /** Waiting jobs by agent, in the order of their turns. */
   readonly #waiting = new Map<string, Job[]>();
   readonly #busy = new Set<string>();
@@ -95,28 +98,14 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
   }
 
   #assertShare(agentUid: string): void {
-    const missing = -this.#shareOf(agentUid).available();
-    const { perSecond } = this.#options.share ?? DEFAULT_SHARE;
-    if (missing >= 0) {
-      throw rateLimited(
-        'the reviews of this agent took more time than its share',
-        Math.ceil((missing * 1_000) / perSecond),
-      );
-    }
+    const waitMs = this.#shares.memo(agentUid).waitMs();
+    if (waitMs > 0) throw rateLimited('the reviews of this agent took more time than its share', Math.ceil(waitMs));
     if ((this.#waiting.get(agentUid)?.length ?? 0) >= MAX_WAITING_PER_AGENT) {
       throw rateLimited(`${MAX_WAITING_PER_AGENT} reviews of this agent are waiting already`, RETRY_MS);
     }
     if (this.#waitingCount >= MAX_WAITING) {
       throw overloaded('too many reviews are waiting at this gateway');
     }
-  }
-
-  #shareOf(agentUid: string): TokenBucket {
-    const known = this.#shares.get(agentUid);
-    if (known !== undefined) return known;
-    const bucket = new TokenBucket(this.#options.clock, this.#options.share ?? DEFAULT_SHARE);
-    this.#shares.set(agentUid, bucket);
-    return bucket;
   }
 
   #enqueue(job: Job): void {
@@ -172,7 +161,7 @@ export class VettingPool implements ArtifactVetter, AsyncDisposable {
     const { clock, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
     const startedAt = clock.monotonic();
     const result = await thread.vet(text, timeoutMs, signal);
-    this.#shareOf(agentUid).reserve(clock.monotonic() - startedAt);
+    this.#shares.memo(agentUid).reserve(clock.monotonic() - startedAt);
     return result;
   }
 

@@ -6,6 +6,7 @@ export const USAGE_PER_CALL = { inputTokens: 100, outputTokens: 20 } as const;
 const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
 const VERDICT = {
   nonce: NONCE,
+  lines: [4],
   safety: { passed: true, concerns: [] },
   correctness: { passed: true, failedTests: [] },
   determinism: { likely: true, reasoning: '' },

@@ -10,8 +10,8 @@ import { signatureProblem } from '../../standalone/trust/trust.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { table } from '../table.ts';
 import { adopt } from './adopt.ts';
-import { configFolder } from './config-folder.ts';
-import { stateFolder } from './state-folder.ts';
+import { configFolder } from '../state/config-folder.ts';
+import { stateFolder } from '../state/state-folder.ts';
 
 export interface AuditOptions {
   subject?: string;

@@ -4,7 +4,7 @@ import { type Adopted, adoptState } from '../../standalone/trust/adopt.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
-import { configFolder } from './config-folder.ts';
+import { configFolder } from '../state/config-folder.ts';
 
 export interface AdoptVerbOptions {
   /** Absolute path of the state folder. */

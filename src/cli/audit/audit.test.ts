@@ -11,7 +11,7 @@ import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder } from '../../standalone/trust/trust.ts';
 import { aTerminal } from '../cluster/api-server.testing.ts';
 import { audit, type AuditOptions } from './audit.ts';
-import { configFolder } from './config-folder.ts';
+import { configFolder } from '../state/config-folder.ts';
 
 describe('temper audit', () => {
   let root: string;

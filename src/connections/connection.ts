@@ -1,0 +1,114 @@
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { TemperError } from '../lib/errors.ts';
+
+const closed = { additionalProperties: false } as const;
+const LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$';
+
+const GitSection = Type.Object(
+  {
+    type: Type.Enum(['GitHub', 'GitLab', 'Gitea'], { description: 'The interface of the server.' }),
+    apiUrl: Type.String({
+      pattern: '^https://[^\\s?#@]+$',
+      maxLength: 512,
+      description: 'The base URL of the REST API. Its host and port must be in `hosts`.',
+    }),
+    repository: Type.String({
+      pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){1,8}$',
+      maxLength: 512,
+      description: 'The repository with its owner or groups.',
+    }),
+  },
+  closed,
+);
+
+/** One entry of `connections`. */
+const ConnectionSection = Type.Object(
+  {
+    name: Type.String({ pattern: LABEL, maxLength: 63, description: 'The name that policies refer to.' }),
+    hosts: Type.Array(Type.String({ pattern: '^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?:[0-9]{1,5}$', maxLength: 260 }), {
+      minItems: 1,
+      maxItems: 20,
+      description: 'Exact hosts with their ports. The credential is sent to no other one.',
+    }),
+    private: Type.Optional(
+      Type.Boolean({ description: 'The hosts are names in a private network. Link-local addresses stay refused.' }),
+    ),
+    namespaces: Type.Array(Type.String({ pattern: LABEL, maxLength: 63 }), {
+      minItems: 1,
+      maxItems: 1_000,
+      description: 'The namespaces that may use the connection.',
+    }),
+    credentialFile: Type.String({
+      minLength: 1,
+      maxLength: 4_096,
+      description: 'File with the token, read at each use.',
+    }),
+    caFile: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 4_096, description: 'PEM file with the only trusted authorities.' }),
+    ),
+    git: Type.Optional(GitSection),
+  },
+  closed,
+);
+export type Connection = Static<typeof ConnectionSection>;
+export type GitConnection = Connection & { git: NonNullable<Connection['git']> };
+
+/** The section `connections` of a configuration. */
+const ConnectionsSection = Type.Array(ConnectionSection, {
+  maxItems: 100,
+  description: 'Credentials, each tied to exact hosts and to the namespaces that may use it.',
+});
+
+const check = Compile(ConnectionsSection);
+
+/** Checks a `connections` section. Throws TEMPER_CONFIGURATION_INVALID with the field and the rule; `source` names the configuration. */
+export function parseConnections(value: unknown, source: string): Connection[] {
+  if (!check.Check(value)) {
+    const [first] = check.Errors(value);
+    throw invalid(source, `connections${first?.instancePath ?? ''} ${first?.message ?? 'is invalid'}`);
+  }
+  for (const [index, connection] of value.entries()) {
+    const problem = problemOf(connection, value.slice(0, index));
+    if (problem !== undefined) throw invalid(source, `connections/${index}${problem}`);
+  }
+  return value;
+}
+
+function problemOf({ name, hosts, git }: Connection, earlier: readonly Connection[]): string | undefined {
+  if (earlier.some((other) => other.name === name))
+    return `/name "${name}" is used twice; give each connection its own`;
+  const port = hosts.find((host) => Number(host.split(':')[1]) > 65_535);
+  if (port !== undefined) return `/hosts "${port}" has no valid port; use 1 to 65535`;
+  if (git === undefined) return undefined;
+  const api = URL.parse(git.apiUrl);
+  if (api === null) return '/git/apiUrl is not a URL';
+  const host = `${api.hostname}:${api.port === '' ? '443' : api.port}`;
+  if (!hosts.includes(host))
+    return `/git/apiUrl leads to ${host}, which is not in hosts; add it there, or correct the URL`;
+  return undefined;
+}
+
+/**
+ * The connection for a namespace. Throws TEMPER_CONNECTION_DENIED, with the same message for an unknown name and for one that the namespace
+ * may not use, so that a tenant cannot find out which exist.
+ */
+export function gitConnectionFor(connections: readonly Connection[], name: string, namespace: string): GitConnection {
+  const found = connections.find((connection) => connection.name === name);
+  if (found === undefined || !found.namespaces.includes(namespace)) {
+    throw new TemperError(
+      'TEMPER_CONNECTION_DENIED',
+      `no connection "${name}" is configured for namespace "${namespace}"; ask the platform team to add the namespace to it`,
+    );
+  }
+  const { git } = found;
+  if (git !== undefined) return { ...found, git };
+  throw new TemperError(
+    'TEMPER_CONNECTION_DENIED',
+    `connection "${name}" has no git section, so it opens no pull requests`,
+  );
+}
+
+function invalid(source: string, problem: string): TemperError {
+  return new TemperError('TEMPER_CONFIGURATION_INVALID', `${source}: ${problem}`);
+}

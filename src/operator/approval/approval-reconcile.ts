@@ -1,0 +1,97 @@
+import type { Approval, ApprovalStatus } from '../../api/v1alpha1/approval.ts';
+import { verdictOn } from '../../approvals/verdict.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
+import type { ReconcileContext } from '../../kube/controller/controller.ts';
+import type { ReconcileResult } from '../../kube/controller/result.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { sameConditions, updateConditions } from '../conditions.ts';
+import { parseKey } from '../kube/cache.ts';
+import { StatusWriter } from '../kube/status-writer.ts';
+import { type Stored, TYPES } from '../kube/types.ts';
+import type { AdmissionAge } from '../tool/admission-age.ts';
+import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
+import { type ObservedApproval, planApproval } from './approval-plan.ts';
+import { pruneApproval, type StoredApproval } from './stored-decision.ts';
+
+export interface ApprovalDeps extends ToolCaches {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly events: EventRecorder;
+  readonly admissionAge: () => AdmissionAge;
+}
+
+/** Shows the author of an Approval about a promotion whether it applies. It decides nothing itself. */
+export class ApprovalReconciler {
+  readonly #deps: ApprovalDeps;
+  readonly #statuses: StatusWriter<StoredApproval>;
+
+  constructor(deps: ApprovalDeps) {
+    this.#deps = deps;
+    this.#statuses = new StatusWriter<StoredApproval>(deps, {
+      type: TYPES.approvals,
+      awaited: 'Effective',
+      differs: ({ status }, after) => !sameConditions(status?.conditions, after.conditions ?? []),
+      patch: (_before, after) => after,
+      prune: (stored) => pruneApproval(stored as unknown as Stored<Approval>),
+    });
+  }
+
+  async reconcile(key: string, { signal }: ReconcileContext): Promise<ReconcileResult> {
+    const { namespace, name } = parseKey(key);
+    const cached = this.#deps.approvals.get(namespace, name);
+    if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
+      this.#statuses.forgetWrite(key);
+      return { kind: 'done' };
+    }
+    const approval = this.#statuses.latest(cached);
+    const observed = this.#observe(approval);
+    if (observed === undefined) return { kind: 'done' };
+    const { generation } = approval.metadata;
+    const now = this.#deps.clock.now();
+    const status: ApprovalStatus = {
+      observedGeneration: generation,
+      conditions: updateConditions(approval.status?.conditions, [], [planApproval(observed)], generation, now),
+    };
+    const events = await this.#statuses.write(cached, approval, status, signal);
+    this.#statuses.recordEvents(approval, events ?? []);
+    return { kind: 'done' };
+  }
+
+  forget(approval: StoredApproval): void {
+    this.#statuses.forget(approval);
+  }
+
+  /** Undefined for a decision about anything but a promotion. */
+  #observe({ metadata, record }: StoredApproval): ObservedApproval | undefined {
+    const { promotion } = record.subject;
+    if (promotion === undefined) return undefined;
+    const { tools, approvals, requests, admissionAge } = this.#deps;
+    const key = inNamespace(metadata.namespace, promotion.digest);
+    const withDigest = tools.byIndex(TOOL_INDEX.digest, key);
+    const age = admissionAge();
+    const question = {
+      subject: record.subject,
+      nonce: record.nonce,
+      contributors: withDigest.flatMap(({ facts }) => facts.contributors),
+      ...('since' in age ? { notBefore: age.since } : {}),
+    };
+    const ofTools = withDigest
+      .filter(({ facts }) => facts.tier === promotion.tier && facts.tool === promotion.tool)
+      .map(({ facts }) => facts.requestNonce);
+    const ofRequests = requests
+      .byIndex(TOOL_INDEX.digest, key)
+      .filter(({ spec }) => spec.subject.promotion?.tier === promotion.tier)
+      .map(({ spec }) => spec.nonce);
+    const nonces = [...ofTools, ...ofRequests].filter((nonce) => nonce !== undefined);
+    return {
+      approval: record,
+      verdict: verdictOn(
+        question,
+        approvals.byIndex(TOOL_INDEX.digest, key).map((one) => one.record),
+      ),
+      hasSubject: nonces.includes(record.nonce),
+      otherNonce: nonces.find((nonce) => nonce !== record.nonce),
+    };
+  }
+}

@@ -1,0 +1,184 @@
+import type { ApprovalRequest, ApprovalRequestStatus } from '../../api/v1alpha1/approvalrequest.ts';
+import { verdictOn } from '../../approvals/verdict.ts';
+import type { KubeClient } from '../../kube/client/kube-client.ts';
+import type { ReconcileContext } from '../../kube/controller/controller.ts';
+import type { ReconcileResult } from '../../kube/controller/result.ts';
+import type { EventRecorder } from '../../kube/events/event-recorder.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { sameConditions, updateConditions } from '../conditions.ts';
+import { parseKey } from '../kube/cache.ts';
+import { StatusWriter } from '../kube/status-writer.ts';
+import { type Stored, TYPES } from '../kube/types.ts';
+import type { OperatorAudit } from '../ports.ts';
+import type { AdmissionAge } from '../tool/admission-age.ts';
+import { isInService } from '../tool/observe.ts';
+import { shareTool } from '../sharing/share-tool.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
+import { type ObservedRequest, planRequest, type RequestStep } from './request-plan.ts';
+import { pruneRequest, type StoredRequest } from './stored-decision.ts';
+
+export interface RequestDeps extends ToolCaches {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly events: EventRecorder;
+  readonly audit: OperatorAudit | undefined;
+  readonly admissionAge: () => AdmissionAge;
+}
+
+/** Decides ApprovalRequests about promotions by the Approvals of their namespace, and makes Shared objects of approved tools. */
+export class RequestReconciler {
+  readonly #deps: RequestDeps;
+  readonly #statuses: StatusWriter<StoredRequest>;
+
+  constructor(deps: RequestDeps) {
+    this.#deps = deps;
+    this.#statuses = new StatusWriter<StoredRequest>(deps, {
+      type: TYPES.approvalRequests,
+      awaited: 'Decided',
+      differs,
+      patch: (_before, after) => after,
+      prune: (stored) => pruneRequest(stored as unknown as Stored<ApprovalRequest>),
+    });
+  }
+
+  async reconcile(key: string, { signal }: ReconcileContext): Promise<ReconcileResult> {
+    const { namespace, name } = parseKey(key);
+    const cached = this.#deps.requests.get(namespace, name);
+    if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
+      this.#statuses.forgetWrite(key);
+      return { kind: 'done' };
+    }
+    if (cached.spec.type !== 'PromoteTool') return { kind: 'done' };
+    const request = this.#statuses.latest(cached);
+    const observed = this.#observe(request);
+    const planned = planRequest(observed);
+    switch (planned.step) {
+      case 'keep':
+        return { kind: 'requeueAfter', afterMs: planned.forMs };
+      case 'remove':
+        await this.#deps.client.delete(
+          TYPES.approvalRequests,
+          { namespace, name },
+          { uid: request.metadata.uid },
+          signal,
+        );
+        return { kind: 'done' };
+      case 'decide':
+        if (planned.share !== undefined)
+          await shareTool(
+            this.#deps.client,
+            planned.share,
+            { ...request.spec, contributors: this.#contributors(request) },
+            signal,
+          );
+        await this.#recordDecision(request, planned);
+        break;
+      case 'wait':
+        break;
+    }
+    await this.#write(cached, request, planned, signal);
+    return { kind: 'done' };
+  }
+
+  forget(request: StoredRequest): void {
+    this.#statuses.forget(request);
+  }
+
+  #observe(request: StoredRequest): ObservedRequest {
+    const { clock, admissionAge } = this.#deps;
+    const { subject, nonce } = request.spec;
+    const tools = this.#tools(request);
+    const age = admissionAge();
+    // Without the admission policies nothing is approved: the request waits.
+    const question = {
+      subject,
+      nonce,
+      contributors: this.#contributors(request),
+      notBefore: 'since' in age ? age.since : new Date(8.64e15),
+    };
+    return {
+      request,
+      now: clock.now(),
+      verdict: verdictOn(question, this.#approvals(request)),
+      source: tools.find((tool) => tool.facts.tier === 'Agent' && isInService(tool)),
+      shared: tools.find((tool) => tool.facts.tier === 'Shared' && tool.metadata.deletionTimestamp === undefined),
+      olderTwin: this.#olderTwin(request),
+    };
+  }
+
+  #key({ metadata, spec }: StoredRequest): string {
+    return inNamespace(metadata.namespace, spec.subject.promotion?.digest ?? '');
+  }
+
+  #tools(request: StoredRequest): StoredTool[] {
+    return this.#deps.tools.byIndex(TOOL_INDEX.digest, this.#key(request));
+  }
+
+  #approvals(request: StoredRequest) {
+    return this.#deps.approvals.byIndex(TOOL_INDEX.digest, this.#key(request)).map(({ record }) => record);
+  }
+
+  #contributors(request: StoredRequest): string[] {
+    return [...new Set(this.#tools(request).flatMap(({ facts }) => facts.contributors))].sort();
+  }
+
+  #olderTwin({ metadata, spec }: StoredRequest): string | undefined {
+    const key = inNamespace(metadata.namespace, spec.subject.promotion?.digest ?? '');
+    return this.#deps.requests
+      .byIndex(TOOL_INDEX.digest, key)
+      .filter(({ status }) => status?.decision === undefined)
+      .filter((other) => other.spec.subject.promotion?.tier === spec.subject.promotion?.tier)
+      .map((other) => other.metadata)
+      .find((other) => `${other.creationTimestamp} ${other.name}` < `${metadata.creationTimestamp} ${metadata.name}`)
+      ?.name;
+  }
+
+  async #recordDecision(
+    { metadata, spec }: StoredRequest,
+    { decision, by, condition }: RequestStep & { step: 'decide' },
+  ) {
+    const { tool = '', digest = '', tier = 'Shared' } = spec.subject.promotion ?? {};
+    const facts = {
+      request: metadata.name,
+      namespace: metadata.namespace,
+      tool,
+      tier,
+      decision,
+      reason: condition.message,
+    };
+    await this.#deps.audit?.append(
+      metadata.namespace,
+      {
+        action: 'approval.decided',
+        actor: by === undefined ? 'system' : `user/${by}`,
+        evidence: 'observed',
+        subject: digest,
+        facts,
+      },
+      `approval.decided/${metadata.uid}`,
+    );
+  }
+
+  async #write(
+    cached: StoredRequest,
+    request: StoredRequest,
+    planned: RequestStep & { step: 'wait' | 'decide' },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { generation } = request.metadata;
+    const before = request.status?.conditions;
+    const status: ApprovalRequestStatus = {
+      observedGeneration: generation,
+      ...(planned.step === 'decide' ? { decision: planned.decision } : {}),
+      ...(planned.step === 'decide' && planned.by !== undefined ? { decidedBy: planned.by } : {}),
+      conditions: updateConditions(before, [], [planned.condition], generation, this.#deps.clock.now()),
+    };
+    const events = await this.#statuses.write(cached, request, status, signal);
+    this.#statuses.recordEvents(request, events ?? []);
+  }
+}
+
+function differs({ status }: StoredRequest, after: ApprovalRequestStatus): boolean {
+  return status?.decision !== after.decision || !sameConditions(status?.conditions, after.conditions ?? []);
+}

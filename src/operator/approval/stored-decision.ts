@@ -1,0 +1,43 @@
+import type { Approval } from '../../api/v1alpha1/approval.ts';
+import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import { type ApprovalRecord, approvalRecord } from '../../approvals/approval-record.ts';
+import type { Stored } from '../kube/types.ts';
+
+export type StoredApproval = Stored<Omit<Approval, 'spec'>> & { readonly record: ApprovalRecord };
+/** Without what only readers need: arguments and facts for the review. */
+export type StoredRequest = Stored<Omit<ApprovalRequest, 'spec'>> & {
+  readonly spec: Pick<ApprovalRequest['spec'], 'type' | 'agent' | 'nonce' | 'subject'>;
+};
+
+export function pruneApproval(object: Stored<Approval>): StoredApproval {
+  const { apiVersion, kind, metadata, status } = object;
+  return {
+    apiVersion,
+    kind,
+    metadata: pruneMetadata(metadata),
+    record: approvalRecord(object),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+export function pruneRequest({ apiVersion, kind, metadata, spec, status }: Stored<ApprovalRequest>): StoredRequest {
+  const { type, agent, nonce, subject } = spec;
+  return {
+    apiVersion,
+    kind,
+    metadata: pruneMetadata(metadata),
+    spec: { type, agent, nonce, subject },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function pruneMetadata(metadata: StoredApproval['metadata']): StoredApproval['metadata'] {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
+  const kept = { name, namespace, uid, resourceVersion, generation, creationTimestamp };
+  return deletionTimestamp === undefined ? kept : { ...kept, deletionTimestamp };
+}
+
+/** The digest that a decision or a request about a promotion is about. */
+export function promotionDigest({ promotion }: Approval['spec']['subject']): string | undefined {
+  return promotion?.digest;
+}

@@ -1,0 +1,117 @@
+import type { ApprovalRecord } from '../../approvals/approval-record.ts';
+import { printable } from '../../lib/printable.ts';
+import type { StoredRequest } from '../approval/stored-decision.ts';
+import type { ConditionUpdate } from '../conditions.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+
+/** Everything that decides whether a tool of tier Agent that is in service asks for tier Shared. */
+export interface ObservedSharing {
+  readonly tool: StoredTool;
+  readonly now: Date;
+  /** The Shared object with the same digest, in service or not. */
+  readonly shared: StoredTool | undefined;
+  /** Agents that have the digest in service at tier Agent. */
+  readonly agents: readonly string[];
+  /** Of several objects with the digest only the oldest asks. */
+  readonly isOldest: boolean;
+  readonly rules: { readonly minAgents: number; readonly coolDownMs: number };
+  /** Requests for the same digest at tier Shared, decided or not. */
+  readonly requests: readonly StoredRequest[];
+  readonly approvals: readonly ApprovalRecord[];
+  /** Undecided requests of the agent, of every type. */
+  readonly pendingOfAgent: number;
+  readonly nameHolder: string | undefined;
+  readonly inactiveStep: string | undefined;
+  /** Why the policy does not permit the promotion. */
+  readonly denial: string | undefined;
+}
+
+export type SharingStep =
+  | {
+      readonly step: 'request' /** The nonce of the last denial: a new request differs from the denied one. */;
+      readonly after: string;
+    }
+  | { readonly step: 'stay'; readonly condition: ConditionUpdate<'Shared'>; readonly retryMs?: number };
+
+/** As many requests of one agent wait for approvers at once. */
+export const MAX_PENDING_REQUESTS = 5;
+const RETRY_MS = 60_000;
+
+/** Decides whether to request an approval. Requests none for a tool that could not be shared once it is approved. Pure. */
+export function planSharing(observed: ObservedSharing): SharingStep {
+  const { tool, now, shared, agents, rules, requests, inactiveStep, nameHolder, denial } = observed;
+  if (shared !== undefined) return stay(...sharedState(shared));
+  const open = requests.find(({ status }) => status?.decision === undefined);
+  if (open !== undefined) return stay('AwaitingApproval', awaiting(open));
+  const denied = latestDenial(observed);
+  const waitMs = denied === undefined ? 0 : Date.parse(denied.createdAt) + rules.coolDownMs - now.getTime();
+  if (denied !== undefined && waitMs > 0) {
+    const next = new Date(now.getTime() + waitMs).toISOString();
+    const why = denied.reason === undefined ? '' : `: ${printable(denied.reason, 300)}`;
+    return stay(
+      'ApprovalDenied',
+      `${printable(denied.by, 120)} denied it${why}; the next request follows after ${next}`,
+      waitMs,
+    );
+  }
+  if (denial !== undefined) return stay('PolicyDenied', `${printable(denial, 500)}`);
+  if (inactiveStep !== undefined)
+    return stay(
+      'DependencyNotShared',
+      `it calls "${printable(inactiveStep, 200)}", which is not in service at tier Shared; share that tool first`,
+    );
+  if (nameHolder !== undefined)
+    return stay(
+      'NameTaken',
+      `"${tool.facts.tool}" is the name of ${nameHolder}; demote that tool, or forge this one under another name`,
+    );
+  if (agents.length < rules.minAgents)
+    return stay(
+      'AgentsMissing',
+      `${agents.length} of ${rules.minAgents} agents have it in service at tier Agent (promotion.toShared.minAgents)`,
+    );
+  if (!observed.isOldest) return stay('AwaitingApproval', 'another agent with the same tool requests the approval');
+  if (observed.pendingOfAgent >= MAX_PENDING_REQUESTS)
+    return stay(
+      'TooManyRequests',
+      `${observed.pendingOfAgent} requests of the agent wait for approvers; decide one of them`,
+      RETRY_MS,
+    );
+  return { step: 'request', after: denied?.nonce ?? '' };
+}
+
+/** After the creation of the request, until the cache has it. */
+export function requested(name: string): ConditionUpdate<'Shared'> {
+  return condition('AwaitingApproval', `ApprovalRequest "${name}" waits for an approver`);
+}
+
+function sharedState({ metadata, status }: StoredTool): [reason: string, message: string] {
+  if (status?.active === true) return ['Promoted', `in service as EmergentTool "${metadata.name}"`];
+  const active = status?.conditions?.find(({ type }) => type === 'Active');
+  return [
+    'AwaitingApproval',
+    `EmergentTool "${metadata.name}" is not in service: ${active?.message ?? 'it waits for the operator'}`,
+  ];
+}
+
+function awaiting({ metadata }: StoredRequest): string {
+  return `ApprovalRequest "${metadata.name}" waits for an approver: kubectl temper approve ${metadata.name} --reason …`;
+}
+
+function latestDenial({ tool, approvals }: ObservedSharing): ApprovalRecord | undefined {
+  const { digest } = tool.facts;
+  return approvals
+    .filter(
+      ({ decision, subject }) =>
+        decision === 'Deny' && subject.promotion?.digest === digest && subject.promotion.tier === 'Shared',
+    )
+    .sort((one, other) => Date.parse(other.createdAt) - Date.parse(one.createdAt))[0];
+}
+
+function stay(reason: string, message: string, retryMs?: number): SharingStep {
+  return { step: 'stay', condition: condition(reason, message), ...(retryMs === undefined ? {} : { retryMs }) };
+}
+
+function condition(reason: string, message: string): ConditionUpdate<'Shared'> {
+  return { type: 'Shared', status: reason === 'Promoted' ? 'True' : 'False', reason, message };
+}

@@ -1,0 +1,42 @@
+import type { EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
+import { type ConditionUpdate, sameConditions, updateConditions } from '../conditions.ts';
+import type { Activity } from './plan.ts';
+import type { StoredTool } from './stored-tool.ts';
+
+const PROMOTION_STATES: Readonly<Record<string, NonNullable<EmergentToolStatus['promotion']>>> = {
+  Promoted: 'Promoted',
+  AwaitingApproval: 'AwaitingApproval',
+  ApprovalDenied: 'Rejected',
+};
+
+/** Computes the status of a tool. Pure. */
+export function toolStatus(
+  { metadata, status: before }: StoredTool,
+  activity: Activity,
+  sharing: ConditionUpdate<'Shared'> | undefined,
+  now: Date,
+): EmergentToolStatus {
+  const { promotion: _before, ...kept } = before ?? {};
+  const findings = [activity, ...(sharing === undefined ? [] : [sharing])];
+  return {
+    ...kept,
+    observedGeneration: metadata.generation,
+    active: activity.status === 'True',
+    ...(sharing === undefined ? {} : { promotion: PROMOTION_STATES[sharing.reason] ?? 'Candidate' }),
+    conditions: updateConditions(before?.conditions, ['Shared'], findings, metadata.generation, now),
+  };
+}
+
+export function toolStatusDiffers({ status }: StoredTool, after: EmergentToolStatus): boolean {
+  return (
+    status?.observedGeneration !== after.observedGeneration ||
+    status?.active !== after.active ||
+    status?.promotion !== after.promotion ||
+    !sameConditions(status?.conditions, after.conditions ?? [])
+  );
+}
+
+/** A JSON merge patch removes a member only when the patch has it as null. */
+export function toolStatusPatch(_before: EmergentToolStatus | undefined, after: EmergentToolStatus): object {
+  return after.promotion === undefined ? { ...after, promotion: null } : after;
+}

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { API_VERSION } from '../../api/names.ts';
+import type { Approval } from '../../api/v1alpha1/approval.ts';
+import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import type { JsonObject } from '../../lib/json.ts';
+import { visibleLine } from '../page/visible-text.ts';
+import { renderHtml } from '../render/html.ts';
+import { renderMarkdown } from '../render/markdown.ts';
+import { reviewDocument } from '../review-document.ts';
+import type { ToolReview } from '../tool-review.ts';
+import { manifestText } from './manifest-text.ts';
+
+/** One file of an export. The path is relative, and contains no text of the tool but its checked name. */
+export interface GitOpsFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+export const TOOL_FILE = 'emergenttool.yaml';
+export const APPROVAL_FILE = 'approval.yaml';
+export const REVOCATION_FILE = 'revocation.yaml';
+
+/** The API server refuses the deletion of an Approval, so a controller must not try it when the file is gone. */
+const KEEP = {
+  'argocd.argoproj.io/sync-options': 'Prune=false',
+  'kustomize.toolkit.fluxcd.io/prune': 'disabled',
+};
+
+const MAX_REASON = 1_500;
+
+/** The folder of one tool, below the folder of the export. */
+export function gitOpsFolder({ namespace, object }: Pick<ToolReview, 'namespace' | 'object'>): string {
+  return `${namespace}/${object}`;
+}
+
+/**
+ * The files of one promotion: the tool and its Approval, which a GitOps controller applies, the Approval that revokes it, if it is revoked,
+ * and the page for reviewers. Equal reviews give equal files.
+ */
+export function gitOpsFiles(review: ToolReview): GitOpsFile[] {
+  const folder = gitOpsFolder(review);
+  const document = reviewDocument(review);
+  const manifests: [string, EmergentTool | Approval][] = [
+    [TOOL_FILE, sharedTool(review)],
+    [APPROVAL_FILE, approvalOf(review)],
+    ...(review.promotion.revoked === undefined ? [] : [[REVOCATION_FILE, revocationOf(review)] as [string, Approval]]),
+  ];
+  return [
+    ...manifests.map(([name, object]) => ({
+      path: `${folder}/${name}`,
+      text: manifestText(object as unknown as JsonObject),
+    })),
+    { path: `${folder}/review.md`, text: renderMarkdown(document) },
+    { path: `${folder}/review.html`, text: renderHtml(document, `Review of ${review.artifact.name}`) },
+  ];
+}
+
+function sharedTool({ namespace, object, artifact, digest, contributors, promotion }: ToolReview): EmergentTool {
+  return {
+    apiVersion: API_VERSION,
+    kind: 'EmergentTool',
+    metadata: { name: object, namespace },
+    spec: {
+      artifact,
+      digest,
+      tier: 'Shared',
+      ...(contributors.length === 0 ? {} : { contributors: [...contributors] }),
+      requestNonce: promotion.nonce,
+    },
+  };
+}
+
+function approvalOf(review: ToolReview): Approval {
+  return decisionOf(review, approvalName(review), 'Approve', 'merged in Git');
+}
+
+/** Approvals are immutable, so a revocation is an object of its own; it outranks the approval. */
+function revocationOf(review: ToolReview): Approval {
+  const { revoked } = review.promotion;
+  const reason = revoked?.reason === undefined ? '' : `: ${revoked.reason}`;
+  const text = visibleLine(`revoked by ${revoked?.by ?? ''}${reason}`, MAX_REASON);
+  return decisionOf(review, `${approvalName(review)}-revoke`, 'Revoke', text);
+}
+
+/** A request with a new nonce gets an object of its own. */
+function approvalName({ object, promotion }: ToolReview): string {
+  return `${object}-${createHash('sha256').update(promotion.nonce).digest('hex').slice(0, 12)}`;
+}
+
+function decisionOf(review: ToolReview, name: string, decision: 'Approve' | 'Revoke', reason: string): Approval {
+  const { namespace, artifact, digest, promotion } = review;
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Approval',
+    metadata: { name, namespace, annotations: KEEP },
+    spec: {
+      decision,
+      nonce: promotion.nonce,
+      ...(promotion.request === undefined ? {} : { request: promotion.request }),
+      reason,
+      approvedBy: { username: promotion.approvedBy },
+      subject: { promotion: { tool: artifact.name, digest, tier: 'Shared' } },
+    },
+  };
+}

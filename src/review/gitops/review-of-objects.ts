@@ -1,0 +1,131 @@
+import type { Approval } from '../../api/v1alpha1/approval.ts';
+import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import { type Digest, digestOf, isDigest } from '../../lib/canonical.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, type JsonObject, member, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+import { objectName } from '../../tempering/registry/object-name.ts';
+import type { ReplacedTool, RevokedPromotion, ToolReview, UseFigures } from '../tool-review.ts';
+
+/** The objects of one namespace that a promotion to tier Shared consists of. */
+export interface PromotionObjects {
+  /** The tool, of either tier. */
+  readonly tool: EmergentTool;
+  /** The request for its promotion to tier Shared, when there is one. */
+  readonly request?: ApprovalRequest;
+  readonly approvals: readonly Approval[];
+  /** All tools of the namespace. */
+  readonly tools: readonly EmergentTool[];
+}
+
+/** The name of the Shared object of a tool. */
+export function sharedObjectName(namespace: string, tool: string, digest: Digest): string {
+  return objectName(tool, 'Shared', `${namespace}/`, digest);
+}
+
+/**
+ * The nonce that the promotion already has: that of its open request, or of the Shared object. Undefined when it has none yet.
+ */
+export function nonceOf({ tool, request, tools }: PromotionObjects): string | undefined {
+  if (request !== undefined) return request.spec.nonce;
+  const shared = tools.find(({ spec }) => spec.tier === 'Shared' && spec.digest === tool.spec.digest);
+  return shared?.spec.requestNonce;
+}
+
+/** Throws TEMPER_MANIFEST_INVALID for a tool whose digest is not that of its artifact, or that lacks its source. */
+export function reviewOfObjects(
+  objects: PromotionObjects,
+  { namespace, nonce, approvedBy }: { namespace: string; nonce: string; approvedBy: string },
+): ToolReview {
+  const { tool, request, approvals, tools } = objects;
+  const { artifact, contributors = [] } = tool.spec;
+  const digest = verifiedDigest(tool);
+  const revoked = revocationOf(approvals, digest, nonce);
+  const replaces = replacedTool(tool, tools);
+  const uses = reportedUses(request);
+  return {
+    namespace,
+    object: sharedObjectName(namespace, artifact.name, digest),
+    artifact,
+    digest,
+    contributors,
+    promotion: {
+      ...(tool.spec.tier === 'Agent' ? { from: 'Agent' } : {}),
+      nonce,
+      approvedBy,
+      ...(request === undefined
+        ? {}
+        : { request: request.metadata.name, summary: request.spec.summary, risk: request.spec.risk }),
+      ...(revoked === undefined ? {} : { revoked }),
+    },
+    ...(replaces === undefined ? {} : { replaces }),
+    ...(uses === undefined ? {} : { uses }),
+    verdicts: [],
+    provenance: [],
+  };
+}
+
+function verifiedDigest({ metadata, spec }: EmergentTool): Digest {
+  const { artifact, digest } = spec;
+  const { mode, source } = artifact.implementation;
+  const name = printable(metadata.name, 253);
+  if (mode === 'Sandbox' && source === undefined) {
+    throw new TemperError(
+      'TEMPER_MANIFEST_INVALID',
+      `${name}: spec.artifact.implementation.source is not in the object, so the tool cannot be shared; set forge.persistSource and forge it again`,
+    );
+  }
+  if (isDigest(digest) && digestOf(artifact as unknown as JsonObject) === digest) return digest;
+  throw new TemperError(
+    'TEMPER_MANIFEST_INVALID',
+    `${name}: spec.digest is not the digest of spec.artifact; forge the tool again`,
+  );
+}
+
+/** A Revoke with the nonce of the promotion. One of another request does not concern this one. */
+function revocationOf(approvals: readonly Approval[], digest: string, nonce: string): RevokedPromotion | undefined {
+  const found = approvals.find(
+    ({ spec: { decision, subject, nonce: of } }) =>
+      decision === 'Revoke' &&
+      of === nonce &&
+      subject.promotion?.tier === 'Shared' &&
+      subject.promotion.digest === digest,
+  );
+  if (found === undefined) return undefined;
+  const { approvedBy, reason } = found.spec;
+  return { by: approvedBy.username, ...(reason === undefined ? {} : { reason }) };
+}
+
+function replacedTool({ spec }: EmergentTool, tools: readonly EmergentTool[]): ReplacedTool | undefined {
+  const earlier = tools.filter(
+    (other) =>
+      other.spec.tier === 'Shared' &&
+      other.spec.artifact.name === spec.artifact.name &&
+      other.spec.digest !== spec.digest &&
+      other.status?.active === true,
+  );
+  const [found] = earlier;
+  return found === undefined ? undefined : { artifact: found.spec.artifact, digest: found.spec.digest };
+}
+
+/** The facts of the request, which its kind may leave out. Everything that pods report is a claim. */
+function reportedUses(request: ApprovalRequest | undefined): UseFigures | undefined {
+  const review = member(request as unknown as Json | undefined, 'spec');
+  const facts = member(review, 'review');
+  const uses = member(facts, 'reportedUses');
+  if (uses === undefined) return undefined;
+  const count = (key: string): number => {
+    const value = member(uses, key);
+    return typeof value === 'number' ? value : 0;
+  };
+  const agents = member(facts, 'agents');
+  return {
+    total: count('total'),
+    succeeded: count('total') - count('failed'),
+    reported: count('total'),
+    distinctInputs: count('distinctInputs'),
+    rootMessages: count('rootMessages'),
+    agents: Array.isArray(agents) ? agents.map((name) => textAt({ name }, ['name'])) : [],
+  };
+}

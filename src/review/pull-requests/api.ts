@@ -1,0 +1,66 @@
+import type { ApiResponse, ConnectionClient } from '../../connections/connection-client.ts';
+import type { GitConnection } from '../../connections/connection.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, member, textAt } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+
+/** Requests to the REST API of one repository. */
+export class RepositoryApi {
+  readonly #client: ConnectionClient;
+  readonly #connection: GitConnection;
+  readonly #root: string;
+
+  /** `root` is the path of the repository below the URL of the API, encoded. */
+  constructor(client: ConnectionClient, connection: GitConnection, root: string) {
+    this.#client = client;
+    this.#connection = connection;
+    this.#root = `${connection.git.apiUrl.replace(/\/$/, '')}/${root}`;
+  }
+
+  /** Throws TEMPER_CONNECTION_FAILED when it does not exist. */
+  async get(path: string, op: CallOptions): Promise<Json> {
+    return this.#expect(await this.#send('GET', path, undefined, op), [200], `reading ${path}`);
+  }
+
+  /** Undefined when it does not exist. */
+  async find(path: string, op: CallOptions): Promise<Json | undefined> {
+    const response = await this.#send('GET', path, undefined, op);
+    return response.status === 404 ? undefined : this.#expect(response, [200], `reading ${path}`);
+  }
+
+  /** Undefined for one of the statuses with which the server says that the object exists. */
+  async create(path: string, body: Json, existing: readonly number[], op: CallOptions): Promise<Json | undefined> {
+    const response = await this.#send('POST', path, body, op);
+    if (existing.includes(response.status)) return undefined;
+    return this.#expect(response, [200, 201], `creating ${path}`);
+  }
+
+  #send(method: 'GET' | 'POST', path: string, body: Json | undefined, op: CallOptions): Promise<ApiResponse> {
+    return this.#client({ method, url: `${this.#root}${path}`, ...(body === undefined ? {} : { body }) }, op);
+  }
+
+  #expect({ status, body }: ApiResponse, expected: readonly number[], doing: string): Json {
+    if (expected.includes(status)) return body;
+    const said = textAt(body, ['message']);
+    throw new TemperError(
+      'TEMPER_CONNECTION_FAILED',
+      `connection "${this.#connection.name}": ${printable(doing, 200)} of ${this.#connection.git.repository}: the server answered ${status}${said === '' ? '' : ` (${printable(said, 200)})`}`,
+      { retry: 'backoff' },
+    );
+  }
+}
+
+/** A path with each segment encoded. */
+export function encodedPath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/');
+}
+
+export function listOf(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function numberAt(value: Json | undefined, key: string): number {
+  const found = member(value, key);
+  return typeof found === 'number' ? found : 0;
+}

@@ -1,0 +1,68 @@
+import { TemperError } from '../../lib/errors.ts';
+import { printable } from '../../lib/printable.ts';
+import { gitOpsFiles, gitOpsFolder } from '../gitops/gitops-files.ts';
+import { foreign, heading, paragraph, type ReviewDocument } from '../page/document.ts';
+import { renderMarkdown } from '../render/markdown.ts';
+import { evidenceSections } from '../sections/evidence.ts';
+import { summarySections } from '../sections/summary.ts';
+import type { ToolReview } from '../tool-review.ts';
+import type { PullRequestDraft } from './port.ts';
+
+/** The place in a repository that a policy names. */
+export interface RepositoryPlace {
+  readonly branch: string;
+  /** The folder of all exports. */
+  readonly path: string;
+}
+
+const BRANCH = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,254}$/;
+const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/;
+const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
+/** GitHub permits 65,536 characters. */
+const MAX_CHARACTERS = 60_000;
+
+/**
+ * The pull request of a promotion. Its branch is named after the nonce, so that equal requests give the same branch; a revocation has one of its
+ * own. Throws TEMPER_MANIFEST_INVALID for a branch or path that Git or a shell could read as something else.
+ */
+export function pullRequestDraft(review: ToolReview, place: RepositoryPlace): PullRequestDraft {
+  const { promotion, namespace, object, artifact } = review;
+  const path = checkedPlace(place);
+  if (!NONCE.test(promotion.nonce)) throw invalid('the nonce of the request', promotion.nonce);
+  const isRevocation = promotion.revoked !== undefined;
+  const prefix = path === '' ? '' : `${path}/`;
+  const folder = `${prefix}${gitOpsFolder({ namespace, object })}`;
+  const title = `${isRevocation ? 'Revoke' : 'Share'} tool ${artifact.name} in namespace ${namespace}`;
+  const page = `${folder}/review.md`;
+  return {
+    branch: `temper/${isRevocation ? 'revoke' : 'share'}-${promotion.nonce}`,
+    base: place.branch,
+    title: printable(title, 200),
+    body: bounded([...summarySections(review), paragraph('The whole page is in ', foreign(page), '.')], page),
+    comment: bounded([heading(2, 'Evidence and verdicts'), ...evidenceSections(review)], page),
+    folder,
+    files: gitOpsFiles(review).map((file) => ({ ...file, path: `${prefix}${file.path}` })),
+  };
+}
+
+/** Servers refuse longer texts, and a cut text could end inside of a box. */
+function bounded(document: ReviewDocument, page: string): string {
+  const text = renderMarkdown(document);
+  if (text.length <= MAX_CHARACTERS) return text;
+  return renderMarkdown([paragraph('The text is too long for this place. Read it in ', foreign(page), '.')]);
+}
+
+function checkedPlace({ branch, path }: RepositoryPlace): string {
+  const isBranch = BRANCH.test(branch) && !/\.\.|\/\/|\/\.|\.lock(?:\/|$)|[/.]$/.test(branch);
+  if (!isBranch) throw invalid('promotion.toShared.gitOps.branch', branch);
+  const segments = path.split('/').filter((segment) => segment !== '');
+  if (!segments.every((segment) => SEGMENT.test(segment))) throw invalid('promotion.toShared.gitOps.path', path);
+  return segments.join('/');
+}
+
+function invalid(field: string, value: string): TemperError {
+  return new TemperError(
+    'TEMPER_MANIFEST_INVALID',
+    `${field} "${printable(value, 300)}" contains what Git or a server could misread; use letters, digits, dots, dashes and slashes`,
+  );
+}

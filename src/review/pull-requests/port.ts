@@ -1,0 +1,56 @@
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { GitOpsFile } from '../gitops/gitops-files.ts';
+
+export interface PullRequest {
+  readonly number: number;
+  /** The page for users. */
+  readonly url: string;
+  readonly state: 'Open' | 'Merged' | 'Closed';
+}
+
+/** A pull request to open. The branch identifies it: the server never has two of one branch. */
+export interface PullRequestDraft {
+  readonly branch: string;
+  /** The branch to merge into. */
+  readonly base: string;
+  readonly title: string;
+  /** Markdown, at most 60,000 characters each. */
+  readonly body: string;
+  readonly comment: string;
+  /** The folder of the promotion in the repository; what else it contains is removed. */
+  readonly folder: string;
+  readonly files: readonly GitOpsFile[];
+}
+
+/** The files of a commit, compared with the base branch. */
+export interface FileChange {
+  readonly path: string;
+  /** Undefined: the file is removed. */
+  readonly text: string | undefined;
+  /** The version on the base branch; undefined: the file is new. */
+  readonly previous: string | undefined;
+}
+
+/**
+ * The interface of one repository on a server. Every method throws TEMPER_CONNECTION_FAILED and TEMPER_CONNECTION_UNAUTHORIZED. The first
+ * may be retried; each method can be repeated after a failure without another effect, except `createComment`.
+ */
+export interface PullRequestServer {
+  /** The last pull request from the branch, in any state. */
+  find(branch: string, base: string, op: CallOptions): Promise<PullRequest | undefined>;
+  get(number: number, op: CallOptions): Promise<PullRequest>;
+  hasBranch(branch: string, op: CallOptions): Promise<boolean>;
+  /** The files directly in a folder of a branch, with their versions; empty when there is none. */
+  filesIn(folder: string, branch: string, op: CallOptions): Promise<ReadonlyMap<string, string>>;
+  /** Creates the branch with one commit on top of the base, or neither. Does nothing when the branch exists. */
+  createBranch(
+    draft: Pick<PullRequestDraft, 'branch' | 'base' | 'title'>,
+    changes: readonly FileChange[],
+    op: CallOptions,
+  ): Promise<void>;
+  /** Undefined when a pull request from the branch exists already. */
+  create(draft: PullRequestDraft, op: CallOptions): Promise<PullRequest | undefined>;
+  /** The texts of the first comments. */
+  comments(number: number, op: CallOptions): Promise<string[]>;
+  createComment(number: number, text: string, op: CallOptions): Promise<void>;
+}

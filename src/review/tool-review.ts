@@ -1,0 +1,87 @@
+import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+
+/** What a reviewer of a promotion reads. All texts are untrusted: of the tool, of models, of agents. */
+export interface ToolReview {
+  /** The namespace that the tool is shared in. */
+  readonly namespace: string;
+  /** The name of the object of tier Shared. */
+  readonly object: string;
+  readonly artifact: ToolArtifact;
+  readonly digest: string;
+  readonly contributors: readonly string[];
+  readonly promotion: ReviewedPromotion;
+  /** The active version of the same name that the tool replaces. */
+  readonly replaces?: ReplacedTool;
+  readonly verification?: Verification;
+  readonly uses?: UseFigures;
+  readonly verdicts: readonly ReviewVerdict[];
+  readonly authorModel?: string;
+  /** The records of the provenance chain about the digest, oldest first. */
+  readonly provenance: readonly ProvenanceReference[];
+}
+
+interface ReviewedPromotion {
+  /** The tier before; absent when the tool has none yet in this namespace. */
+  readonly from?: string;
+  readonly nonce: string;
+  /** The account that applies the Approval. */
+  readonly approvedBy: string;
+  readonly request?: string;
+  readonly summary?: string;
+  readonly risk?: string;
+  readonly revoked?: RevokedPromotion;
+}
+
+export interface RevokedPromotion {
+  readonly by: string;
+  readonly reason?: string;
+}
+
+export interface ReplacedTool {
+  readonly artifact: ToolArtifact;
+  readonly digest: string;
+}
+
+/** The result of the last run of the tests and recorded inputs where the author never was. */
+export interface Verification {
+  readonly tests: { readonly passed: number; readonly failed: number; readonly problems: readonly string[] };
+  readonly reruns?: {
+    readonly succeeded: number;
+    readonly total: number;
+    readonly distinctInputs: number;
+    readonly rootMessages: number;
+  };
+  /** Tests that Temper generated. */
+  readonly generated?: readonly { readonly name: string; readonly passed: boolean; readonly detail?: string }[];
+}
+
+/** Counts of uses. The reported ones are claims of an agent's pod. */
+export interface UseFigures {
+  readonly total: number;
+  readonly succeeded: number;
+  readonly reported: number;
+  readonly distinctInputs: number;
+  readonly rootMessages: number;
+  readonly agents: readonly string[];
+}
+
+export interface ReviewVerdict {
+  /** The question that the reviewer answered, such as safety; absent for the judge of the forge. */
+  readonly question?: string;
+  readonly model: string;
+  readonly approved: boolean;
+  /** 0 to 1. */
+  readonly confidence: number;
+  readonly reasoning: string;
+  /** Line numbers of the source, from 1. */
+  readonly citedLines?: readonly number[];
+  readonly judgeIsAuthor?: boolean;
+}
+
+export interface ProvenanceReference {
+  readonly time: string;
+  readonly action: string;
+  readonly actor: string;
+  /** The digest of the record, or where the record is. */
+  readonly record: string;
+}

@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir, userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { Agent, request } from 'undici';
+import { pollAssertion, StopPolling } from '../support/poll.ts';
+import { writePki } from './pki.ts';
+import { freePorts, hasExited, killServer, logTail, type Server, startServer } from './process.ts';
+import { tool } from './tools.ts';
+
+/** A separate Gitea on loopback with TLS. Disposing kills it and removes its folder. */
+export interface Gitea extends AsyncDisposable {
+  /** `https://localhost:<port>` */
+  readonly url: string;
+  readonly port: number;
+  /** The path of the CA of its certificate, PEM. */
+  readonly caFile: string;
+  /** The token of user `owner`, who owns the repositories. */
+  readonly token: string;
+  /** Calls `/api/v1` as `owner`, or with another token. Throws for a status of 400 or more. */
+  call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<unknown>;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+const READY_TIMEOUT_MS = 120_000;
+const OWNER = 'owner';
+
+/** Starts Gitea with SQLite and one user. On failure it throws the tail of the log and leaves no process and no file. */
+export async function startGitea(): Promise<Gitea> {
+  const path = await tool('gitea');
+  const folder = await mkdtemp(join(tmpdir(), 'temper-gitea-'));
+  const { port } = await freePorts('port');
+  let server: Server | undefined;
+  const kill = () => void server?.child.kill('SIGKILL');
+  // Kills the server when the test's process ends early.
+  process.once('exit', kill);
+  const end = async () => {
+    if (server !== undefined) await killServer(server);
+  };
+  const dispose = async () => {
+    process.removeListener('exit', kill);
+    await end();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    const config = await writeConfig(folder, port, join(dirname(path), 'static'));
+    const env = { HOME: folder, USER: userInfo().username };
+    const command = (...args: string[]) =>
+      promisify(execFile)(path, [...args, '--config', config], {
+        cwd: folder,
+        env: { PATH: process.env['PATH'], ...env },
+      });
+    await command('migrate');
+    await command('admin', 'user', 'create', '--username', OWNER, '--random-password', '--email', 'owner@example.com');
+    const scopes = ['--scopes', 'all', '--raw'];
+    const { stdout } = await command('admin', 'user', 'generate-access-token', '--username', OWNER, ...scopes);
+    const token = stdout.trim().split('\n').at(-1) ?? '';
+    const caFile = join(folder, 'pki', 'ca.crt');
+    const url = `https://localhost:${port}`;
+    const call = caller(url, token, await readFile(caFile, 'utf8'));
+    const start = async () => {
+      server = await startServer(folder, { name: 'gitea', path, flags: ['web', '--config', config], env });
+      await waitUntilReady(server, call);
+    };
+    await start();
+    const restart = async () => {
+      await end();
+      await start();
+    };
+    return { url, port, caFile, token, call, kill: end, restart, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    const log = server === undefined ? '' : await logTail(server);
+    await dispose();
+    throw new Error(`gitea did not start: ${String(error)}\n${log}`, { cause: error });
+  }
+}
+
+async function writeConfig(folder: string, port: number, staticRoot: string): Promise<string> {
+  const pki = join(folder, 'pki');
+  await mkdir(pki);
+  await writePki(pki, [{ name: 'gitea', subject: '/CN=gitea', alternativeNames: 'DNS:localhost,IP:127.0.0.1' }]);
+  const config = join(folder, 'app.ini');
+  await writeFile(
+    config,
+    `RUN_USER = ${userInfo().username}
+I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true
+WORK_PATH = ${folder}
+[server]
+PROTOCOL = https
+HTTP_ADDR = 127.0.0.1
+HTTP_PORT = ${port}
+ROOT_URL = https://localhost:${port}/
+CERT_FILE = ${join(pki, 'gitea.crt')}
+KEY_FILE = ${join(pki, 'gitea.key')}
+STATIC_ROOT_PATH = ${staticRoot}
+OFFLINE_MODE = true
+DISABLE_SSH = true
+LFS_START_SERVER = false
+[database]
+DB_TYPE = sqlite3
+PATH = ${join(folder, 'gitea.db')}
+[security]
+INSTALL_LOCK = true
+SECRET_KEY = temper-test
+[oauth2]
+ENABLED = false
+JWT_SECRET = c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA
+[cron]
+ENABLED = false
+[indexer]
+ISSUE_INDEXER_TYPE = db
+[log]
+LEVEL = Warn
+[repository]
+DEFAULT_BRANCH = main
+`,
+    { mode: 0o600 },
+  );
+  return config;
+}
+
+function caller(url: string, token: string, ca: string): Gitea['call'] {
+  return async (method, path, body) => {
+    const dispatcher = new Agent({ connect: { ca } });
+    try {
+      const response = await request(`${url}/api/v1${path}`, {
+        method,
+        dispatcher,
+        headers: { authorization: `token ${token}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.body.text();
+      if (response.statusCode >= 400) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
+      const isJson = String(response.headers['content-type']).includes('json') && text !== '';
+      return isJson ? (JSON.parse(text) as unknown) : text;
+    } finally {
+      await dispatcher.destroy();
+    }
+  };
+}
+
+async function waitUntilReady(server: Server, call: Gitea['call']): Promise<void> {
+  await pollAssertion(
+    'gitea to answer',
+    async () => {
+      if (hasExited(server)) throw new StopPolling(`gitea exited: ${await logTail(server)}`);
+      await call('GET', '/version');
+    },
+    { timeoutMs: READY_TIMEOUT_MS },
+  );
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { openAudit } from '../../../src/audit/recorded-trail.ts';
+import { type GitConnection, gitConnectionFor, parseConnections } from '../../../src/connections/connection.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { fileRecordStore } from '../../../src/lib/file-record-store.ts';
+import { gitOpsFiles } from '../../../src/review/gitops/gitops-files.ts';
+import { pullRequestDraft } from '../../../src/review/pull-requests/draft.ts';
+import { openPullRequest } from '../../../src/review/pull-requests/open-pull-request.ts';
+import type { PullRequest, PullRequestDraft, PullRequestServer } from '../../../src/review/pull-requests/port.ts';
+import { pullRequestServer } from '../../../src/review/pull-requests/servers.ts';
+import { aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
+import type { ToolReview } from '../../../src/review/tool-review.ts';
+import { openRegistry } from '../../../src/tempering/registry/registry.ts';
+import { aCaller, anAcceptance } from '../../../src/tempering/tempering.testing.ts';
+import { type Gitea, startGitea } from '../../cluster/gitea.ts';
+import { pollValue } from '../../support/poll.ts';
+import { NEVER_ABORTED } from '../../support/stubs.ts';
+
+const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
+const PLACE = { branch: 'main', path: '/clusters/tools/' };
+const HOSTILE =
+  'ZQX `ZQX` </code><img src=x onerror=ZQX> [ZQX](https://example.com) @owner #1\n\n# ZQX\n\n````\n~~~\n- ZQX';
+
+const op = () => ({ signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 60_000, key: 'test' });
+
+/** A review with a nonce of its own, and so with a branch of its own. */
+function reviewOf(nonce: string, changes: Partial<ToolReview> = {}): ToolReview {
+  const review = aReview(changes);
+  return { ...review, promotion: { ...review.promotion, nonce: `${nonce}-0123456789abcdef` } };
+}
+
+describe('pull requests over a connection to Gitea', () => {
+  let gitea: Gitea;
+  let folder: string;
+  let tokenFile: string;
+  let connection: GitConnection;
+  let server: PullRequestServer;
+
+  const sectionOf = (changes: object = {}) => ({
+    name: 'tools',
+    hosts: [`localhost:${gitea.port}`],
+    private: true,
+    namespaces: ['team-a'],
+    credentialFile: tokenFile,
+    caFile: gitea.caFile,
+    git: { type: 'Gitea', apiUrl: `${gitea.url}/api/v1`, repository: 'owner/tools' },
+    ...changes,
+  });
+  const serverOf = (changes: object = {}) => {
+    const connections = parseConnections([sectionOf(changes)], 'test');
+    return pullRequestServer(gitConnectionFor(connections, 'tools', 'team-a'), { clock: systemClock });
+  };
+  const open = (draft: PullRequestDraft): Promise<PullRequest> => openPullRequest(server, draft, op());
+  const pulls = async (branch: string): Promise<object[]> => {
+    const all = (await gitea.call('GET', '/repos/owner/tools/pulls?state=all&limit=50')) as { head: { ref: string } }[];
+    return all.filter(({ head }) => head.ref === branch);
+  };
+  const comments = async (number: number): Promise<string[]> =>
+    ((await gitea.call('GET', `/repos/owner/tools/issues/${number}/comments`)) as { body: string }[]).map(
+      ({ body }) => body,
+    );
+  const fileOn = async (branch: string, path: string): Promise<string> => {
+    const file = await gitea.call('GET', `/repos/owner/tools/contents/${path}?ref=${encodeURIComponent(branch)}`);
+    return Buffer.from((file as { content: string }).content, 'base64').toString('utf8');
+  };
+  /** Gitea checks for conflicts in the background before it merges. */
+  const merge = async (number: number): Promise<void> => {
+    await pollValue(
+      'the merge',
+      () =>
+        gitea.call('POST', `/repos/owner/tools/pulls/${number}/merge`, { Do: 'merge' }).then(
+          () => true,
+          () => false,
+        ),
+      (merged) => merged,
+    );
+  };
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-pull-requests-'));
+    gitea = await startGitea();
+    await gitea.call('POST', '/user/repos', { name: 'tools', auto_init: true, default_branch: 'main' });
+    tokenFile = join(folder, 'token');
+    await writeFile(tokenFile, `${gitea.token}\n`);
+    const connections = parseConnections([sectionOf()], 'test');
+    connection = gitConnectionFor(connections, 'tools', 'team-a');
+    server = pullRequestServer(connection, { clock: systemClock });
+  });
+
+  after(async () => {
+    await gitea?.[Symbol.asyncDispose]();
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  });
+
+  it('a pull request contains the exported files, is opened once, and has one comment with the verdicts', async () => {
+    const review = reviewOf('open');
+    const draft = pullRequestDraft(review, PLACE);
+    const first = await open(draft);
+    assert.equal(first.state, 'Open');
+    assert.match(first.url, new RegExp(`^${gitea.url}/owner/tools/pulls/\\d+$`));
+    for (const { path, text } of gitOpsFiles(review)) {
+      assert.equal(await fileOn(draft.branch, `clusters/tools/${path}`), text);
+    }
+    assert.deepEqual(await open(draft), first);
+    assert.equal((await pulls(draft.branch)).length, 1);
+    const [comment = '', ...more] = await comments(first.number);
+    assert.equal(more.length, 0);
+    assert.match(comment, /### Reviewer of safety ` anthropic\/claude-sonnet-4-6 `/);
+  });
+
+  it('a request that was interrupted after any step is completed without a second pull request or comment', async () => {
+    for (const [step, until] of [
+      ['branch', 'create'],
+      ['request', 'createComment'],
+    ] as const) {
+      const draft = pullRequestDraft(reviewOf(`interrupted-${step}`), PLACE);
+      const interrupted = { ...server, [until]: () => Promise.reject(new Error('killed')) };
+      await assert.rejects(openPullRequest(interrupted, draft, op()), /killed/);
+      const pullRequest = await open(draft);
+      assert.equal(pullRequest.state, 'Open');
+      assert.equal((await pulls(draft.branch)).length, 1);
+      assert.equal((await comments(pullRequest.number)).length, 1);
+    }
+  });
+
+  it('merged files equal the export, and a revocation is one more pull request', async () => {
+    const review = reviewOf('merged');
+    const draft = pullRequestDraft(review, PLACE);
+    const { number } = await open(draft);
+    await merge(number);
+    assert.equal((await server.get(number, op())).state, 'Merged');
+    assert.equal((await open(draft)).state, 'Merged');
+    for (const { path, text } of gitOpsFiles(review)) {
+      assert.equal(await fileOn('main', `clusters/tools/${path}`), text);
+    }
+    const revoked = { ...review, promotion: { ...review.promotion, revoked: { by: 'alice', reason: 'wrong unit' } } };
+    const second = await open(pullRequestDraft(revoked, PLACE));
+    assert.notEqual(second.number, number);
+    await merge(second.number);
+    const target = `clusters/tools/team-a/${review.object}`;
+    assert.match(await fileOn('main', `${target}/revocation.yaml`), /decision: "Revoke"/);
+  });
+
+  it('a pull request that a user closes is reported as closed, and is not opened again', async () => {
+    const draft = pullRequestDraft(reviewOf('closed'), PLACE);
+    const { number } = await open(draft);
+    await gitea.call('PATCH', `/repos/owner/tools/pulls/${number}`, { state: 'closed' });
+    assert.deepEqual(await open(draft), { ...(await server.get(number, op())), state: 'Closed' });
+    assert.equal((await pulls(draft.branch)).length, 1);
+  });
+
+  it('Gitea renders hostile text only inside of code', async () => {
+    const artifact = aReviewedArtifact({
+      description: HOSTILE,
+      implementation: { mode: 'Sandbox', source: `// ${HOSTILE}` },
+      tests: [{ input: HOSTILE }],
+    });
+    const verdict = { model: HOSTILE, approved: true, confidence: 1, reasoning: HOSTILE };
+    const draft = pullRequestDraft(reviewOf('hostile', { artifact, verdicts: [verdict] }), PLACE);
+    const page = draft.files.find(({ path }) => path.endsWith('review.md'))?.text ?? '';
+    for (const Text of [page, draft.body, draft.comment]) {
+      const body = { Text, Mode: 'comment', Context: 'owner/tools' };
+      const html = String(await gitea.call('POST', '/markdown', body));
+      assert.match(html, /ZQX/);
+      const outside = html.replaceAll(/<code[^>]*>[^]*?<\/code>/g, '').replaceAll(/<[^>]*>/g, (tag) => tag);
+      assert.doesNotMatch(outside, /ZQX|<img|example\.com/);
+    }
+  });
+
+  it('temper tool export opens the pull request of a tool of the state folder', async () => {
+    const records = fileRecordStore(join(folder, 'state'));
+    const audit = await openAudit({ records, clock: systemClock });
+    const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+    const accepted = anAcceptance();
+    await registry.register(accepted, aCaller());
+    const limits = { sessionTools: 10, agentTools: 50 };
+    const owner = { agent: 'analyst', namespace: 'team-a' };
+    const order = { digest: accepted.digest, owner, to: 'Agent', verdicts: [], actor: 'system', limits } as const;
+    await registry.promote({ ...order, sourceWithheld: false });
+    await audit.flush();
+    await writeFile(join(folder, 'connections.json'), JSON.stringify({ connections: [sectionOf()] }));
+    const args = ['tool', 'export', 'double', '--state', join(folder, 'state'), '--approver', 'system:admin'];
+    const flags = ['--connection', 'tools', '--connections', join(folder, 'connections.json'), '--path', 'tools'];
+    const run = () => promisify(execFile)(TEMPER, [...args, ...flags]);
+    const { stdout } = await run();
+    assert.match(stdout, /^double: pull request https:\/\/localhost:\d+\/owner\/tools\/pulls\/\d+ is open; merging it/);
+    assert.equal((await run()).stdout, stdout);
+  });
+
+  it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
+    const wrong = join(folder, 'wrong');
+    await writeFile(wrong, 'wrong-token-0123456789');
+    const other = serverOf({ credentialFile: wrong });
+    await assert.rejects(other.get(1, op()), (error: Error & { code?: string }) => {
+      assert.equal(error.code, 'TEMPER_CONNECTION_UNAUTHORIZED');
+      assert.doesNotMatch(error.message, /wrong-token/);
+      return true;
+    });
+    await writeFile(wrong, gitea.token);
+    assert.equal((await other.get(1, op())).number, 1);
+  });
+
+  it('a connection reaches only its own hosts, and a private one only when it says so', async () => {
+    const denied = { code: 'TEMPER_CONNECTION_FAILED', message: /not on the public internet/ };
+    await assert.rejects(serverOf({ private: false }).get(1, op()), denied);
+    assert.throws(() => serverOf({ hosts: ['localhost:1'] }), { message: /which is not in hosts/ });
+  });
+
+  it('a pull request waits while Gitea is away, and is opened when it is back', async () => {
+    const draft = pullRequestDraft(reviewOf('away'), PLACE);
+    await gitea.kill();
+    await assert.rejects(open(draft), { code: 'TEMPER_CONNECTION_FAILED', retry: 'backoff' });
+    await gitea.restart();
+    assert.equal((await open(draft)).state, 'Open');
+  });
+});
