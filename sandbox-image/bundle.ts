@@ -26,6 +26,7 @@ const VETTING_FILE = 'vetting.cjs';
  */
 const KEPT_IMPORTS = {
   agent: /^src\/cli\/serve\/serve-agent\.ts$/,
+  verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
   gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,

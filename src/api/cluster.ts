@@ -7,6 +7,10 @@ export const LABELS = {
   agentPod: 'temper.dev/agent-pod',
   /** On a pod: the UID of its agent. Absent on a warm pod. */
   agentUid: 'temper.dev/agent-uid',
+  /** On every verifier pod, in the release namespace only. Only the operator may set it. */
+  verifierPod: 'temper.dev/verifier-pod',
+  /** On a verifier pod: the verification that it was assigned. Absent while it is warm; never changed or removed. */
+  verification: 'temper.dev/verification',
   /** On a pod: its sandbox class. */
   sandboxClass: 'temper.dev/sandbox-class',
   /** On an EmergentTool of tier Agent: the name of its agent. */
@@ -56,6 +60,8 @@ export const RELEASE_OBJECTS = {
   /** Secret with the keys that sign the heads of the provenance chain, and the ConfigMap with the heads. */
   auditKey: 'temper-audit-key',
   auditHeads: 'temper-audit-heads',
+  /** The ServiceAccount of verifier pods. It has no permissions. */
+  verifierServiceAccount: 'temper-verifier',
 } as const;
 
 /** The audience of a token names the endpoint that accepts it. */

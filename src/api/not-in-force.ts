@@ -68,7 +68,7 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     kind: 'Agent',
     field: 'spec.forge.persistSource',
     where: 'cluster',
-    plan: 'decide whether a promoted tool keeps its source',
+    plan: 'keep the source of promoted tools apart from their objects; until then no tool of the agent is promoted',
     inForce: is(true),
   },
   {
@@ -77,12 +77,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     where: 'cluster',
     plan: 'demote a tool that fails too often; it applies to agents',
     inForce: is(15),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.models.reviewers',
-    where: 'cluster',
-    plan: 'review tools before a promotion',
   },
   {
     kind: 'TrustPolicy',
@@ -99,9 +93,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent',
+    field: 'spec.promotion.toAgent.requireHuman',
     where: 'cluster',
-    plan: 'promote forged tools to tier Agent',
+    plan: 'request an approval after the panel; until then no tool of the policy is promoted',
+    inForce: is(false),
   },
   {
     kind: 'TrustPolicy',

@@ -9,6 +9,12 @@ const workspace = (): Option =>
   new Option('--workspace <folder>', "folder of the agent's files, as a path in the sandbox container").default(
     POD_PATHS.workspace,
   );
+const endpoints = (): Option =>
+  new Option('--endpoints <folder>', 'folder with the address, server name and CA certificate of the gateway').default(
+    POD_PATHS.endpoints,
+  );
+const token = (): Option =>
+  new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken);
 const logLevel = (): Option =>
   new Option('--log-level <level>', 'minimum level of log lines')
     .choices(['debug', 'info', 'warn', 'error'])
@@ -43,25 +49,31 @@ function addConfiguredRole(
     });
 }
 
-/** Adds the two roles of a pod. Each is imported only when it is served: the sandbox image contains only its own modules. */
+/** Adds the three roles of pods. Each is imported only when it is served: the sandbox image contains only its own modules. */
 function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   serve
     .command('agent')
     .description('the agent container of a pod')
     .addOption(run())
     .addOption(workspace())
-    .addOption(
-      new Option(
-        '--endpoints <folder>',
-        'folder with the address, server name and CA certificate of the gateway',
-      ).default(POD_PATHS.endpoints),
-    )
-    .addOption(new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken))
+    .addOption(endpoints())
+    .addOption(token())
     .option('--grace <seconds>', 'how long work on a message may continue during shutdown', parseCount, 20)
     .addOption(logLevel())
     .action(async (options) => {
       const { serveAgentRole } = await import('./serve/serve-agent.ts');
       finish(await serveAgentRole(options, io));
+    });
+  serve
+    .command('verifier')
+    .description('the verifier container of a pod, which runs the tests and inputs of one tool again')
+    .addOption(run())
+    .addOption(endpoints())
+    .addOption(token())
+    .addOption(logLevel())
+    .action(async (options) => {
+      const { serveVerifierRole } = await import('./serve/serve-verifier.ts');
+      finish(await serveVerifierRole(options, io));
     });
   serve
     .command('sandbox')

@@ -21,6 +21,7 @@ export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
 export type { DiscoveryRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
+export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';
 
 export const POD_API_PATHS = {
   /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when its version differs from the known one; else 204. */
@@ -53,4 +54,8 @@ export const POD_API_PATHS = {
   traces: '/v1/traces',
   /** POST `DiscoveryRequest`: `DiscoveryResponse`. */
   discoverySearch: '/v1/discovery/search',
+  /** GET `?wait=<seconds>`: `VerificationWork` or 204. Only for verifier pods. */
+  verification: '/v1/verification',
+  /** POST `VerificationOutputs`: 204. Only for verifier pods. */
+  verificationOutputs: '/v1/verification/outputs',
 } as const;

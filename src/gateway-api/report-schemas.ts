@@ -49,6 +49,7 @@ const ReportedToolUse = describes<ToolUse>()(
 
 export const PodReports = Type.Object(
   {
+    deliveryToken: Type.Optional(DeliveryToken),
     events: Type.Optional(Type.Array(StampedEvent, { maxItems: MAX_ITEMS })),
     audit: Type.Optional(Type.Array(ReportedAuditRecord, { maxItems: MAX_ITEMS })),
     uses: Type.Optional(Type.Array(ReportedToolUse, { maxItems: MAX_ITEMS })),
@@ -56,7 +57,7 @@ export const PodReports = Type.Object(
   {
     ...closed,
     description:
-      "The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session.",
+      "The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session. Uses count for the session and the root message of the delivery token; without a token they are only recorded.",
   },
 );
 export type PodReports = Static<typeof PodReports>;

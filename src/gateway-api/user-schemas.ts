@@ -160,13 +160,25 @@ export const TopAgent = Type.Object(
 );
 export type TopAgent = Static<typeof TopAgent>;
 
+const SessionToolPromotion = Type.Object(
+  {
+    state: Type.Enum(['Candidate', 'Requested', 'Verifying', 'PanelReview', 'Promoted', 'Rejected']),
+    since: Type.Optional(Timestamp),
+    reason: Type.String({ description: 'Why the tool is in this state, and what is missing.' }),
+    next: Type.String({ description: 'What happens next, or what a user can do.' }),
+  },
+  { ...closed, description: 'The promotion of the tool to tier Agent.' },
+);
+export type SessionToolPromotion = Static<typeof SessionToolPromotion>;
+
 export const SessionToolSummary = Type.Object(
   {
     name: Type.String(),
     digest: Type.String(),
     session: Type.String(),
-    uses: Type.Integer(),
+    uses: Type.Integer({ description: 'By this agent, in all its sessions, as its pod reported them.' }),
     acceptedAt: Timestamp,
+    promotion: SessionToolPromotion,
   },
   { ...closed, description: 'A tool of a session; it is not a Kubernetes object.' },
 );

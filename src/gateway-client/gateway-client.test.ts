@@ -40,6 +40,8 @@ function anOp(milliseconds = 10_000): CallOptions {
 
 const hasCode = (code: ErrorCode) => (error: unknown) => isTemperError(error, code);
 
+const SENDER = { clock: systemClock, ids: ulids, deliveryToken: () => undefined };
+
 describe('the client of the gateway', { timeout: 60_000 }, () => {
   let folder: string;
   let first: TlsIdentity;
@@ -200,7 +202,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   });
 
   it('the end of a message carries its last reports, which stay buffered until the gateway has them', async () => {
-    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: assert.fail });
+    const reports = new ReportSender({ ...SENDER, client, onError: assert.fail });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     const before = gateway.events.length;
     for (let index = 0; index < 250; index += 1)
@@ -222,7 +224,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   it('reports stay buffered in order until the gateway accepts them, and reports that are too large are dropped', async () => {
     const problems: string[] = [];
     const onTrouble = (problem: string) => void problems.push(problem);
-    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: onTrouble });
+    const reports = new ReportSender({ ...SENDER, client, onError: onTrouble });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
     gateway.fault = () => ({ status: 401 });
     reports.event({ type: 'message', text: 'first', delta: true, ...stamp });
@@ -245,7 +247,13 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   });
 
   it('a use whose recording does not fit into a report is sent without it, and counts', async () => {
-    const reports = new ReportSender({ client, clock: systemClock, ids: ulids, onError: assert.fail });
+    const reports = new ReportSender({
+      client,
+      clock: systemClock,
+      ids: ulids,
+      onError: assert.fail,
+      deliveryToken: () => undefined,
+    });
     const call = {
       name: 'fetch',
       input: {},
@@ -271,9 +279,8 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
   it('permanently refused reports are dropped with a reason, and the next ones are sent', async () => {
     const problems: string[] = [];
     const reports = new ReportSender({
+      ...SENDER,
       client,
-      clock: systemClock,
-      ids: ulids,
       onError: (problem) => void problems.push(problem),
     });
     const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };

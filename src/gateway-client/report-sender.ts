@@ -14,6 +14,8 @@ export interface ReportSenderOptions {
   client: GatewayClient;
   clock: Clock;
   ids: IdGenerator;
+  /** The delivery token of the message in progress; undefined without one. */
+  deliveryToken: () => string | undefined;
   /** Called when reports could not be sent yet, or were dropped. */
   onError: (problem: string) => void;
 }
@@ -26,11 +28,13 @@ const MAX_BATCH_BYTES = 131_072;
 const MAX_BUFFERED_BYTES = 4_194_304;
 /** Limit of one report. A larger one is dropped; the input of a large `tool-call` event is omitted first. */
 const MAX_REPORT_BYTES = 49_152;
+/** Uses have their inputs, which a verifier runs again. */
+const MAX_USE_BYTES = 262_144;
 const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
 const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type ReportKind = keyof PodReports;
+type ReportKind = Exclude<keyof PodReports, 'deliveryToken'>;
 
 /** Reports that the end of a message carries. */
 export interface LastReports {
@@ -43,7 +47,7 @@ export interface LastReports {
 
 interface ReportBatch {
   key: string;
-  reports: Required<PodReports>;
+  reports: Required<Omit<PodReports, 'deliveryToken'>> & Pick<PodReports, 'deliveryToken'>;
   items: number;
   bytes: number;
 }
@@ -102,7 +106,7 @@ export class ReportSender implements AsyncDisposable {
 
   #add(kind: ReportKind, report: StampedEvent | AuditRecord | ToolUse, limit: number): void {
     const bytes = Buffer.byteLength(JSON.stringify(report));
-    if (bytes > MAX_REPORT_BYTES || this.#bytes + bytes > limit) {
+    if (bytes > maxBytesOf(kind) || this.#bytes + bytes > limit) {
       this.#drop(kind, bytes);
       return;
     }
@@ -114,11 +118,16 @@ export class ReportSender implements AsyncDisposable {
     this.#timer ??= setTimeout(() => this.#sendBatches(), BATCH_DELAY_MS);
   }
 
-  /** The last batch while it is below its limits and was not sent yet: a batch with a key never changes. */
+  /**
+   * The last batch while it is of the same message, below its limits and was not sent yet: a batch with a key never changes.
+   */
   #batchFor(bytes: number): ReportBatch {
     const last = this.#batches.at(-1);
-    if (last?.key === '' && last.items < MAX_BATCH_ITEMS && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
-    const batch: ReportBatch = { key: '', reports: { events: [], audit: [], uses: [] }, items: 0, bytes: 0 };
+    const deliveryToken = this.#options.deliveryToken();
+    const isOpen = last?.key === '' && last.reports.deliveryToken === deliveryToken;
+    if (isOpen && last.items < MAX_BATCH_ITEMS && last.bytes + bytes <= MAX_BATCH_BYTES) return last;
+    const reports = { ...(deliveryToken === undefined ? {} : { deliveryToken }), events: [], audit: [], uses: [] };
+    const batch: ReportBatch = { key: '', reports, items: 0, bytes: 0 };
     this.#batches.push(batch);
     return batch;
   }
@@ -164,8 +173,8 @@ export class ReportSender implements AsyncDisposable {
     this.#dropped += 1;
     // Reports only powers of two: many dropped reports must not cause as many log lines.
     if (!Number.isInteger(Math.log2(this.#dropped))) return;
-    const reason =
-      bytes > MAX_REPORT_BYTES ? `exceeds the limit of ${MAX_REPORT_BYTES} bytes` : 'does not fit into the buffer';
+    const limit = maxBytesOf(kind);
+    const reason = bytes > limit ? `exceeds the limit of ${limit} bytes` : 'does not fit into the buffer';
     this.#options.onError(
       `reports dropped so far: ${this.#dropped}; the last one, ${bytes} bytes in ${kind}, ${reason}`,
     );
@@ -183,6 +192,10 @@ function isPermanentFailure(error: unknown): boolean {
 function withinReport(use: ToolUse): ToolUse {
   if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_REPORT_BYTES) return use;
   return { ...use, recording: { ok: false, reason: 'RecordingTooLarge' } };
+}
+
+function maxBytesOf(kind: ReportKind): number {
+  return kind === 'uses' ? MAX_USE_BYTES : MAX_REPORT_BYTES;
 }
 
 /** Replaces a large tool input, such as a whole file, by its size. */

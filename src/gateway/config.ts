@@ -47,6 +47,10 @@ const GatewayConfigFile = Type.Object(
     namespaces: Type.Optional(
       Type.Array(Namespace, { minItems: 1, maxItems: 1_000, description: 'Namespaces of agents. Absent: all.' }),
     ),
+    releaseNamespace: Type.Optional({
+      ...Namespace,
+      description: 'The namespace of the release, whose verifier pods this gateway serves. Absent: none.',
+    }),
     deliveryTokenKeys: Type.Array(Path('At least 32 bytes.'), {
       minItems: 1,
       maxItems: 2,
@@ -74,6 +78,8 @@ export interface GatewayConfig {
   kubeconfig: string | undefined;
   /** Undefined: all. */
   namespaces: string[] | undefined;
+  /** The namespace of verifier pods. Undefined: no verifier is served. */
+  releaseNamespace?: string | undefined;
   deliveryTokenKeys: string[];
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   maxConnections: number;
@@ -103,6 +109,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     storage: storageLimits(file.storage),
     kubeconfig: file.kubernetes?.kubeconfig,
     namespaces: file.namespaces,
+    releaseNamespace: file.releaseNamespace,
     deliveryTokenKeys: file.deliveryTokenKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,

@@ -11,9 +11,10 @@ import { userStreamRoutes } from './users/stream.ts';
 import { userReportRoutes } from './users/reports.ts';
 import { userMessageRoutes } from './users/messages.ts';
 import type { RouteModule } from './http/routes.ts';
+import { verificationRoutes } from './promotion/verification-routes.ts';
 import { traceRoutes } from './tracing/routes.ts';
 
-/** Routes for assignments, deliveries, reports, traces and users. Routes that need models, a ledger or a judge are added separately. */
+/** Routes for assignments, deliveries, reports, traces, verifiers and users. Routes that need models, a ledger or a judge are added separately. */
 export const CORE_ROUTES: readonly RouteModule[] = [
   assignmentRoutes,
   nextMessageRoutes,
@@ -22,6 +23,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   messageRoutes,
   reportRoutes,
   traceRoutes,
+  verificationRoutes,
   userMessageRoutes,
   userStreamRoutes,
   userReportRoutes,

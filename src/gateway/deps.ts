@@ -9,6 +9,7 @@ import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
+import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { CategoryLevels, Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
@@ -65,8 +66,11 @@ export interface AgentDirectory {
 
 /** Tool uses that pods report: they may open a promotion, never satisfy it. */
 export interface ToolUseReports {
-  /** Records uses of one agent. Idempotent per key. Throws TEMPER_BUS_* when NATS cannot store them; retry with the same key then. */
-  record(agentUid: string, uses: readonly ToolUse[], key: string): Promise<void>;
+  /**
+   * Records uses of one agent. `isDelivered`: session and root message are those of a delivery to this agent; other uses are only
+   * recorded. Idempotent per key. Throws TEMPER_BUS_* when NATS cannot store them; retry with the same key then.
+   */
+  record(agentUid: string, uses: readonly ToolUse[], key: string, isDelivered: boolean): Promise<void>;
 }
 
 /** Resolves model names by the gateway's configuration. */
@@ -126,6 +130,7 @@ export interface GatewayDeps {
   recorder: TaskRecorder;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read'>;
   uses: ToolUseReports;
+  verifications: Pick<Verifications, 'waitForWork' | 'putOutputs'>;
   /** Bytes per second that an agent reports. */
   reportLimits: Pick<ReportLimits, 'take'>;
   /** Tools per second that an agent submits for review. */

@@ -3,6 +3,7 @@ import { createAuthenticator } from '../identity/authenticator.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
+import { VerifierPodIndex } from '../identity/verifier-pod-index.ts';
 import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
@@ -25,7 +26,6 @@ import { StorageQuota } from '../nats/residents/storage-quota.ts';
 import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
-import { createSessionToolUses } from '../nats/sessions/session-uses.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
@@ -34,7 +34,7 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import { startTracing, type Tracing } from '../telemetry/tracing.ts';
-import { createToolUseReports } from './pods/tool-use-reports.ts';
+import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
 import { inService, WatchedDemotions } from './cluster/demotions.ts';
@@ -57,7 +57,6 @@ import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
-import { createSessionReports } from './pods/session-reports.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
 import {
@@ -102,9 +101,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config, run), clock);
   const transport = stack.use(createTransport({ access, clock, metrics, component: 'gateway' }));
-  const watches = stack.use(
-    createGatewayInformers(config.namespaces, { transport, clock, log, metrics, random: Math.random }),
-  );
+  const watches = stack.use(createGatewayInformers(config, { transport, clock, log, metrics, random: Math.random }));
   const pending = new Set(['bus', 'listener']);
   onAbort(draining.signal, () => pending.add('drain'));
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
@@ -138,6 +135,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     sessionsOf,
     modules,
     keys,
+    verifiers: new VerifierPodIndex(watches.verifiers.store),
     draining: draining.signal,
   };
   const server = await openServer(context, stack);
@@ -234,6 +232,7 @@ interface ServerContext {
   sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
+  verifiers: VerifierPodIndex;
   draining: AbortSignal;
 }
 
@@ -307,7 +306,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   const { bus, storage, sessionsOf, modules, keys, draining } = context;
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
-  const [registry, uses] = [openSessionRegistry(bus, (agentUid) => storage.of(agentUid)), createSessionToolUses(bus)];
+  const registry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
+  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, clock, log });
   const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
   const recorder = createTaskRecorder({ records: tasks, clock, log });
   const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
@@ -325,6 +325,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     identity: createAuthenticator({
       verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
       bindings: directory.bindings,
+      verifiers: context.verifiers,
       onBindingConflict: (podUid, agents) => {
         const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
         if (conflicts.add(podUid) > 1) return;
@@ -349,11 +350,12 @@ function depsOf(context: ServerContext): GatewayDeps {
     deadLetters: createDeadLetters(bus),
     wakeups,
     audit,
-    uses: createToolUseReports({ audit, registry, counts: uses }),
+    uses: promotions.uses,
+    verifications: promotions.verifications,
     reportLimits: new ReportLimits(clock),
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
-    sessions: createSessionReports({ bus, registry, uses }),
+    sessions: promotions.sessions,
     sessionsOf,
     usage: modules.usage,
     draining,

@@ -12,6 +12,7 @@ import { createUsageReports } from './ledger/usage.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
 import { modelRoutes } from './models/routes.ts';
+import { servePanelReviews } from './promotion/panel-reviews.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
 import { sharedCanaries } from './review/shared-canaries.ts';
@@ -48,6 +49,7 @@ export const openModelModule: OpenModule = async (context) => {
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
   };
+  const reviews = servePanelReviews({ ...context, ...modelDeps, registry: sessionRegistry, vetter }, closing.signal);
   return {
     routes: [
       modelRoutes(modelDeps),
@@ -60,6 +62,7 @@ export const openModelModule: OpenModule = async (context) => {
     usage: createUsageReports(ledger, directory),
     async [Symbol.asyncDispose]() {
       closing.abort();
+      await reviews;
       await vetter[Symbol.asyncDispose]();
       await stopPublishing();
       await ledger.close();

@@ -1,9 +1,10 @@
 import { TemperError } from '../lib/errors.ts';
-import { addressesOf, normalAddress } from './agent-pod.ts';
+import { type AgentPod, addressesOf, normalAddress } from './agent-pod.ts';
 import type { BoundAgent, PodBindings } from './pod-bindings.ts';
 import { invalidToken } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
-import type { Authenticator, UserIdentity, PodIdentity, PodToken } from './types.ts';
+import type { Authenticator, UserIdentity, PodIdentity, PodToken, VerifierIdentity } from './types.ts';
+import type { VerifierPodIndex } from './verifier-pod-index.ts';
 
 /** The retry delay for clients while the watches catch up. */
 const RETRY_MS = 200;
@@ -11,6 +12,8 @@ const RETRY_MS = 200;
 export interface AuthenticatorOptions<A extends BoundAgent> {
   verifier: Pick<TokenVerifier, 'verify' | 'isVerified'>;
   bindings: PodBindings<A>;
+  /** Pods with the label of verifiers in the namespace of the release; undefined: this gateway serves none. */
+  verifiers?: VerifierPodIndex;
   /** Called when more than one Agent names the same pod, or several living pods name the same Agent. */
   onBindingConflict: (podUid: string, agents: readonly A[]) => void;
 }
@@ -42,7 +45,7 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
   async podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity> {
     const subject = await this.#options.verifier.verify(token);
     if (subject.kind !== 'pod') throw invalidToken();
-    this.#checkPod(subject, address);
+    checkPod(this.#options.bindings.pod(subject.podUid), subject, address);
     return this.boundIdentity(subject) ?? subject;
   }
 
@@ -63,24 +66,35 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
     return binding.kind === 'bound' && binding.agent.metadata.uid === agentUid;
   }
 
+  /** Any tenant may have a ServiceAccount of the name of the verifiers'; only pods of the release's namespace are in the store. */
+  async verifier(token: string, address: string): Promise<VerifierIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'verifier') throw invalidToken();
+    checkPod(this.#options.verifiers?.pod(subject.podUid), subject, address);
+    return subject;
+  }
+
   async user(token: string): Promise<UserIdentity> {
     const subject = await this.#options.verifier.verify(token);
     if (subject.kind !== 'user') throw invalidToken();
     return subject;
   }
+}
 
-  #checkPod({ podUid, podName, namespace }: PodToken, address: string): void {
-    const pod = this.#options.bindings.pod(podUid);
-    const addresses = pod === undefined ? [] : addressesOf(pod);
-    if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace) {
-      throw new TemperError('TEMPER_POD_UNKNOWN', 'no agent pod with this name and UID exists');
-    }
-    // A container may run before the kubelet reports the address of its pod.
-    if (addresses.length === 0) {
-      throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', { retry: RETRY_MS });
-    }
-    if (!addresses.includes(normalAddress(address))) {
-      throw new TemperError('TEMPER_POD_ADDRESS_MISMATCH', 'the request does not come from the address of its pod');
-    }
+function checkPod(
+  pod: AgentPod | undefined,
+  { podName, namespace }: Pick<PodToken, 'podName' | 'namespace'>,
+  address: string,
+): void {
+  const addresses = pod === undefined ? [] : addressesOf(pod);
+  if (pod?.metadata.name !== podName || pod.metadata.namespace !== namespace) {
+    throw new TemperError('TEMPER_POD_UNKNOWN', 'no agent pod with this name and UID exists');
+  }
+  // A container may run before the kubelet reports the address of its pod.
+  if (addresses.length === 0) {
+    throw new TemperError('TEMPER_POD_STARTING', 'the address of the pod is not known yet', { retry: RETRY_MS });
+  }
+  if (!addresses.includes(normalAddress(address))) {
+    throw new TemperError('TEMPER_POD_ADDRESS_MISMATCH', 'the request does not come from the address of its pod');
   }
 }

@@ -1,10 +1,10 @@
-import { AUDIENCES, NAMESPACE_OBJECTS } from '../api/cluster.ts';
+import { AUDIENCES, NAMESPACE_OBJECTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../lib/json.ts';
-import type { UserIdentity, PodToken } from './types.ts';
+import type { UserIdentity, PodToken, VerifierIdentity } from './types.ts';
 
 /** The subject of a verified token. */
-export type TokenSubject = PodToken | UserIdentity;
+export type TokenSubject = PodToken | UserIdentity | VerifierIdentity;
 
 /** The maximum lifetime of a token, from `iat` to `exp`. */
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -31,17 +31,18 @@ export function subjectOf(claims: JsonObject): TokenSubject {
   if (namespace === '' || textAt(claims, ['sub']) !== `system:serviceaccount:${namespace}:${account}`) {
     throw invalidToken();
   }
-  if (account === NAMESPACE_OBJECTS.agentServiceAccount) return podOf(cluster, namespace);
+  if (account === NAMESPACE_OBJECTS.agentServiceAccount) return { kind: 'pod', ...podOf(cluster, namespace) };
+  if (account === RELEASE_OBJECTS.verifierServiceAccount) return { kind: 'verifier', ...podOf(cluster, namespace) };
   if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
   throw invalidToken();
 }
 
-/** A token of the agents' ServiceAccount must be bound to a pod; any other has no identity. */
-function podOf(cluster: Json | undefined, namespace: string): PodToken {
+/** A token of the ServiceAccount of agents or verifiers must be bound to a pod; any other has no identity. */
+function podOf(cluster: Json | undefined, namespace: string): Omit<PodToken, 'kind'> {
   const podName = textAt(cluster, ['pod', 'name']);
   const podUid = textAt(cluster, ['pod', 'uid']);
   if (podName === '' || podUid === '') throw invalidToken();
-  return { kind: 'pod', namespace, podName, podUid };
+  return { namespace, podName, podUid };
 }
 
 /** Users request their tokens themselves. A token that is bound to a pod was mounted into it and is not a user's. */

@@ -6,6 +6,14 @@ export interface PodToken {
   podUid: string;
 }
 
+/** A verifier pod, in the namespace of the release. */
+export interface VerifierIdentity {
+  kind: 'verifier';
+  namespace: string;
+  podName: string;
+  podUid: string;
+}
+
 /** A pod and the agent that is bound to it. */
 export interface PodIdentity extends PodToken {
   /** Name of the agent, in the namespace of the pod. */
@@ -39,6 +47,11 @@ export interface Authenticator {
   boundIdentity(pod: PodToken): PodIdentity | undefined;
   /** Whether the pod exists and is still bound to the agent, and to no other one. Reads the informer caches, without the token. */
   isStillBound(podUid: string, agentUid: string): boolean;
+  /**
+   * The verifier pod that sends this token from this source IP address. Throws TEMPER_TOKEN_INVALID, TEMPER_TOKEN_AUDIENCE,
+   * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING or TEMPER_POD_ADDRESS_MISMATCH.
+   */
+  verifier(token: string, address: string): Promise<VerifierIdentity>;
   /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   user(token: string): Promise<UserIdentity>;
 }

@@ -15,7 +15,7 @@ import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
 import { OperatorIdentity } from './approval/operator-identity.ts';
 import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
-import type { AllQueues } from './event-routes.ts';
+import { type AllQueues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
 import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
@@ -31,6 +31,12 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
+import { EXAMINATIONS } from './promotion/examinations.ts';
+import type { PromotionStore } from './promotion/ports.ts';
+import { PromotionReconciler } from './promotion/reconcile.ts';
+import { verifierTemplate } from './verifier/pod-template.ts';
+import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
+import { VerifierPods } from './verifier/verifier-pods.ts';
 import {
   type AgentActivity,
   type AgentStats,
@@ -65,6 +71,7 @@ export interface OperatorDeps {
   readonly trustEvidence?: TrustEvidence;
   /** Absent: no provenance chain. */
   readonly auditStream?: AuditStream;
+  readonly promotions?: PromotionStore;
   readonly audit?: OperatorAudit;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
@@ -112,6 +119,11 @@ export interface Components {
   readonly pullRequests: PullRequestReader | undefined;
   /** Undefined without NATS: levels then change by edits only. */
   readonly trustEvidence: TrustEvidence | undefined;
+  /** Undefined without NATS or without verifiers: no tool is promoted. */
+  readonly promotions: PromotionReconciler | undefined;
+  readonly promotionStore: PromotionStore | undefined;
+  readonly verifierPods: VerifierPods;
+  readonly verifierPool: VerifierPool;
   readonly audit: OperatorAudit | undefined;
 }
 
@@ -133,11 +145,9 @@ export function createComponents(
   const validation = new ValidationCache();
   const templates = new PodTemplates(config);
   const pki = new ReleasePki({ client, clock, config });
-  const namespaces = new NamespaceObjects({
-    client,
-    cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
-    options: (namespace) => prerequisiteOptions(namespace, { config, pki, policies, validation }),
-  });
+  const queues = createQueues(deps);
+  const promotions = createPromotions(config, deps, { client, informers, pki, queues, events });
+  const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
     config,
     clock,
@@ -156,7 +166,7 @@ export function createComponents(
     ...toolComponents(informers, config, client),
     ranks,
     quotaReleases: new QuotaReleases(pods, clock),
-    queues: createQueues(deps),
+    queues,
     pool: new WarmPool(pods),
     pki,
     policyMonitor: createPolicyMonitor(config, client, clock, informers),
@@ -165,6 +175,7 @@ export function createComponents(
     validation,
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
+    ...promotions,
   };
 }
 
@@ -197,6 +208,18 @@ function portsOf({
   return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests, trustEvidence };
 }
 
+function createNamespaceObjects(
+  client: KubeClient,
+  informers: Informers,
+  parts: Pick<Components, 'config' | 'pki' | 'policies' | 'validation'>,
+): NamespaceObjects {
+  return new NamespaceObjects({
+    client,
+    cached: (type, namespace, name) => cachedChild(informers, type, namespace, name),
+    options: (namespace) => prerequisiteOptions(namespace, parts),
+  });
+}
+
 /** Computed once per version of the policies, because every reconcile of a tool asks. */
 function admissionAgeOf(
   { admissionPolicies }: OperatorConfig,
@@ -218,10 +241,39 @@ function createQueues(deps: OperatorDeps): AllQueues {
     policies: queue('policies'),
     pools: queue('pools'),
     namespaces: queue('namespaces'),
+    promotions: queue('promotions'),
+    verifiers: queue('verifiers'),
     tools: queue('tools'),
     requests: queue('requests'),
     approvals: queue('approvals'),
   };
+}
+
+function createPromotions(
+  config: OperatorConfig,
+  deps: OperatorDeps,
+  parts: Pick<Components, 'client' | 'informers' | 'pki' | 'queues' | 'events'>,
+): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore'> {
+  const { clock, ids } = deps;
+  const { client, informers, pki, queues, events } = parts;
+  const tools = informers.tools.cache;
+  const template = verifierTemplate(config);
+  const verifierPods = new VerifierPods({
+    client,
+    pods: informers.verifiers.cache,
+    template,
+    max: config.verifier?.max ?? DEFAULT_MAX_VERIFIERS,
+    onDemand: () => queues.verifiers.add(VERIFIERS_KEY),
+  });
+  const gatewayEndpoint = () => pki.gatewayEndpoint;
+  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
+  const store = template === undefined ? undefined : deps.promotions;
+  if (store === undefined) return { verifierPods, verifierPool, promotions: undefined, promotionStore: undefined };
+  const { cache: agents } = informers.agents;
+  const { cache: policies } = informers.policies;
+  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
+  const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
+  return { verifierPods, verifierPool, promotions, promotionStore: store };
 }
 
 function createPolicyMonitor(

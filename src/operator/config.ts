@@ -104,6 +104,20 @@ const Config = Type.Object(
         closed,
       ),
     ),
+    /** The pods that run tools again before their promotion. Absent: this release promotes no tool. */
+    verifier: Type.Optional(
+      Type.Object(
+        {
+          /** Labels of the pods, for the NetworkPolicy of the release. */
+          podLabels: Labels,
+          /** Pods that are Ready before a verification needs one. Defaults to 1. */
+          warm: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
+          /** Pods at a time. Defaults to 4. */
+          max: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+        },
+        closed,
+      ),
+    ),
     /** The admission policies that must be in force. Absent: they are not part of this installation, and no namespace is protected. */
     admissionPolicies: Type.Optional(
       Type.Object(

@@ -3,7 +3,7 @@ import type { ReconcileResult } from '../kube/controller/result.ts';
 import { withForeignPolicyWarning } from './admission-policies/foreign-policy-warning.ts';
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
-import { isActiveNamespace, routeEvents } from './event-routes.ts';
+import { isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
 import { type CreateController, toolControllers } from './approval/controllers.ts';
@@ -11,6 +11,7 @@ import { type CreateController, toolControllers } from './approval/controllers.t
 type Reconcile = ControllerOptions['reconcile'];
 
 const AGENT_CONCURRENCY = 8;
+const PROMOTION_CONCURRENCY = 4;
 const RETRY_MS = 1_000;
 const ALTERED_RETRY_MS = 60_000;
 
@@ -32,6 +33,7 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     isExternalPolicyStatus: (policy) => policies.isExternalStatus(policy),
     onChildDeleted: (plural, object) => components.namespaces.onDeleted(plural, object),
   });
+  routeVerifiers(components);
   const create: CreateController = (name, concurrency, reconcile) => {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: components.queues[name], concurrency, newId, reconcile });
@@ -50,6 +52,12 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       withWarning((key, context) => policies.reconcile(key, context)),
     ),
     create('pools', 2, (key, context) => reconcilePool(components, key, context)),
+    create('verifiers', 1, (_key, context) => components.verifierPool.reconcile(context)),
+    create(
+      'promotions',
+      PROMOTION_CONCURRENCY,
+      async (key, context) => (await components.promotions?.reconcile(key, context)) ?? { kind: 'done' },
+    ),
     create(
       'namespaces',
       1,

@@ -21,7 +21,14 @@ function queuesOf(): Queues {
   const clock = new FakeClock();
   const queue = (name: string) =>
     new WorkQueue({ name, clock, metrics: NO_METRICS, limiter: createRateLimiter(clock), random: () => 0 } as never);
-  return { agents: queue('a'), policies: queue('p'), pools: queue('o'), namespaces: queue('n') };
+  return {
+    agents: queue('a'),
+    policies: queue('p'),
+    pools: queue('o'),
+    namespaces: queue('n'),
+    promotions: queue('m'),
+    verifiers: queue('v'),
+  };
 }
 
 async function keysOf(queue: WorkQueue): Promise<string[]> {

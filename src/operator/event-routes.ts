@@ -14,6 +14,7 @@ import type { QuotaReleases } from './pods/quota-releases.ts';
 import type { ToolQueues } from './tool/routes.ts';
 import { policyKeyOf } from './policy/agent-ranks.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
+import type { VerifierPods } from './verifier/verifier-pods.ts';
 
 export interface Queues {
   readonly agents: WorkQueue;
@@ -22,6 +23,10 @@ export interface Queues {
   readonly pools: WorkQueue;
   /** Keys are namespaces. */
   readonly namespaces: WorkQueue;
+  /** Keys are those of `queueKeyOf`. */
+  readonly promotions: WorkQueue;
+  /** One key, for all verifier pods of the release. */
+  readonly verifiers: WorkQueue;
 }
 
 /** All work queues, by the name of their controller. */
@@ -142,6 +147,23 @@ interface RequeueDeps {
 export function activeNamespaces({ config, agents }: Pick<RequeueDeps, 'config' | 'agents'>): string[] {
   const withAgents = agents.list().map(({ metadata }) => metadata.namespace);
   return [...new Set([...withAgents, ...pooledNamespaces(config)])];
+}
+
+/** The key of the queue of verifiers. */
+export const VERIFIERS_KEY = 'verifiers';
+
+/** Promotions that wait for a pod look again, and the operator replaces the pod that ended. */
+export function routeVerifiers({
+  informers,
+  queues,
+  verifierPods,
+}: Pick<RouteDeps, 'informers' | 'queues'> & { readonly verifierPods: VerifierPods }): void {
+  informers.verifiers.subscribe((change, origin) => {
+    verifierPods.onObserved(change.object.metadata.uid);
+    if (change.type === 'updated' && podFingerprint(change.before) === podFingerprint(change.object)) return;
+    queues.verifiers.add(VERIFIERS_KEY, priorityOf(origin));
+    for (const key of verifierPods.waiting) queues.promotions.add(key);
+  });
 }
 
 /** Has the namespace agents or a warm pool? Reads only the agents of the namespace. */

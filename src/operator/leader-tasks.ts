@@ -11,11 +11,12 @@ import { OUTAGE_GRACE_MS } from './agent/plan.ts';
 import type { NatsServerReloads } from './pki/nats-reload.ts';
 import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
-import { activeNamespaces, requeueAllNamespaces, requeueNamespace } from './event-routes.ts';
+import { activeNamespaces, requeueAllNamespaces, requeueNamespace, VERIFIERS_KEY } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
 import { PullRequestEvents } from './nats/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
+import type { PromotionRequest } from '../nats/promotion/promotion-requests.ts';
 import { TYPES } from './kube/types.ts';
 import type { AgentActivity, PullRequestReader, TrustEvidence } from './ports.ts';
 
@@ -37,6 +38,8 @@ export interface LeaderTaskDeps
     | 'policies'
     | 'policyMonitor'
     | 'pullRequests'
+    | 'promotions'
+    | 'promotionStore'
     | 'queues'
     | 'starts'
     | 'trustEvidence'
@@ -55,6 +58,7 @@ const PKI_INTERVAL_MS = MINUTE_MS;
 const POLICY_INTERVAL_MS = MINUTE_MS;
 const POLICY_RETRY_MS = 2 * SECOND_MS;
 const GC_INTERVAL_MS = 10 * MINUTE_MS;
+const PROMOTIONS_INTERVAL_MS = 5 * MINUTE_MS;
 const RETRY_MS = 10 * SECOND_MS;
 const DEFAULT_SWEEP_HOURS = 24;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
@@ -87,6 +91,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     }),
   ];
   if (deps.trustEvidence !== undefined) periodicTasks.push(requeueOnNewTasks(deps, deps.trustEvidence));
+  periodicTasks.push(...promotionTasks(deps));
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
@@ -127,6 +132,32 @@ function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): Leade
     await pullRequests.report();
     return PULL_REQUEST_INTERVAL_MS;
   });
+}
+
+/** Takes requests, continues what an earlier leader left, and follows the results of verifiers and panels. */
+function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
+  const { promotions, promotionStore: store, queues } = deps;
+  if (promotions === undefined || store === undefined) return [];
+  const requeue = (key: string): void => queues.promotions.add(key);
+  queues.verifiers.add(VERIFIERS_KEY, PRIORITY.resync);
+  return [
+    periodic(deps, 'promotion-requests', async (signal) => {
+      const take = async (request: PromotionRequest): Promise<void> => {
+        const key = await promotions.accept(request);
+        if (key !== undefined) requeue(key);
+      };
+      await store.requests(take, signal);
+      return signal.aborted ? 0 : RETRY_MS;
+    }),
+    periodic(deps, 'promotions', async (signal) => {
+      await promotions.resume(requeue, signal);
+      return PROMOTIONS_INTERVAL_MS;
+    }),
+    periodic(deps, 'promotion-results', async (signal) => {
+      for await (const _ of store.results(signal)) promotions.waiting().forEach(requeue);
+      return signal.aborted ? 0 : RETRY_MS;
+    }),
+  ];
 }
 
 function dataGarbageCollector(deps: LeaderTaskDeps, agentActivity: AgentActivity): DataGarbageCollector {

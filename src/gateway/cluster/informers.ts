@@ -14,6 +14,7 @@ import { type AgentPod, prunePod } from '../../identity/agent-pod.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { Reflector, type ReflectorOptions } from '../../kube/informer/reflector.ts';
 import { type Change, type KubeObject, Store } from '../../kube/informer/store.ts';
+import type { GatewayConfig } from '../config.ts';
 import { type ApprovalSummary, pruneApproval, pruneToolStatus, type ToolServiceStatus } from './demotions.ts';
 import { pruneAgent, prunePolicy } from './prune.ts';
 
@@ -95,6 +96,8 @@ export interface GatewayInformers extends AsyncDisposable {
   agents: NamespacedInformer<Agent>;
   policies: NamespacedInformer<TrustPolicy>;
   pods: NamespacedInformer<AgentPod>;
+  /** Verifier pods of the namespace of the release. Empty without it. */
+  verifiers: NamespacedInformer<AgentPod>;
   capabilities: NamespacedInformer<CatalogObject>;
   tools: NamespacedInformer<WatchedTool>;
   approvals: NamespacedInformer<ApprovalSummary>;
@@ -108,13 +111,18 @@ export interface GatewayInformers extends AsyncDisposable {
 
 /** Returned without starting, so that listeners can subscribe first. */
 export function createGatewayInformers(
-  namespaces: readonly string[] | undefined,
+  { namespaces, releaseNamespace }: Pick<GatewayConfig, 'namespaces' | 'releaseNamespace'>,
   common: InformerOptions,
 ): GatewayInformers {
   const agents = new NamespacedInformer<Agent>(AGENTS, namespaces, common, { transform: pruneAgent });
   const policies = new NamespacedInformer<TrustPolicy>(POLICIES, namespaces, common, { transform: prunePolicy });
   const pods = new NamespacedInformer<AgentPod>(PODS, namespaces, common, {
     labelSelector: LABELS.agentPod,
+    transform: prunePod,
+  });
+  const releaseNamespaces = releaseNamespace === undefined ? [] : [releaseNamespace];
+  const verifiers = new NamespacedInformer<AgentPod>(PODS, releaseNamespaces, common, {
+    labelSelector: LABELS.verifierPod,
     transform: prunePod,
   });
   const capabilities = new NamespacedInformer<CatalogObject>(CAPABILITIES, namespaces, common, {
@@ -124,7 +132,7 @@ export function createGatewayInformers(
   const approvals = new NamespacedInformer<ApprovalSummary>(APPROVALS, namespaces, common, {
     transform: (object) => pruneApproval(object as unknown as Approval),
   });
-  const all = { agents, policies, pods, capabilities, tools, approvals };
+  const all = { agents, policies, pods, verifiers, capabilities, tools, approvals };
   return {
     ...all,
     start: () => Object.values(all).forEach((informer) => informer.start()),

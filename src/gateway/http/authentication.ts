@@ -46,6 +46,11 @@ export async function authenticate(
       context.podToken = await limited(token, 'pods', () => identity.podOrWarm(token, address));
       return;
     }
+    case 'verifier': {
+      const token = bearerToken(request);
+      context.verifier = await limited(token, 'pods', () => identity.verifier(token, address));
+      return;
+    }
     case 'user': {
       const token = userToken(request);
       const user = await limited(token, 'users', () => identity.user(token));

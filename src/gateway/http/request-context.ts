@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { UserIdentity, PodIdentity, PodToken } from '../../identity/types.ts';
+import type { UserIdentity, PodIdentity, PodToken, VerifierIdentity } from '../../identity/types.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
@@ -9,6 +9,7 @@ import type { GatewayServer } from './routes.ts';
 export interface RequestContext {
   pod?: PodIdentity;
   podToken?: PodToken | PodIdentity;
+  verifier?: VerifierIdentity;
   user?: UserIdentity;
   idempotencyKey?: string;
   /** The code of the error response. */
@@ -54,7 +55,16 @@ export class RequestContexts {
         },
       });
     };
-    const names = ['pod', 'podToken', 'user', 'idempotencyKey', 'holdResponse', 'disconnected', 'logFields'] as const;
+    const names = [
+      'pod',
+      'podToken',
+      'verifier',
+      'user',
+      'idempotencyKey',
+      'holdResponse',
+      'disconnected',
+      'logFields',
+    ] as const;
     for (const name of names) member(name);
   }
 }

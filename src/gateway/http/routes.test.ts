@@ -50,6 +50,9 @@ const identity: Authenticator = {
   boundIdentity: () => undefined,
   isVerified: () => false,
   isStillBound: () => true,
+  verifier: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   user: async (token) => {
     if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
     return { kind: 'user', namespace: 'team-a', tokenId: 't-1' };

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { UserIdentity, PodIdentity, PodToken } from '../../identity/types.ts';
+import type { UserIdentity, PodIdentity, PodToken, VerifierIdentity } from '../../identity/types.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
 
@@ -18,10 +18,10 @@ export type GatewayServer = FastifyInstance<
 export type RouteModule = (server: GatewayServer, deps: GatewayDeps) => void;
 
 /**
- * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `user`: a client with a token
- * of `temper-users` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
+ * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `verifier`: a verifier pod
+ * (`request.verifier`). `user`: a client with a token of `temper-users` of the namespace in the path's `:namespace` (`request.user`). `anyone`: no authentication; only for public content.
  */
-export type RouteAccess = 'pod' | 'warm-pod' | 'user' | 'anyone';
+export type RouteAccess = 'pod' | 'warm-pod' | 'verifier' | 'user' | 'anyone';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -40,6 +40,8 @@ declare module 'fastify' {
     readonly pod: PodIdentity;
     /** Only in routes with access `warm-pod`; elsewhere reading it throws. */
     readonly podToken: PodToken | PodIdentity;
+    /** Only in routes with access `verifier`; elsewhere reading it throws. */
+    readonly verifier: VerifierIdentity;
     /** Only in routes with access `user`; elsewhere reading it throws. */
     readonly user: UserIdentity;
     /** Only in routes with `idempotent`; elsewhere reading it throws. */

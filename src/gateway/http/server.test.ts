@@ -40,6 +40,9 @@ const identity: Authenticator = {
   boundIdentity: () => POD,
   isVerified: () => false,
   isStillBound: () => true,
+  verifier: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };
 

@@ -24,6 +24,9 @@ const testIdentity: Authenticator = {
   boundIdentity: () => undefined,
   isVerified: (token) => token === 'good-verified',
   isStillBound: () => true,
+  verifier: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };
 

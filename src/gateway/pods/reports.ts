@@ -1,18 +1,20 @@
 import type { FastifyRequest } from 'fastify';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { ToolUse } from '../../tempering/types.ts';
 import { asReported } from '../../tempering/use/use-recording.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
-/** A pod sends batches of at most 128 KiB, and single reports of at most 48 KiB. */
+/** A pod sends batches of at most 128 KiB, single reports of at most 48 KiB, and uses with inputs of at most 256 KiB. */
 const MAX_BODY_BYTES = 512 * 1_024;
 /** Sessions of one report. An agent works on one message at a time; each session costs a read. */
 const MAX_SESSIONS = 16;
@@ -81,11 +83,9 @@ export async function storeReports(
   for (const [index, record] of audit.entries()) {
     await deps.audit.append({ namespace, agentUid }, reportedRecord(pod, record), `${key}/audit/${index}`);
   }
-  await deps.uses.record(
-    agentUid,
-    uses.map((use) => reportedUse(pod, use)),
-    key,
-  );
+  const delivery = deliveryOf(pod, reports, deps);
+  const ofPod = uses.map((use) => reportedUse(pod, use, delivery));
+  await deps.uses.record(agentUid, ofPod, key, delivery !== undefined);
   const dropped = events.length - accepted.length;
   if (dropped > 0)
     deps.log.warn(
@@ -128,9 +128,28 @@ function reportedRecord(pod: PodIdentity, record: AuditRecord): AuditRecord {
   return { ...record, facts, actor: `agent/${pod.agent}`, evidence: 'reported' };
 }
 
-function reportedUse(pod: PodIdentity, use: ToolUse): ToolUse {
-  const reported = { ...use, agent: pod.agent, namespace: pod.namespace, evidence: 'reported' } as const;
+/** Session and root message are those of the delivery: a pod cannot report uses for messages that no gateway delivered to it. */
+function reportedUse(pod: PodIdentity, use: ToolUse, delivery: DeliveryTokenClaims | undefined): ToolUse {
+  const ofDelivery = delivery === undefined ? {} : { session: delivery.session, rootMessage: delivery.root };
+  const ofPod = { agent: pod.agent, namespace: pod.namespace, evidence: 'reported' } as const;
+  const reported = { ...use, ...ofDelivery, ...ofPod };
   return use.recording === undefined ? reported : { ...reported, recording: asReported(use.recording) };
+}
+
+/** The delivery that the reports name. Undefined for one of another pod, of an unknown key or of none: reports are not lost for it. */
+function deliveryOf(
+  { agentUid, podUid }: PodIdentity,
+  { deliveryToken }: PodReports,
+  { deliveryTokens }: GatewayDeps,
+): DeliveryTokenClaims | undefined {
+  if (deliveryToken === undefined) return undefined;
+  try {
+    const claims = deliveryTokens.verify(deliveryToken);
+    return claims.agentUid === agentUid && claims.podUid === podUid ? claims : undefined;
+  } catch (error) {
+    if (isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID')) return undefined;
+    throw error;
+  }
 }
 
 function withinLimit(facts: JsonObject): JsonObject {

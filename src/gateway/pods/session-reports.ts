@@ -2,16 +2,18 @@ import { LRUCache } from 'lru-cache';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../nats/sessions/session-store.ts';
-import type { SessionToolUses } from '../../nats/sessions/session-uses.ts';
+import type { ToolEvidence } from '../../nats/promotion/evidence.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { SessionToolSummary } from '../../gateway-api/user-api.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { SessionReports } from '../deps.ts';
+import type { ReportPromotion } from '../promotion/promotion-reports.ts';
 
 export interface SessionReportsDeps {
   bus: JetStreamConnection;
   registry: Pick<SessionRegistry, 'tools' | 'allTools'>;
-  uses: Pick<SessionToolUses, 'statistics'>;
+  evidence: Pick<ToolEvidence, 'statistics'>;
+  promotionOf: ReportPromotion;
 }
 
 /** A report of a pod that flushes often does not read the session each time. */
@@ -19,11 +21,12 @@ const CACHE_MS = 60_000;
 const MAX_CACHED = 20_000;
 
 /** Stored facts about sessions, for users and for policy decisions that depend on taint. */
-export function createSessionReports({ bus, registry, uses }: SessionReportsDeps): SessionReports {
+export function createSessionReports({ bus, registry, evidence, promotionOf }: SessionReportsDeps): SessionReports {
   const summaryOf = async (agentUid: string, tool: RegisteredTool): Promise<SessionToolSummary> => {
     const { artifact, digest, owner, acceptedAt } = tool;
-    const { totalUses } = await uses.statistics(agentUid, { ...owner, digest });
-    return { name: artifact.name, digest, session: owner.session, uses: totalUses, acceptedAt };
+    const statistics = await evidence.statistics(agentUid, { namespace: owner.namespace, digest });
+    const promotion = await promotionOf(agentUid, tool, statistics);
+    return { name: artifact.name, digest, session: owner.session, uses: statistics.totalUses, acceptedAt, promotion };
   };
   const existing = new LRUCache<string, true>({ max: MAX_CACHED, ttl: CACHE_MS });
   return {

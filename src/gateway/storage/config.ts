@@ -11,6 +11,7 @@ export const StorageSection = Type.Object(
     agentSessionBytes: Bytes('Bytes of all histories of one agent.'),
     agentSessionToolBytes: Bytes('Bytes of all session tools of one agent.'),
     agentMemoryBytes: Bytes('Bytes of the memory of one agent.'),
+    agentEvidenceBytes: Bytes('Bytes of the recorded uses and inputs of all tools of one agent.'),
     agentInboxBytes: Bytes('Bytes of the messages that wait for one agent.'),
     namespacePercent: Type.Optional(
       Type.Integer({
@@ -31,6 +32,7 @@ export function storageLimits(section: Static<typeof StorageSection> = {}): Stor
       sessions: section.agentSessionBytes ?? agentBytes.sessions,
       sessionTools: section.agentSessionToolBytes ?? agentBytes.sessionTools,
       memory: section.agentMemoryBytes ?? agentBytes.memory,
+      evidence: section.agentEvidenceBytes ?? agentBytes.evidence,
       inbox: section.agentInboxBytes ?? agentBytes.inbox,
       tasks: agentBytes.tasks,
     },

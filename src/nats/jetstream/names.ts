@@ -9,6 +9,8 @@ export const STREAMS = {
   replies: 'temper-replies',
   wakeups: 'temper-wakeups',
   promotions: 'temper-promotions',
+  /** Tools that wait for the review of the panel. */
+  panelReviews: 'temper-panel-reviews',
   /** Observed evidence. */
   audit: 'temper-audit',
   /** Evidence that pods report about themselves. */
@@ -20,6 +22,12 @@ export const BUCKETS = {
   sessions: 'temper-sessions',
   sessionTools: 'temper-session-tools',
   memory: 'temper-memory',
+  /** Reported uses of tools and their inputs, which a verifier runs again. */
+  evidence: 'temper-evidence',
+  /** The state of each promotion, and the verdicts of its panel. */
+  promotionStates: 'temper-promotion-states',
+  /** What a verifier pod runs, and the outputs that it sent. */
+  verifications: 'temper-verifications',
   ledger: 'temper-ledger',
   /** Health of model providers, and the states of pull requests. */
   health: 'temper-health',
@@ -41,7 +49,7 @@ export const MAX_CONSUMERS = 1_000;
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
 /** Durable consumers that all replicas of a role share. */
-export const CONSUMERS = { wakeups: 'wakeups', promotions: 'promotions' } as const;
+export const CONSUMERS = { wakeups: 'wakeups', promotions: 'promotions', panelReviews: 'panel-reviews' } as const;
 
 /** The stream behind a bucket. */
 export function bucketStream(bucket: BucketName): string {
@@ -59,10 +67,15 @@ export const subjects = {
   notifyInbox: (agentUid: string) => `temper.notify.${token(agentUid)}`,
   /** Of no stream: notifies that the session has a new event. */
   notifySession: (agentUid: string, session: string) => `temper.notify.${token(agentUid)}.${sessionToken(session)}`,
+  /** Of no stream: notifies that a verifier pod has work. */
+  notifyVerifier: (podUid: string) => `temper.notify.verifier.${token(podUid)}`,
+  /** Of no stream: notifies that a promotion has a further result. */
+  notifyPromotions: () => 'temper.notify.promotions',
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
   replies: (agentUid: string, session: string) => `temper.replies.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,
+  panelReviews: (agentUid: string) => `temper.panel-reviews.${token(agentUid)}`,
   audit: (namespace: string) => `temper.audit.${token(namespace)}`,
   /** `agentUid` may be `*`. */
   reports: (namespace: string, agentUid: string) =>

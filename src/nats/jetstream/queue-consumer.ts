@@ -1,6 +1,6 @@
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { sendAck } from './delivery.ts';
+import { type ConsumerDelivery, sendAck } from './delivery.ts';
 import { natsError } from '../connection/errors.ts';
 import { type PulledMessage, pullMessage } from './pull-consumer.ts';
 
@@ -17,6 +17,8 @@ const ACK_WAIT_MS = 60_000;
 const PULL_TIMEOUT_MS = 30_000;
 const RETRY = { minMs: 500, maxMs: 30_000 };
 const NANOS_PER_MS = 1_000_000;
+/** A handler may take longer than ACK_WAIT_MS: the message is not redelivered while it works. */
+const PROGRESS_INTERVAL_MS = ACK_WAIT_MS / 3;
 
 /**
  * Calls `handle` for each message of a stream, one at a time, and acknowledges the message when `handle` resolves, until the signal is
@@ -39,8 +41,8 @@ export async function consumeQueue(
         signal,
       });
       if (message === undefined) continue;
-      const failure = await errorFrom(() => handle(message));
       const delivery = { ...message, stream, consumer };
+      const failure = await errorFrom(() => whileReporting(connection, delivery, () => handle(message)));
       if (failure === undefined) await sendAck(connection, delivery, '+ACK');
       else {
         onFailure?.(failure.error);
@@ -51,6 +53,22 @@ export async function consumeQueue(
       onFailure?.(error);
       await connection.clock.sleep(RETRY.minMs, ended).catch(() => undefined);
     }
+  }
+}
+
+/** Extends the acknowledgement timeout while the handler works. */
+async function whileReporting(
+  connection: JetStreamConnection,
+  delivery: ConsumerDelivery,
+  work: () => Promise<void>,
+): Promise<void> {
+  // A failed report only lets the message be redelivered, which every handler must expect.
+  const report = (): void => void sendAck(connection, delivery, '+WPI').catch(() => undefined);
+  const timer = setInterval(report, PROGRESS_INTERVAL_MS);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
   }
 }
 

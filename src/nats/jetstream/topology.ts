@@ -90,8 +90,9 @@ export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 19, maxPerSubject: 1_000 },
-  { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 4, maxPerSubject: 100 },
+  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 18, maxPerSubject: 1_000 },
+  { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 1, maxPerSubject: 100 },
+  { ...workQueue(STREAMS.panelReviews, 'temper.panel-reviews.*', 7), storePercent: 1, maxPerSubject: 100 },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
   {
     ...workQueue(STREAMS.wakeups, 'temper.wakeups.*', 7),
@@ -105,7 +106,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
   {
     name: STREAMS.audit,
     subjects: ['temper.audit.*'],
-    storePercent: 15,
+    storePercent: 14,
     days: 90,
     discard: DiscardPolicy.New,
     maxPerSubject: 200_000,
@@ -115,10 +116,15 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
 ];
 
 const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
-  { name: BUCKETS.sessions, storePercent: 16, days: 180 },
+  { name: BUCKETS.sessions, storePercent: 15, days: 180 },
   { name: BUCKETS.sessionTools, storePercent: 7, days: 7 },
   // No maximum age: an agent's memory is kept until the agent is deleted.
   { name: BUCKETS.memory, storePercent: 5, days: 0 },
+  // An input that no use repeated for a month says little about the present use of a tool.
+  { name: BUCKETS.evidence, storePercent: 4, days: 30 },
+  // Kept longer than any usual cool-down: a state that is forgotten lets the panel be asked again.
+  { name: BUCKETS.promotionStates, storePercent: 1, days: 180 },
+  { name: BUCKETS.verifications, storePercent: 2, days: 1 },
   { name: BUCKETS.ledger, storePercent: 2, days: 62 },
   { name: BUCKETS.health, storePercent: 1, days: 0 },
   // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must

@@ -22,6 +22,10 @@ const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: stri
     stream: bucketStream(BUCKETS.tasks),
     subjectsOf: (agentUid) => bucketSubject(BUCKETS.tasks, `${token(agentUid)}.>`),
   },
+  evidence: {
+    stream: bucketStream(BUCKETS.evidence),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.evidence, `${token(agentUid)}.>`),
+  },
   inbox: { stream: STREAMS.inbox, subjectsOf: subjects.inbox },
 };
 

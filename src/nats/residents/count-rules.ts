@@ -47,6 +47,7 @@ export const COUNT_RULES: Readonly<Record<CountedStore, CountRule>> = {
   sessions: BY_TIME,
   sessionTools: BY_TIME,
   memory: BY_TIME,
+  evidence: BY_TIME,
   inbox: BY_ADDED_BYTES,
   tasks: BY_TIME,
 };

@@ -14,7 +14,14 @@ const MIB = 1_024 * 1_024;
 
 export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
   sessionBytes: 16 * MIB,
-  agentBytes: { sessions: 64 * MIB, sessionTools: 16 * MIB, memory: 16 * MIB, inbox: 32 * MIB, tasks: MIB },
+  agentBytes: {
+    sessions: 64 * MIB,
+    sessionTools: 16 * MIB,
+    memory: 16 * MIB,
+    evidence: 16 * MIB,
+    inbox: 32 * MIB,
+    tasks: MIB,
+  },
   namespacePercent: 50,
 };
 
@@ -22,6 +29,7 @@ export const STORE_NAMES: Record<CountedStore, string> = {
   sessions: 'conversations',
   sessionTools: 'session tools',
   memory: 'memory',
+  evidence: 'recorded inputs',
   inbox: 'waiting messages',
   tasks: 'records of tasks',
 };

@@ -173,5 +173,6 @@ const FIXES: Record<CountedStore, string> = {
   sessionTools: 'close sessions whose tools are not needed',
   memory: 'set keys that are not needed to a short value',
   tasks: 'delete agents that are not needed',
+  evidence: 'wait until older inputs expire',
   inbox: 'send again when the agent has processed waiting messages',
 };

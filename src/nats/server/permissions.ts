@@ -1,4 +1,4 @@
-import { BUCKETS, bucketStream, CONSUMERS, STREAMS } from '../jetstream/names.ts';
+import { BUCKETS, bucketStream, CONSUMERS, STREAMS, subjects } from '../jetstream/names.ts';
 import { TRIMMED_STREAMS } from '../shares/stream-shares.ts';
 
 /*
@@ -11,7 +11,9 @@ interface RolePermissions {
 }
 
 const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
-const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
+const GATEWAY_READABLE = ALL_STREAMS.filter(
+  (stream) => stream !== STREAMS.promotions && stream !== STREAMS.panelReviews && stream !== STREAMS.wakeups,
+);
 /** Streams in which the operator may purge the subjects of a deleted agent. */
 const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.reports);
 
@@ -26,7 +28,8 @@ export const gatewayPermissions: RolePermissions = {
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
-    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.tasks].map(
+    ...queueConsumerSubjects(STREAMS.panelReviews, CONSUMERS.panelReviews),
+    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.evidence, BUCKETS.tasks].map(
       (bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`,
     ),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
@@ -37,10 +40,19 @@ export const gatewayPermissions: RolePermissions = {
 export const operatorPermissions: RolePermissions = {
   publish: [
     '$JS.API.INFO',
-    ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'audit', 'deadletters'].map((name) => `temper.${name}.>`),
+    ...['inbox', 'notify', 'events', 'replies', 'wakeups', 'panel-reviews', 'audit', 'deadletters'].map(
+      (name) => `temper.${name}.>`,
+    ),
     // The bucket of deliveries: redelivers the in-flight message of a deleted pod.
     // The bucket of pending calls: removes calls that have ended.
-    ...[BUCKETS.ledger, BUCKETS.residents, BUCKETS.deliveries, BUCKETS.pendingCalls].map((bucket) => `$KV.${bucket}.>`),
+    ...[
+      BUCKETS.ledger,
+      BUCKETS.residents,
+      BUCKETS.deliveries,
+      BUCKETS.pendingCalls,
+      BUCKETS.promotionStates,
+      BUCKETS.verifications,
+    ].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,
       `$JS.API.STREAM.UPDATE.${stream}`,
@@ -56,7 +68,7 @@ export const operatorPermissions: RolePermissions = {
     ...queueConsumerSubjects(STREAMS.promotions, CONSUMERS.promotions),
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
   ],
-  subscribe: [],
+  subscribe: [subjects.notifyPromotions()],
 };
 
 /** The one user of the system account: it may request a configuration reload, and nothing else. */

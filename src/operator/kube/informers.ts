@@ -37,6 +37,8 @@ export interface Informers {
   readonly policies: Informer<StoredPolicy>;
   readonly pods: Informer<Pod>;
   readonly tools: Informer<StoredTool>;
+  /** Verifier pods, in the namespace of the release. */
+  readonly verifiers: Informer<Pod>;
   readonly approvals: Informer<StoredApproval>;
   readonly requests: Informer<StoredRequest>;
   /** Objects with a fixed name in namespaces with agents. */
@@ -51,7 +53,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   const all: Record<string, Reflector<KubeObject>> = {};
   const namespaces = config.namespaces ?? [undefined];
   const watch = <T extends KubeObject>(type: ResourceType, options: InformerOptions<T> = {}) => {
-    const scopes = type.namespaced ? namespaces : [undefined];
+    const scopes = options.namespaces ?? (type.namespaced ? namespaces : [undefined]);
     const reflectors = (options.off === true ? [] : scopes).map((namespace) => {
       const { labelSelector, fieldSelector, transform } = options;
       const reflector = new Reflector<T>({
@@ -63,7 +65,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
         ...(fieldSelector === undefined ? {} : { fieldSelector }),
         ...(transform === undefined ? {} : { transform }),
       });
-      const what = `${type.plural}${fieldSelector === undefined ? '' : ` ${fieldSelector}`}`;
+      const what = options.name ?? `${type.plural}${fieldSelector === undefined ? '' : ` ${fieldSelector}`}`;
       all[namespace === undefined ? what : `${what} of ${namespace}`] = reflector as unknown as Reflector<KubeObject>;
       return reflector;
     });
@@ -92,6 +94,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     requests: watch<StoredRequest>(TYPES.approvalRequests, {
       transform: (object) => pruneRequest(object as unknown as Stored<ApprovalRequest>),
     }),
+    verifiers: watch<Pod>(TYPES.pods, verifierPods(config)),
     children: [
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
       child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
@@ -106,7 +109,23 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
   };
 }
 
+/** Of the namespace of the release, which need not be a watched one. */
+function verifierPods({ namespace, verifier }: OperatorConfig): InformerOptions<Pod> {
+  const labelSelector = `${LABELS.verifierPod}=true`;
+  return {
+    name: 'verifiers',
+    namespaces: [namespace],
+    labelSelector,
+    transform: prunePod,
+    off: verifier === undefined,
+  };
+}
+
 interface InformerOptions<T> {
+  /** The name of the informer. Default: the kind. */
+  readonly name?: string;
+  /** Default: the watched namespaces. */
+  readonly namespaces?: readonly string[];
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly transform?: (object: T) => T;

@@ -50,7 +50,11 @@ function serviceAccount(namespace: string, name: string): PlainObject {
   return { ...header('v1', 'ServiceAccount', namespace, name), automountServiceAccountToken: false };
 }
 
-function endpointsConfigMap({ namespace, gatewayEndpoint }: PrerequisiteOptions): PlainObject {
+/** Pods read the address of the gateway from it. */
+export function endpointsConfigMap({
+  namespace,
+  gatewayEndpoint,
+}: Pick<PrerequisiteOptions, 'namespace' | 'gatewayEndpoint'>): PlainObject {
   return {
     ...header('v1', 'ConfigMap', namespace, NAMESPACE_OBJECTS.endpoints),
     data: {

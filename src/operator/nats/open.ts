@@ -14,6 +14,8 @@ import { NatsAgentStats } from './agent-stats.ts';
 import { natsAuditStream } from './audit-stream.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
+import type { PromotionStore } from '../promotion/ports.ts';
+import { NatsPromotionStore } from './promotion-store.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 import { NatsTrustEvidence } from './task-evidence.ts';
@@ -27,6 +29,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly pullRequests: PullRequestReader;
   readonly trustEvidence: TrustEvidence;
   readonly auditStream: AuditStream;
+  readonly promotions: PromotionStore;
   readonly audit: OperatorAudit;
 }
 
@@ -49,6 +52,7 @@ export function openOperatorNats(
     },
     trustEvidence: new NatsTrustEvidence({ ...deps, link }),
     auditStream: natsAuditStream(() => link.current()),
+    promotions: new NatsPromotionStore({ ...deps, link }),
     audit: natsOperatorAudit(link),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -28,6 +28,9 @@ export class CurrentMessage {
   /** The delivery token of the current message. Throws TEMPER_DELIVERY_LOST when there is no current message. */
   readonly deliveryToken = (): string => this.#required().deliveryToken;
 
+  /** The delivery token of the current message; undefined when there is no current message. */
+  readonly reportToken = (): string | undefined => this.#current?.deliveryToken;
+
   readonly signal = (): AbortSignal => this.#required().signal;
 
   /** The history that came with the message, once: the session may have changed since. */

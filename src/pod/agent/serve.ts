@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -12,6 +12,8 @@ import { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { ErrorReporter } from '../error-reporter.ts';
+import { markReady } from '../ready-file.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
@@ -69,10 +71,11 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onError = (problem: string): void => log.warn({ problem }, 'reports');
-  const reports = open.use(new ReportSender({ client, clock, ids, onError }));
+  const currentMessage = new CurrentMessage();
+  const deliveryToken = currentMessage.reportToken;
+  const reports = open.use(new ReportSender({ client, clock, ids, deliveryToken, onError }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
-  const currentMessage = new CurrentMessage();
   const bus = new RemoteBus({ client, clock, ids, deliveryToken: currentMessage.deliveryToken });
   const shutdown = abortAfterGrace(signal, options.graceMs ?? DEFAULT_GRACE_MS);
   open.defer(() => shutdown.stop());
@@ -187,29 +190,6 @@ async function answerMessages(
   }
 }
 
-/** Logs the first of several consecutive failures with the same code, and the recovery. */
-class ErrorReporter {
-  readonly #log: Logger;
-  readonly #message: string;
-  #reportedCode: string | undefined;
-
-  constructor(log: Logger, message: string) {
-    this.#log = log;
-    this.#message = message;
-  }
-
-  report(error: unknown): void {
-    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
-    if (this.#reportedCode !== code) this.#log.warn({ error }, this.#message);
-    this.#reportedCode = code;
-  }
-
-  clear(): void {
-    if (this.#reportedCode !== undefined) this.#log.info({ code: this.#reportedCode }, `recovered: ${this.#message}`);
-    this.#reportedCode = undefined;
-  }
-}
-
 /** A signal that aborts `milliseconds` after `signal`. */
 function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: AbortSignal; stop(): void } {
   const controller = new AbortController();
@@ -227,15 +207,4 @@ function abortAfterGrace(signal: AbortSignal, milliseconds: number): { signal: A
       listener[Symbol.dispose]();
     },
   };
-}
-
-/** The readiness probe checks that this file exists. */
-async function markReady(file: string, ready: boolean, log: Logger): Promise<void> {
-  try {
-    if (ready) await writeFile(file, '', { mode: 0o640 });
-    else await rm(file, { force: true });
-    log.info({ ready }, 'readiness');
-  } catch (error) {
-    log.error({ error }, 'cannot write the readiness file');
-  }
 }

@@ -1,5 +1,5 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
-import type { JudgeVerdict } from '../../forge/types.ts';
+import type { JudgeMaterial, JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
@@ -9,6 +9,7 @@ import { askModel, type ReviewAnswer, type ReviewQuestion } from './ask-model.ts
 import { isSameModelName } from '../../api/names.ts';
 import { type Canaries, NO_CANARIES } from '../canary/canaries.ts';
 import { countedVerdict, isConfidence, pinnedFacts, unavailableVerdict } from './judge.ts';
+import { presentArtifact } from './material.ts';
 import { normalizeArtifact } from './normalize-artifact.ts';
 import type { RegisteredTool } from '../types.ts';
 
@@ -31,8 +32,11 @@ export interface PanelVerdict {
 }
 
 export interface Panel {
-  /** Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE. */
-  review(tool: RegisteredTool, facts: PanelFacts, op: CallOptions): Promise<PanelVerdict>;
+  /**
+   * Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE. `prepared` is the
+   * material of the artifact when another thread has built it.
+   */
+  review(tool: RegisteredTool, facts: PanelFacts, op: CallOptions, prepared?: JudgeMaterial): Promise<PanelVerdict>;
 }
 
 export interface PanelDeps {
@@ -65,27 +69,17 @@ const ANSWER_FORM =
 /** Creates a panel of two reviewers with two models and two questions. They run concurrently and do not see each other's response. */
 export function createPanel(deps: PanelDeps): Panel {
   return {
-    async review(tool, facts, op) {
+    async review(tool, facts, op, prepared) {
       const [safety, correctness] = deps.reviewers;
       const problem = panelProblem(deps.reviewers, tool.authorModel);
       if (safety === undefined || correctness === undefined || problem !== undefined) {
-        return combine([
-          unavailableVerdict('none', problem ?? 'no reviewers'),
-          unavailableVerdict('none', problem ?? 'no reviewers'),
-        ]);
+        return unavailablePanel(problem ?? 'no reviewers');
       }
-      let material: string;
-      try {
-        material = materialOf(tool, facts);
-      } catch (error) {
-        const refusal = unavailableVerdict(
-          'none',
-          `the tool cannot be presented to the reviewers: ${messageOf(error, 200)}`,
-        );
-        return combine([refusal, refusal]);
-      }
+      const presented = prepared ?? presentArtifact(tool.artifact);
+      if (!presented.ok) return unavailablePanel(`the tool cannot be presented to the reviewers: ${presented.problem}`);
+      const material = `${presented.text}\n${factsOf(tool, facts)}`;
       const present = (artifact: ToolArtifact): string =>
-        materialOf({ ...tool, artifact: { ...artifact, limits: tool.artifact.limits } }, canaryFacts(facts, artifact));
+        `${normalizeArtifact({ ...artifact, limits: tool.artifact.limits })}\n${factsOf(tool, canaryFacts(facts, artifact))}`;
       const ask = (role: 'safety' | 'correctness', about: Pick<ReviewQuestion, 'model' | 'rubric'>) =>
         askReviewer(deps, role, { ...about, material }, present, op);
       const verdicts = await Promise.all([
@@ -95,6 +89,12 @@ export function createPanel(deps: PanelDeps): Panel {
       return combine(verdicts, await judgeProblem(deps, tool));
     },
   };
+}
+
+/** The refusal of a panel that could not be asked. */
+export function unavailablePanel(reason: string): PanelVerdict {
+  const verdict = unavailableVerdict('none', reason);
+  return combine([verdict, verdict]);
 }
 
 /** The figures of the candidate, with the number of tests of the canary. */
@@ -115,7 +115,8 @@ async function judgeProblem(
   }
 }
 
-function panelProblem(reviewers: readonly string[], authorModel: string): string | undefined {
+/** Why these reviewers cannot review a tool of this author. */
+export function panelProblem(reviewers: readonly string[], authorModel: string): string | undefined {
   const [first, second] = reviewers;
   if (first === undefined || second === undefined) {
     return 'a panel needs two reviewers; name two models in TrustPolicy spec.models.reviewers';
@@ -128,9 +129,9 @@ function panelProblem(reviewers: readonly string[], authorModel: string): string
     : `the reviewer ${author} is the model that wrote the tool; name another in TrustPolicy spec.models.reviewers`;
 }
 
-function materialOf(tool: RegisteredTool, facts: PanelFacts): string {
+function factsOf(tool: RegisteredTool, facts: PanelFacts): string {
   const earlier = tool.verdicts.map(({ approved, confidence }) => ({ approved, confidence }));
-  return `${normalizeArtifact(tool.artifact)}\n${JSON.stringify({ rerun: facts, earlier }, null, 1)}`;
+  return JSON.stringify({ rerun: facts, earlier }, null, 1);
 }
 
 async function askReviewer(

@@ -75,12 +75,17 @@ export interface RerunFigures {
 
 /** Requirements the use record does not meet yet. Verification is worth its cost only when the list is empty. */
 export function useGaps(tool: RegisteredTool, uses: ToolStatistics, rules: PromotionRules): string[] {
+  const gap = confidenceGap('the judge', Math.min(...tool.verdicts.map(({ confidence }) => confidence)), rules);
+  return [...statisticsGaps(uses, rules), ...(gap === undefined ? [] : [gap])];
+}
+
+/** The same without the requirements of the tool itself. */
+export function statisticsGaps(uses: ToolStatistics, rules: PromotionRules): string[] {
   return [
     atLeast('successful uses', uses.successes, rules.minSuccessfulUses),
     successGap(uses.successes, uses.totalUses, rules),
     atLeast('distinct inputs', uses.distinctInputs, rules.minDistinctInputs),
     atLeast('root messages', uses.rootMessages, rules.minDistinctInputs),
-    confidenceGap('the judge', Math.min(...tool.verdicts.map(({ confidence }) => confidence)), rules),
   ].filter((gap) => gap !== undefined);
 }
 

@@ -153,7 +153,7 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
 }
 
 /** Computes the digests that identify a use. */
-export function toCountedUse(use: ToolUse): CountedUse {
+export function toCountedUse(use: ToolUse, maxInputBytes = Number.POSITIVE_INFINITY): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
   const recording = use.recording?.ok === true ? canonicalOrRaw(use.recording.recording as unknown as Json).text : '';
   return {
@@ -162,7 +162,7 @@ export function toCountedUse(use: ToolUse): CountedUse {
     root: sha256(use.rootMessage),
     ...(recording === '' ? {} : { recordingDigest: sha256(recording) }),
     bytes: Buffer.byteLength(text) + Buffer.byteLength(recording),
-    isStorable: canonical,
+    isStorable: canonical && Buffer.byteLength(text) <= maxInputBytes,
   };
 }
 

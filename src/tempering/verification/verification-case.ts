@@ -17,3 +17,6 @@ export type RunOutput = { ok: true; output: Json } | { ok: false; code: ErrorCod
 
 /** What both runs of a case gave. The second run of a case whose first was killed does not happen; it then repeats the first. */
 export type CaseOutputs = readonly [RunOutput, RunOutput];
+
+/** Of a whole verification. A tool whose tests and inputs take longer is not promoted. */
+export const VERIFICATION_TIMEOUT_MS = 5 * 60_000;

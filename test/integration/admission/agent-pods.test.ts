@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { LABELS } from '../../../src/api/cluster.ts';
+import { verifierTemplate } from '../../../src/operator/verifier/pod-template.ts';
 import type { ApiUser } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { createAll, createNamespace, grant } from '../../cluster/objects.ts';
 import { agentContainer, agentPod, RELEASE_IMAGE } from '../../support/admission/agent-pod.ts';
 import { admissionObjects, installAdmissionPolicies, isDeniedBy } from '../../support/admission/policies.ts';
+import { OPERATOR_CONFIG } from '../../support/operator/start-operator.ts';
 import { pollValue } from '../../support/poll.ts';
 
 const OPERATOR: ApiUser = {
@@ -18,6 +21,20 @@ const COLLECTOR: ApiUser = {
 const WRITER: ApiUser = { user: 'walter', groups: ['system:authenticated'] };
 const MERGE = 'application/merge-patch+json';
 const PODS = '/api/v1/namespaces/team-a/pods';
+const RELEASE_PODS = '/api/v1/namespaces/temper-system/pods';
+/** The pod that the operator creates with the images of the chart's default release. */
+const VERIFIER = verifierTemplate({
+  ...OPERATOR_CONFIG,
+  agent: { ...OPERATOR_CONFIG.agent, image: RELEASE_IMAGE },
+  sandboxClasses: OPERATOR_CONFIG.sandboxClasses.map((one) => ({ ...one, image: RELEASE_IMAGE })),
+  verifier: { podLabels: { 'app.kubernetes.io/component': 'verifier', 'app.kubernetes.io/part-of': 'temper' } },
+});
+const VERIFIER_LABELS = VERIFIER?.labels ?? {};
+
+function verifierPod(name: string, spec: object = {}, labels: object = VERIFIER_LABELS) {
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, labels }, spec: { ...VERIFIER?.spec, ...spec } };
+}
+
 const VALUES = [
   '--set',
   'imagePullSecrets={registry}',
@@ -29,8 +46,8 @@ describe('the admission policies of agent pods and of the operator', () => {
   let plane: ControlPlane;
   const call: ControlPlane['admin']['call'] = (...args) => plane.admin.call(...args);
   const patch = (path: string, body: object, as: ApiUser) => call('PATCH', path, { body, contentType: MERGE, as });
-  const create = (body: object, as: ApiUser | undefined, query = '') =>
-    call('POST', `${PODS}${query}`, { body, ...(as === undefined ? {} : { as }) });
+  const create = (body: object, as: ApiUser | undefined, query = '', path = PODS) =>
+    call('POST', `${path}${query}`, { body, ...(as === undefined ? {} : { as }) });
   /** A dry run, so that the rules about accounts, images and pull secrets do not apply. */
   const dryRun = (spec: object) => create(agentPod('p', spec), OPERATOR, '?dryRun=All');
   let made = 0;
@@ -43,15 +60,21 @@ describe('the admission policies of agent pods and of the operator', () => {
     await grant(plane, OPERATOR, 'cluster-admin');
     await grant(plane, WRITER, 'cluster-admin');
     await grant(plane, COLLECTOR, 'cluster-admin');
-    const accounts = ['temper-agent', 'default'].map((name) => ({
+    const accounts = ['temper-agent', 'temper-verifier', 'default'].map((name) => ({
       apiVersion: 'v1',
       kind: 'ServiceAccount',
       metadata: { name, namespace: 'team-a' },
     }));
-    await createAll(plane, accounts);
+    const ofRelease = ['temper-verifier', 'temper-gateway'].map((name) => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name, namespace: 'temper-system' },
+    }));
+    await createAll(plane, [...accounts, ...ofRelease]);
     const probes = [
       ['agent-pods', () => create(agentPod('p'), WRITER, '?dryRun=All')],
       ['operator', () => create(agentPod('p', {}, {}), OPERATOR, '?dryRun=All')],
+      ['verifier-pods', () => create(verifierPod('p'), OPERATOR, '?dryRun=All')],
     ] as const;
     for (const [policy, probe] of probes) {
       await pollValue(`temper-${policy} denies a dry run`, probe, (answer) => isDeniedBy(policy, answer));
@@ -112,6 +135,60 @@ describe('the admission policies of agent pods and of the operator', () => {
     }
     // `kubectl delete --cascade=orphan` of an Agent removes the owner.
     assert.equal((await patch(path, owners(), COLLECTOR)).status, 200);
+  });
+
+  it('the operator creates verifier pods in the namespace of the release only, and no user anywhere', async () => {
+    assert.equal((await create(verifierPod('made'), OPERATOR, '', RELEASE_PODS)).status, 201);
+    for (const path of [PODS, RELEASE_PODS]) {
+      assert.ok(isDeniedBy('verifier-pods', await create(verifierPod('x'), WRITER, '', path)), path);
+    }
+    assert.ok(isDeniedBy('verifier-pods', await create(verifierPod('x'), OPERATOR, '', PODS)));
+    const plain = agentPod('plain', { serviceAccountName: 'temper-verifier' }, {});
+    assert.equal((await create(plain, WRITER, '', RELEASE_PODS)).status, 201);
+    const label = { metadata: { labels: { [LABELS.verifierPod]: 'true' } } };
+    assert.ok(isDeniedBy('verifier-pods', await patch(`${RELEASE_PODS}/plain`, label, WRITER)));
+    assert.ok(isDeniedBy('operator', await patch(`${RELEASE_PODS}/plain`, label, OPERATOR)));
+    assert.ok(isDeniedBy('operator', await create({ ...plain, metadata: { name: 'y' } }, OPERATOR, '', RELEASE_PODS)));
+  });
+
+  it('a verifier pod keeps its labels, and its verification once it has one', async () => {
+    assert.equal((await create(verifierPod('kept'), OPERATOR, '', RELEASE_PODS)).status, 201);
+    const path = `${RELEASE_PODS}/kept`;
+    const assignment = (value: string | null) => ({ metadata: { labels: { [LABELS.verification]: value } } });
+    assert.ok(isDeniedBy('verifier-pods', await patch(path, assignment('one'), WRITER)));
+    assert.equal((await patch(path, assignment('one'), OPERATOR)).status, 200);
+    for (const value of ['two', null]) {
+      assert.ok(isDeniedBy('verifier-pods', await patch(path, assignment(value), OPERATOR)), String(value));
+    }
+    const removed = await patch(path, { metadata: { labels: { [LABELS.verifierPod]: null } } }, OPERATOR);
+    assert.ok(isDeniedBy('verifier-pods', removed) || isDeniedBy('operator', removed), JSON.stringify(removed.body));
+    const ephemeral = { spec: { ephemeralContainers: [{ name: 'debug', image: RELEASE_IMAGE }] } };
+    assert.ok(isDeniedBy('verifier-pods', await patch(`${path}/ephemeralcontainers`, ephemeral, OPERATOR)));
+  });
+
+  it('a verifier pod has no account, secret, volume, image or privilege beyond its shape, also from the operator', async () => {
+    const audience = 'https://kubernetes.default.svc';
+    const token = { serviceAccountToken: { audience, expirationSeconds: 3600, path: 't' } };
+    const volumes = (VERIFIER?.spec['volumes'] ?? []) as object[];
+    const withVolume = (volume: object) => ({ volumes: [...volumes, { name: 'v', ...volume }] });
+    const bad: [object, object?][] = [
+      [{ serviceAccountName: 'temper-gateway' }],
+      [{ automountServiceAccountToken: true }],
+      [withVolume({ secret: { secretName: 'temper-ca' } })],
+      [withVolume({ configMap: { name: 'temper-gateway' } })],
+      [withVolume({ hostPath: { path: '/' } })],
+      [withVolume({ projected: { sources: [token] } })],
+      [{ containers: [agentContainer({ image: 'example.com/other' })] }],
+      [{ containers: [agentContainer({ envFrom: [{ secretRef: { name: 'temper-nats-users' } }] })] }],
+      [{ hostNetwork: true }],
+      [{}, { [LABELS.verifierPod]: 'true' }],
+      [{}, { ...VERIFIER_LABELS, [LABELS.agentPod]: 'true' }],
+    ];
+    for (const [spec, labels] of bad) {
+      const answer = await create(verifierPod('bad', spec, labels), OPERATOR, '', RELEASE_PODS);
+      const isDenied = isDeniedBy('verifier-pods', answer) || isDeniedBy('agent-pods', answer);
+      assert.ok(isDenied, `${JSON.stringify([spec, labels])}: ${JSON.stringify(answer.body)}`);
+    }
   });
 
   it('an agent pod cannot mount a secret, even when the operator creates it', async () => {

@@ -4,19 +4,24 @@ import type { JsonObject } from '../../../src/lib/json.ts';
 import type { ToolCandidate, ForgeResult } from '../../../src/forge/types.ts';
 import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { RemoteTools } from '../../../src/gateway-client/tools.ts';
-import { digestOf } from '../../../src/lib/canonical.ts';
+import { digestOf, type Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { textAt } from '../../../src/lib/json.ts';
+import { type Json, textAt } from '../../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
-import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
+import { STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
+import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
+import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
+import { pollValue } from '../../support/poll.ts';
+import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import type { UsedSessionTool } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
-import { pollValue } from '../../support/poll.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../../support/gateway/model-gateway-fixture.ts';
 
@@ -33,6 +38,9 @@ const opinion = (approved: boolean) =>
     approved,
     reasoning: approved ? 'fine' : 'no',
   }).replace('NONCE', () => NONCE);
+
+const review = (approved: boolean) =>
+  JSON.stringify({ nonce: 'NONCE', approved, confidence: 0.9, reasoning: 'read' }).replace('NONCE', () => NONCE);
 
 const MODELS = (url: string) => ({
   providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
@@ -74,6 +82,9 @@ describe('review of forged tools', () => {
         { when: { model: 'easy' }, answer: { text: opinion(true) } },
         { when: { model: 'strict' }, answer: { text: opinion(false) } },
         { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
+        { when: { model: 'safety' }, answer: { text: review(true) } },
+        { when: { model: 'correctness' }, answer: { text: review(true) } },
+        { when: { model: 'veto' }, answer: { text: review(false) } },
         { answer: { text: 'hello' } },
       ],
     });
@@ -83,6 +94,9 @@ describe('review of forged tools', () => {
     fixture.setPolicy('failing', { ...policy, models: { judge: 'default/failing' } });
     fixture.setPolicy('easy', { ...policy, models: { judge: 'default/easy' } });
     fixture.setPolicy('unjudged', policy);
+    const panel = (...reviewers: string[]) => ({ ...policy, models: { judge: 'default/judge', reviewers } });
+    fixture.setPolicy('promoting', panel('replay/safety', 'replay/correctness'));
+    fixture.setPolicy('refusing', panel('replay/safety', 'replay/veto'));
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
     fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
     const models = MODELS(fixture.replay.url);
@@ -228,8 +242,10 @@ describe('review of forged tools', () => {
     const candidate = aCandidate('double');
     assert.ok((await result('uwe', candidate)).accepted);
     const bus = await fixture.nats.connect('gateway');
-    const [audit, registry, counts] = [createNatsAudit(bus), openSessionRegistry(bus), createSessionToolUses(bus)];
-    const uses = createToolUseReports({ audit, registry, counts });
+    const [audit, registry, evidence] = [createNatsAudit(bus), openSessionRegistry(bus), createToolEvidence(bus)];
+    const counted: number[] = [];
+    const onCounted = async ({ statistics }: UsedSessionTool) => void counted.push(statistics.successes);
+    const uses = createToolUseReports({ audit, registry, evidence, onCounted });
     const use = (value: number, digest = candidate.digest): ToolUse => ({
       agent: 'uwe',
       namespace: 'team-a',
@@ -243,12 +259,15 @@ describe('review of forged tools', () => {
       time: '2026-01-01T00:00:00Z',
     });
     const invented = use(9, `sha256:${'1'.repeat(64)}`);
-    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first')));
-    await uses.record('uid-uwe', [use(3)], 'second');
-    const statistics = await counts.statistics('uid-uwe', use(1));
+    await Promise.all([1, 2].map(() => uses.record('uid-uwe', [use(1), use(1), use(2), invented], 'first', true)));
+    await uses.record('uid-uwe', [use(3)], 'second', true);
+    await uses.record('uid-uwe', [use(4)], 'third', false);
+    assert.deepEqual(new Set(counted), new Set([3]), 'a failed use, and one without a delivery, request nothing');
+    const statistics = await evidence.statistics('uid-uwe', use(1));
     const { totalUses, successes, reportedUses: claimed, distinctInputs, rootMessages } = statistics;
     assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
-    const reports = createSessionReports({ bus, registry, uses: counts });
+    const promotionOf = async () => ({ state: 'Candidate', reason: '', next: '' }) as const;
+    const reports = createSessionReports({ bus, registry, evidence, promotionOf });
     for (const session of ['s1', undefined]) {
       const [tool, ...more] = await reports.tools('uid-uwe', session);
       assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
@@ -256,10 +275,129 @@ describe('review of forged tools', () => {
     const records = (await audit.all('team-a', 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
     assert.deepEqual(
       records.map(({ action, facts }) => [action, textAt(facts, ['inputDigest']).slice(0, 7), 'input' in facts]),
-      [1, 2, 3, 4, 5].map(() => ['tool.used', 'sha256:', false]),
+      [1, 2, 3, 4, 5, 6].map(() => ['tool.used', 'sha256:', false]),
     );
     assert.equal((await one.call('DELETE', '/v1/sessions/s1', { agent: 'uwe' })).status, 204);
-    assert.equal((await counts.statistics('uid-uwe', use(1))).totalUses, 0, 'closing the session deletes its uses');
+    assert.equal((await evidence.statistics('uid-uwe', use(1))).totalUses, 4, 'the evidence outlives the session');
+    const inputs = await evidence.recordedInputs('uid-uwe', use(1), 1_000_000);
+    assert.deepEqual(
+      inputs.map(({ input }) => input),
+      [{ value: 1 }, { value: 2 }, { value: 3 }],
+    );
+  });
+
+  /** A report of one use, as a pod sends it. */
+  const report = (agent: string, digest: Digest, root: string, deliveryToken?: string) => {
+    const use = {
+      agent: 'x',
+      namespace: 'x',
+      session: 'invented',
+      digest,
+      evidence: 'observed',
+      rootMessage: `lie-${root}`,
+    };
+    const input = { value: Number(root), text: 'x'.repeat(40_000) };
+    const uses = [{ ...use, input, succeeded: true, milliseconds: 1, time: '2026-01-01T00:00:00Z' }];
+    const body = { ...(deliveryToken === undefined ? {} : { deliveryToken }), uses };
+    return one.call('POST', '/v1/reports', { agent, body });
+  };
+
+  it('uses count for the message that the gateway delivered, and one request is stored when they meet the policy', async () => {
+    createForgingAgent('petra', 'promoting');
+    const candidate = aCandidate('double');
+    assert.ok((await result('petra', candidate)).accepted);
+    const { digest } = candidate;
+    const foreign = fixture.deliveryToken('anna', 's1', 'root-9');
+    for (const token of [undefined, foreign, 'd1.x.y']) {
+      for (const root of ['1', '2', '3', '4', '5'])
+        assert.equal((await report('petra', digest, root, token)).status, 204);
+    }
+    const bus = await fixture.nats.connect('gateway');
+    const evidence = createToolEvidence(bus);
+    const tool = { digest, namespace: 'team-a' };
+    assert.equal(
+      (await evidence.statistics('uid-petra', tool)).totalUses,
+      0,
+      'no delivery, another agent, a forged token',
+    );
+    for (let repeated = 0; repeated < 5; repeated += 1) {
+      await report('petra', digest, String(100 + repeated), fixture.deliveryToken('petra', 's1', 'root-0'));
+    }
+    assert.equal((await evidence.statistics('uid-petra', tool)).rootMessages, 1, 'calls within one message count once');
+    const operator = await fixture.nats.connect('operator');
+    const requests = async () => (await operator.manager.streams.info(STREAMS.promotions)).state.messages;
+    const before = await requests();
+    for (const root of ['1', '2', '3', '4', '5']) {
+      await report('petra', digest, root, fixture.deliveryToken('petra', 's1', `root-${root}`));
+    }
+    assert.equal((await requests()) - before, 1);
+    const inputs = await evidence.recordedInputs('uid-petra', tool, 1_000_000);
+    assert.ok(inputs.length === 10 && inputs.every(({ input }) => JSON.stringify(input).length > 32 * 1_024));
+    assert.equal(
+      new Set(inputs.slice(0, 6).map(({ root }) => root)).size,
+      6,
+      'inputs of different messages come first',
+    );
+  });
+
+  it('two reviewers review a tool once per attempt, at the cost of its agent', async () => {
+    createForgingAgent('pia', 'promoting');
+    const candidate = aCandidate('double');
+    assert.ok((await result('pia', candidate)).accepted);
+    const { digest } = candidate;
+    const reviews = createPanelReviews(await fixture.nats.connect('operator'));
+    const states = createPromotionStates(await fixture.nats.connect('gateway'));
+    const verdictOf = (attempt: string, agentUid = 'uid-pia') =>
+      pollValue(
+        `the verdict of ${attempt}`,
+        () => states.review({ agentUid, digest }, attempt),
+        (found) => found !== undefined,
+      );
+    const request = { agentUid: 'uid-pia', session: 's1', digest, facts: { tests: 3 } };
+    const before = (await fixture.dailyUsage(one, 'pia')).inputTokens;
+    await reviews.request({ ...request, attempt: 'first' }, 0);
+    const verdict = await verdictOf('first');
+    assert.ok(verdict?.approved, verdict?.reasoning ?? 'no verdict');
+    assert.deepEqual(
+      verdict.verdicts.map(({ model }) => model),
+      ['safety', 'correctness'],
+    );
+    const once = (await fixture.dailyUsage(one, 'pia')).inputTokens;
+    assert.ok(once > before);
+    await reviews.request({ ...request, attempt: 'first' }, 1);
+    await reviews.request({ ...request, attempt: 'second', session: 'closed' }, 0);
+    assert.match((await verdictOf('second'))?.reasoning ?? '', /no such tool/);
+    assert.equal((await fixture.dailyUsage(one, 'pia')).inputTokens, once, 'a repeated request asks no model');
+    createForgingAgent('strict', 'refusing');
+    assert.ok((await result('strict', candidate)).accepted);
+    await reviews.request({ ...request, agentUid: 'uid-strict', attempt: 'third' }, 0);
+    assert.equal((await verdictOf('third', 'uid-strict'))?.approved, false, 'one veto refuses');
+  });
+
+  it('a verifier pod gets its own work only, and its first outputs stay', async () => {
+    const operator = createVerifications(await fixture.nats.connect('operator'));
+    const work = {
+      attempt: 'a-1',
+      artifact: anArtifact(),
+      dependencies: [],
+      cases: [{ input: { value: 1 }, fixtures: [] }],
+    };
+    const waiting = one.call('GET', '/v1/verification?wait=20', { agent: 'pod-one' });
+    await operator.assign('pod-one', work as unknown as Json);
+    const answer = await waiting;
+    assert.deepEqual([answer.status, JSON.parse(answer.text) as Json], [200, work]);
+    assert.equal((await other.call('GET', '/v1/verification', { agent: 'pod-two' })).status, 204);
+    assert.equal(await operator.assign('pod-one', { ...work, attempt: 'a-2' } as unknown as Json), false);
+    const run = (value: number) => ({ ok: true, output: { result: value } });
+    const send = (pod: string, outputs: unknown) =>
+      other.call('POST', '/v1/verification/outputs', { agent: pod, body: { attempt: 'a-1', outputs } });
+    assert.equal((await send('pod-one', [[run(2)]])).status, 400);
+    assert.equal((await send('pod-one', [[run(2), run(2)]])).status, 204);
+    assert.equal((await send('pod-one', [[run(3), run(3)]])).status, 204);
+    assert.deepEqual(await operator.outputs('pod-one'), { attempt: 'a-1', outputs: [[run(2), run(2)]] });
+    assert.equal(await operator.outputs('pod-two'), undefined);
+    await operator.remove('pod-one');
+    assert.equal((await one.call('GET', '/v1/verification', { agent: 'pod-one' })).status, 204);
   });
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {

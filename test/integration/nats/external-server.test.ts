@@ -13,7 +13,7 @@ import { connectNats, type JetStreamConnection } from '../../../src/nats/connect
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { desiredStreams, reconcileTopology } from '../../../src/nats/jetstream/topology.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
-import { createPromotions } from '../../../src/nats/promotions.ts';
+import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createResidents } from '../../../src/nats/residents/residents.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
@@ -25,6 +25,7 @@ import { newMessage, newUid } from '../../support/nats/nats-fixture.ts';
 const TEMPER = new URL('../../../bin/temper', import.meta.url).pathname;
 const STORE_BYTES = 128 * 1_024 * 1_024;
 const TIMEOUT_MS = 30_000;
+const DIGEST = `sha256:${'0'.repeat(64)}` as const;
 
 describe('an external NATS server with the account that `temper nats permissions` prints', () => {
   let folder: string;
@@ -88,7 +89,7 @@ describe('an external NATS server with the account that `temper nats permissions
     for (const evidence of ['observed', 'reported'] as const)
       await createNatsAudit(gateway).append({ namespace: 'team-a', agentUid: uid }, { ...record, evidence });
     await createWakeups(gateway).publish(uid);
-    await createPromotions(gateway).publish(uid, 'key', {});
+    await createPromotionRequests(gateway).publish({ agentUid: uid, digest: DIGEST, session: 's' }, 0);
     const stop = new AbortController();
     const woken: string[] = [];
     const wake = async (agentUid: string) => {

@@ -20,7 +20,14 @@ import { useNats } from '../../support/nats/nats-suite.ts';
 const MIB = 1_024 * 1_024;
 const SMALL: StorageLimits = {
   sessionBytes: 2 * MIB,
-  agentBytes: { sessions: 3 * MIB, sessionTools: 100_000, memory: 100_000, inbox: 2 * MIB, tasks: 100_000 },
+  agentBytes: {
+    sessions: 3 * MIB,
+    sessionTools: 100_000,
+    memory: 100_000,
+    evidence: 100_000,
+    inbox: 2 * MIB,
+    tasks: 100_000,
+  },
   namespacePercent: 50,
 };
 const nats = useNats();

@@ -8,7 +8,10 @@ import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { CONSUMERS, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
 import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
-import { createPromotions, type PromotionMessage } from '../../../src/nats/promotions.ts';
+import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
+import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
+import { createPromotionRequests, type PromotionRequest } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { deleteAgentData } from '../../../src/nats/agent-data.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
@@ -198,20 +201,19 @@ describe('wakeups', () => {
   });
 });
 
+function aRequest(agentUid: string, digit: string): PromotionRequest {
+  return { agentUid, digest: `sha256:${digit.repeat(64)}`, session: 's1' };
+}
+
 describe('promotion requests', () => {
   it('each promotion request is consumed once by one of two operators, unchanged', async () => {
-    const promotions = createPromotions(nats.gateway);
-    const uid = newUid();
-    await promotions.publish(uid, 'digest one', { tool: 'one' });
-    await promotions.publish(uid, 'digest one', { tool: 'one' });
-    await promotions.publish(uid, 'digest two', { tool: 'two' });
+    const promotions = createPromotionRequests(nats.gateway);
+    const requests = ['1', '2'].map((digit) => aRequest(newUid(), digit));
+    for (const request of [...requests, ...requests]) await promotions.publish(request, 0);
     const stop = new AbortController();
-    const taken: unknown[] = [];
+    const taken: PromotionRequest[] = [];
     const consuming = [nats.operator, await nats.bus.connect('operator')].map((connection) =>
-      createPromotions(connection).consume(async ({ agentUid, request }: PromotionMessage) => {
-        assert.equal(agentUid, uid);
-        taken.push(request);
-      }, stop.signal),
+      createPromotionRequests(connection).consume(async (request) => void taken.push(request), stop.signal),
     );
     await pollValue(
       'two promotion requests',
@@ -221,17 +223,14 @@ describe('promotion requests', () => {
     await whenDrained(STREAMS.promotions, CONSUMERS.promotions);
     stop.abort();
     await Promise.all(consuming);
-    assert.deepEqual(
-      new Set(taken.map((request) => JSON.stringify(request))),
-      new Set(['{"tool":"one"}', '{"tool":"two"}']),
-    );
-    assert.equal(taken.length, 2);
+    const inOrder = (all: readonly PromotionRequest[]) => all.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
+    assert.deepEqual(inOrder(taken), inOrder(requests));
   });
   it('a promotion request above the limit per agent is rejected', async () => {
-    const promotions = createPromotions(nats.gateway);
-    const uid = newUid();
-    await Promise.all(Array.from({ length: 100 }, (_, index) => promotions.publish(uid, String(index), {})));
-    await assert.rejects(promotions.publish(uid, 'more', {}), (error) => isTemperError(error, 'TEMPER_BUS_FULL'));
+    const promotions = createPromotionRequests(nats.gateway);
+    const request = aRequest(newUid(), '1');
+    await Promise.all(Array.from({ length: 100 }, (_, revision) => promotions.publish(request, revision)));
+    await assert.rejects(promotions.publish(request, 100), (error) => isTemperError(error, 'TEMPER_BUS_FULL'));
   });
 });
 
@@ -266,12 +265,15 @@ describe('the audit', () => {
 const STREAMS_OF_AN_AGENT = [
   'temper-inbox',
   'temper-promotions',
+  'temper-panel-reviews',
   'temper-wakeups',
   'temper-events',
   'temper-replies',
   'temper-deadletters',
   'KV_temper-sessions',
   'KV_temper-memory',
+  'KV_temper-evidence',
+  'KV_temper-promotion-states',
   'KV_temper-acked',
   'KV_temper-deliveries',
 ];
@@ -284,6 +286,21 @@ async function streamsWithData(uid: string): Promise<string[]> {
     if (Object.keys(state.subjects ?? {}).some((subject) => subject.split('.').includes(uid))) found.push(name);
   }
   return found;
+}
+
+/** One of everything that the promotion of a tool stores. */
+async function storePromotion(agentUid: string): Promise<void> {
+  const request = aRequest(agentUid, '3');
+  const { digest, session } = request;
+  await createPromotionRequests(nats.gateway).publish(request, 0);
+  await createPanelReviews(nats.operator).request({ ...request, attempt: 'a', facts: {} }, 0);
+  const agent = { namespace: 'team-a', name: 'analyst', uid: agentUid };
+  const record = { agent, tool: 'double', digest, session, attempt: 'a', since: '2026-01-01T00:00:00Z' };
+  const candidate = { ...record, state: 'Candidate', missing: [], notBefore: record.since } as const;
+  await createPromotionStates(nats.operator).write(candidate, 0);
+  const use = { ...agent, agent: agent.name, session, digest, rootMessage: 'm', input: { value: 1 } };
+  const reported = { ...use, evidence: 'reported', succeeded: true, milliseconds: 1, time: record.since } as const;
+  await createToolEvidence(nats.gateway).count(agentUid, { digest, namespace: 'team-a' }, 'key', [reported]);
 }
 
 describe('the data of a deleted agent', () => {
@@ -305,7 +322,7 @@ describe('the data of a deleted agent', () => {
       await createSessionStore(nats.gateway, uid).append('s', 0, [userMessage('x')]);
       await createNatsMemory(nats.gateway, uid).set('k', 1);
       await createWakeups(nats.gateway).publish(uid);
-      await createPromotions(nats.gateway).publish(uid, 'k', {});
+      await storePromotion(uid);
     }
     assert.deepEqual(await streamsWithData(deleted), STREAMS_OF_AN_AGENT);
     await deleteAgentData(nats.operator, deleted);

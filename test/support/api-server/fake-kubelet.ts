@@ -5,17 +5,18 @@ import { ApiError, type KubeClient } from '../../../src/kube/client/kube-client.
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 
 /**
- * Stands in for the kubelets of a control plane without nodes: marks every agent pod Ready, and removes pods that are being deleted. Leaves
+ * Stands in for the kubelets of a control plane without nodes: marks every pod with the label Ready, and removes pods that are being deleted. Leaves
  * pods of the `withoutKubelet` namespaces alone. Runs until the signal aborts.
  */
 export async function runFakeKubelet(
   client: KubeClient,
   untended: ReadonlySet<string>,
   signal: AbortSignal,
+  label: string = LABELS.agentPod,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      const pods = await client.list<Pod>(TYPES.pods, { labelSelector: `${LABELS.agentPod}=true` }, signal);
+      const pods = await client.list<Pod>(TYPES.pods, { labelSelector: `${label}=true` }, signal);
       for (const pod of pods) {
         if (!untended.has(pod.metadata.namespace ?? '')) await syncPod(client, pod, signal);
       }

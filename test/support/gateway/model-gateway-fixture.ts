@@ -20,8 +20,7 @@ import { createGatewayServer } from '../../../src/gateway/http/server.ts';
 import { ReportLimits, REVIEWS } from '../../../src/gateway/storage/report-limits.ts';
 import { DEFAULT_STORAGE_LIMITS } from '../../../src/nats/residents/storage-limits.ts';
 import { StorageQuota } from '../../../src/nats/residents/storage-quota.ts';
-import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
-import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
+import { createPromotionDeps } from '../../../src/gateway/promotion/promotion-deps.ts';
 import { writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
 import { GatewayClient } from '../../../src/gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../../src/gateway-client/gateway-config-files.ts';
@@ -45,7 +44,6 @@ import type { DeliveryRules } from '../../../src/nats/inbox/inbox-deliveries.ts'
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
-import { createSessionToolUses } from '../../../src/nats/sessions/session-uses.ts';
 import { createPendingCalls } from '../../../src/nats/pending-calls.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { checkResponses } from './response-check.ts';
@@ -208,7 +206,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const sessionsOf = (uid: string) => createSessionStore(bus, uid, { quota: storage.of(uid), heads });
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
-    const [registry, uses] = [openSessionRegistry(bus), createSessionToolUses(bus)];
+    const registry = openSessionRegistry(bus);
+    const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
     const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
     const inbox = createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter));
@@ -224,6 +223,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         boundIdentity: () => undefined,
         isVerified: () => true,
         isStillBound: () => true,
+        verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
         user: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
@@ -244,11 +244,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),
       audit,
-      uses: createToolUseReports({ audit, registry, counts: uses }),
+      uses: promotions.uses,
+      verifications: promotions.verifications,
       reportLimits: new ReportLimits(systemClock),
       reviewLimits: { take: (agentUid, count) => this.reviewLimits.take(agentUid, count) },
       models: parts.catalog,
-      sessions: createSessionReports({ bus, registry, uses }),
+      sessions: promotions.sessions,
       usage: parts.usage,
       draining: new AbortController().signal,
     };

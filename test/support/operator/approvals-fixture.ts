@@ -216,7 +216,11 @@ async function prepare(apiServer: ApiServerFixture): Promise<void> {
   };
   const limited = { ...writes, verbs: ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'] };
   await grant(plane, BOB, [limited], NAMESPACE);
-  const approves = { apiGroups: ['temper.dev'], resources: ['emergenttools', 'agents', 'trustpolicies'], verbs: ['approve'] };
+  const approves = {
+    apiGroups: ['temper.dev'],
+    resources: ['emergenttools', 'agents', 'trustpolicies'],
+    verbs: ['approve'],
+  };
   await grant(plane, ALICE, [limited, approves], NAMESPACE);
   await grant(plane, GITOPS, 'cluster-admin');
   await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'standard' }, forge: { apis: ['crypto'] } }));

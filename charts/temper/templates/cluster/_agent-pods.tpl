@@ -3,6 +3,9 @@ Pods of agents, in every namespace. The selector and not a condition limits this
 evaluates a condition, and ordinary pods of the cluster should not pay for that.
 */}}
 {{- define "temper.admissionPolicy.agent-pods" -}}
+{{- $volumes := dict
+  "expression" "has(v.configMap)"
+  "message" "the pod of an agent may mount only empty volumes, ConfigMaps and its tokens for the gateway and egress" }}
 failurePolicy: Fail
 matchConstraints:
   matchPolicy: Equivalent
@@ -69,65 +72,7 @@ validations:
   - expression: "!has(request.subResource) || !(request.subResource in ['ephemeralcontainers', 'resize'])"
     message: the pod of an agent cannot be resized or given containers; change the Agent instead
     reason: Forbidden
-  # A compromised operator cannot mount a tenant's Secret into a pod. Dry runs are exempt: the operator probes before the account exists.
-  - expression: >-
-      !variables.isCreated || variables.isDryRun || (
-        object.spec.serviceAccountName == 'temper-agent' && has(object.spec.automountServiceAccountToken) && !object.spec.automountServiceAccountToken
-      )
-    message: the pod of an agent must run as temper-agent, without a token for the API server
-    reason: Forbidden
-  - expression: >-
-      !variables.isCreated || !has(object.spec.volumes) || object.spec.volumes.all(v,
-        has(v.emptyDir) || has(v.ephemeral) || has(v.configMap) ||
-        (has(v.projected) && has(v.projected.sources) && v.projected.sources.all(s,
-          (has(s.configMap) && s.configMap.name == 'temper-endpoints') ||
-          (has(s.serviceAccountToken) && has(s.serviceAccountToken.audience) &&
-            s.serviceAccountToken.audience in ['temper-gateway', 'temper-egress'] && s.serviceAccountToken.expirationSeconds <= 3600))))
-    message: the pod of an agent may mount only empty volumes, ConfigMaps and its tokens for the gateway and egress
-    reason: Forbidden
-  - expression: >-
-      !variables.isCreated || variables.containers.all(c,
-        !has(c.envFrom) && (!has(c.env) || c.env.all(e, !has(e.valueFrom) || has(e.valueFrom.fieldRef) || has(e.valueFrom.resourceFieldRef))))
-    message: the environment of an agent's pod must not refer to Secrets or ConfigMaps
-    reason: Forbidden
-  - expression: >-
-      !variables.isCreated || (
-        (!has(object.spec.hostNetwork) || !object.spec.hostNetwork) && (!has(object.spec.hostPID) || !object.spec.hostPID) &&
-        (!has(object.spec.hostIPC) || !object.spec.hostIPC) && (!has(object.spec.shareProcessNamespace) || !object.spec.shareProcessNamespace) &&
-        variables.containers.all(c, !has(c.ports) || c.ports.all(p, !has(p.hostPort) || p.hostPort == 0))
-      )
-    message: the pod of an agent must not share the network, processes or ports of its node, nor processes between its containers
-    reason: Forbidden
-  - expression: >-
-      !variables.isCreated || (
-        has(object.spec.securityContext) && has(object.spec.securityContext.seccompProfile) &&
-        object.spec.securityContext.seccompProfile.type != 'Unconfined' && !has(object.spec.securityContext.sysctls) &&
-        variables.containers.all(c, has(c.securityContext) &&
-          (!has(c.securityContext.privileged) || !c.securityContext.privileged) &&
-          has(c.securityContext.allowPrivilegeEscalation) && !c.securityContext.allowPrivilegeEscalation &&
-          has(c.securityContext.capabilities) && !has(c.securityContext.capabilities.add) &&
-          has(c.securityContext.capabilities.drop) && 'ALL' in c.securityContext.capabilities.drop &&
-          (has(c.securityContext.runAsNonRoot) ? c.securityContext.runAsNonRoot :
-            has(object.spec.securityContext.runAsNonRoot) && object.spec.securityContext.runAsNonRoot) &&
-          (!has(c.securityContext.runAsUser) || c.securityContext.runAsUser != 0) &&
-          (!has(c.securityContext.procMount) || c.securityContext.procMount == 'Default') &&
-          (!has(c.securityContext.seccompProfile) || c.securityContext.seccompProfile.type != 'Unconfined'))
-      )
-    message: every container of an agent's pod must run as a user other than root, without privileges and capabilities, under a seccomp profile
-    reason: Forbidden
-  # Also on update: the image is one of the few fields of a pod that can change. Dry runs are exempt: the operator probes with another image.
-  - expression: >-
-      variables.isDryRun || variables.containers.all(c,
-        {{ include "temper.cel.isAgentImage" . }} || variables.oldContainers.exists(o, o.name == c.name && o.image == c.image))
-    messageExpression: >-
-      'the pod of an agent runs only images of the release, and not ' + variables.containers.map(c, c.image).join(', ') + '; list others in admissionPolicies.agentPods.images'
-    message: the pod of an agent runs only images of the release; list others in admissionPolicies.agentPods.images
-    reason: Forbidden
-  - expression: >-
-      !variables.isCreated || variables.isDryRun || !has(object.spec.imagePullSecrets) ||
-      object.spec.imagePullSecrets.all(s, s.name in {{ include "temper.agentPullSecrets" . }})
-    message: the pod of an agent uses only the pull secrets of the release; list others in admissionPolicies.agentPods.imagePullSecrets
-    reason: Forbidden
+  {{- include "temper.podShape" (dict "root" . "what" "the pod of an agent" "every" "an agent's pod" "account" "temper-agent" "volumes" $volumes) }}
 {{- end }}
 
 {{/* Whether the container c has an image of this release or of the list. An entry of the list that ends in * is a prefix. */}}

@@ -1,6 +1,6 @@
 {{/*
 Requests of the operator: an account that writes pods everywhere could otherwise make a pod with a path of the node or a Secret of any namespace.
-Pods with the label are the matter of temper-agent-pods, and protected namespaces of temper-namespace-protection.
+Pods with the labels are the matter of temper-agent-pods and temper-verifier-pods, and protected namespaces of temper-namespace-protection.
 */}}
 {{- define "temper.admissionPolicy.operator" -}}
 failurePolicy: Fail
@@ -9,7 +9,9 @@ matchConstraints:
   namespaceSelector:
     matchExpressions: [{key: temper.dev/agents, operator: NotIn, values: ["true"]}]
   objectSelector:
-    matchExpressions: [{key: temper.dev/agent-pod, operator: DoesNotExist}]
+    matchExpressions:
+      - {key: temper.dev/agent-pod, operator: DoesNotExist}
+      - {key: temper.dev/verifier-pod, operator: DoesNotExist}
   resourceRules:
     - apiGroups: [""]
       apiVersions: ["*"]
@@ -21,6 +23,6 @@ matchConditions:
     expression: {{ include "temper.cel.isOperator" . | quote }}
 validations:
   - expression: "false"
-    message: the Temper operator creates, changes and deletes only pods with the label temper.dev/agent-pod
+    message: the Temper operator creates, changes and deletes only pods with the label temper.dev/agent-pod or temper.dev/verifier-pod
     reason: Forbidden
 {{- end }}

@@ -5,7 +5,9 @@ import { TemperError } from '../../../lib/errors.ts';
 import { type Json, type JsonObject, textAt } from '../../../lib/json.ts';
 import { type Cluster, toTemperError, openCluster } from '../cluster.ts';
 import { CLUSTER_KINDS, clusterKind } from '../cluster-kinds.ts';
+import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
+import { readSessionTools } from '../session-tools.ts';
 import { type CliIo, EXIT } from '../../io.ts';
 import { toJsonText, toYamlText } from '../../objects/data-format.ts';
 import type { ObjectFormat } from '../../objects/output-formats.ts';
@@ -32,6 +34,11 @@ export async function clusterDescribe(options: ClusterDescribeOptions, io: CliIo
   const type = clusterKind(kind);
   await using cluster = await openCluster(options, io);
   const found = await getObject(cluster, type, name, io);
+  if (found === undefined) {
+    const tools = type.kind === 'EmergentTool' ? await sessionToolsOf(cluster, name, io) : [];
+    if (tools.length === 0) throw notFound(cluster, type, name);
+    return printSessionTools(tools, options.output, io);
+  }
   const events = await eventsOf(cluster, type, found, io);
   const object = { apiVersion: apiVersionOf(type), kind: type.kind, ...stripManagedFields(found) };
   if (options.output === 'json') io.out(toJsonText({ object, events: events ?? [] }));
@@ -57,16 +64,43 @@ function eventText(events: readonly Json[] | undefined): string {
   );
 }
 
-async function getObject(cluster: Cluster, type: ResourceType, name: string, io: CliIo): Promise<FoundObject> {
-  const { kube, namespace, location } = cluster;
-  const found = await kube.get<FoundObject>(type, { namespace, name }, io.signal).catch((error: unknown) => {
+async function getObject(
+  cluster: Cluster,
+  type: ResourceType,
+  name: string,
+  io: CliIo,
+): Promise<FoundObject | undefined> {
+  const { kube, namespace } = cluster;
+  return kube.get<FoundObject>(type, { namespace, name }, io.signal).catch((error: unknown) => {
     throw toTemperError(error, `reading ${type.plural} ${name}`, cluster);
   });
-  if (found !== undefined) return found;
-  throw new TemperError(
+}
+
+function notFound({ location }: Cluster, type: ResourceType, name: string): TemperError {
+  const hint = type.kind === 'EmergentTool' ? ', and those of sessions with temper top tools' : '';
+  return new TemperError(
     'TEMPER_NOT_FOUND',
-    `no ${type.plural} "${name}" in ${location}; list them with temper get ${type.plural}`,
+    `no ${type.plural} "${name}" in ${location}; list them with temper get ${type.plural}${hint}`,
   );
+}
+
+/** Tools of open sessions with this name: they are no objects, and the gateway reports their promotion. */
+async function sessionToolsOf(cluster: Cluster, name: string, io: CliIo): Promise<JsonObject[]> {
+  const gateway = new GatewayUserClient(cluster, io.signal);
+  const tools = await readSessionTools(cluster, gateway, undefined, io.signal);
+  return tools.filter((tool) => tool.name === name);
+}
+
+function printSessionTools(tools: readonly JsonObject[], output: ObjectFormat, io: CliIo): number {
+  if (output === 'json') io.out(toJsonText({ tools: [...tools] }));
+  else if (output === 'yaml') io.out(toYamlText({ tools: [...tools] }));
+  else
+    io.out(
+      tools
+        .map((tool) => describeObject({ ...tool, tier: 'Session' }, textAt(tool, ['name']), new Date(), []))
+        .join('\n'),
+    );
+  return EXIT.ok;
 }
 
 /** The events of the object, newest last; undefined when the user may not read events. */

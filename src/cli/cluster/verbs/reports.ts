@@ -1,8 +1,8 @@
 import { isJsonObject, type Json, member, textAt } from '../../../lib/json.ts';
-import { type Cluster, toTemperError, openCluster } from '../cluster.ts';
-import { AGENTS } from '../cluster-kinds.ts';
+import { type Cluster, openCluster } from '../cluster.ts';
 import type { ClusterOptions } from '../options.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
+import { listOf, readSessionTools } from '../session-tools.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { formatAge, formatCell, table } from '../../table.ts';
 
@@ -52,12 +52,13 @@ const AGENTS_NOW: ReportTable = {
 };
 
 const TOOLS_NOW: ReportTable = {
-  headings: ['TOOL', 'AGENT', 'SESSION', 'USES', 'DIGEST', 'AGE'],
+  headings: ['TOOL', 'AGENT', 'SESSION', 'USES', 'PROMOTION', 'DIGEST', 'AGE'],
   row: (value, now) => [
     textAt(value, ['name']),
     textAt(value, ['agent']),
     textAt(value, ['session']),
     formatCell(member(value, 'uses')),
+    textAt(value, ['promotion', 'state'], '-'),
     textAt(value, ['digest']).slice(0, 'sha256:'.length + 12),
     formatAge(textAt(value, ['acceptedAt']), now),
   ],
@@ -78,12 +79,7 @@ export async function top(options: TopOptions, io: CliIo): Promise<number> {
   if (options.kind === 'agents') {
     return print(AGENTS_NOW, listOf(await gateway.call({ method: 'GET', path: 'top' })), cluster, options, io);
   }
-  const agents = options.agent === undefined ? await agentNames(cluster, io) : [options.agent];
-  const tools: Json[] = [];
-  for (const agent of agents) {
-    const found = await gateway.call({ method: 'GET', path: `agents/${encodeURIComponent(agent)}/tools` });
-    for (const tool of listOf(found)) if (isJsonObject(tool)) tools.push({ ...tool, agent });
-  }
+  const tools = await readSessionTools(cluster, gateway, options.agent, io.signal);
   return print(TOOLS_NOW, tools, cluster, options, io);
 }
 
@@ -117,14 +113,6 @@ export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
   return EXIT.ok;
 }
 
-async function agentNames(cluster: Cluster, io: CliIo): Promise<string[]> {
-  const { kube, namespace } = cluster;
-  const agents = await kube.list(AGENTS, { namespace }, io.signal).catch((error: unknown) => {
-    throw toTemperError(error, 'listing agents', cluster);
-  });
-  return agents.map(({ metadata }) => metadata.name);
-}
-
 function print(
   report: ReportTable,
   values: readonly Json[],
@@ -146,10 +134,6 @@ function print(
     );
   }
   return EXIT.ok;
-}
-
-function listOf(value: Json): Json[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function dollars(micros: Json | undefined): string {

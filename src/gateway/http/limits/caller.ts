@@ -2,16 +2,18 @@ import type { RequestContext } from '../request-context.ts';
 
 /** The accounts that a request counts against. */
 export interface Caller {
-  /** One agent, one warm pod, or all users of a namespace. */
+  /** One agent, one warm pod, one verifier pod, or all users of a namespace. */
   id: string;
   namespace: string;
-  /** All pods of the namespace; absent for users, so that pods cannot exhaust the share of the users who stop them. */
+  /** All pods of the namespace; absent for verifiers, and for users, so that pods cannot exhaust the share of the users who stop them. */
   podsOf?: string;
 }
 
 /** Undefined for a request without authentication. */
-export function callerOf({ pod, podToken, user }: RequestContext): Caller | undefined {
+export function callerOf({ pod, podToken, verifier, user }: RequestContext): Caller | undefined {
   if (pod !== undefined) return podCaller(`agent/${pod.agentUid}`, pod.namespace);
+  // Each verifier counts for itself: one that a hostile tool took over must not delay the others.
+  if (verifier !== undefined) return { id: `verifier/${verifier.podUid}`, namespace: verifier.namespace };
   // A pod that requests its assignment may be bound already; it then uses the limits of its agent.
   if (podToken !== undefined) {
     const id = 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;

@@ -1,0 +1,40 @@
+import type { Clock } from '../../lib/clock.ts';
+import type { NatsAudit } from '../../nats/audit.ts';
+import type { JetStreamConnection } from '../../nats/connection/connection.ts';
+import { createToolEvidence } from '../../nats/promotion/evidence.ts';
+import { createPromotionRequests } from '../../nats/promotion/promotion-requests.ts';
+import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
+import { createVerifications } from '../../nats/promotion/verifications.ts';
+import type { StorageQuota } from '../../nats/residents/storage-quota.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { AgentDirectory, GatewayDeps } from '../deps.ts';
+import { createSessionReports } from '../pods/session-reports.ts';
+import { createToolUseReports } from '../pods/tool-use-reports.ts';
+import { createPromotionOpener } from './promotion-opener.ts';
+import { createPromotionReports } from './promotion-reports.ts';
+
+/** What the core routes need for uses of tools, their promotion and their verification. */
+export function createPromotionDeps(context: {
+  bus: JetStreamConnection;
+  storage: Pick<StorageQuota, 'of'>;
+  directory: AgentDirectory;
+  registry: SessionRegistry;
+  audit: NatsAudit;
+  clock: Clock;
+  log: Logger;
+}): Pick<GatewayDeps, 'uses' | 'sessions' | 'verifications'> {
+  const { bus, storage, directory, registry, audit, clock, log } = context;
+  const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
+  const states = createPromotionStates(bus);
+  const promotionOf = createPromotionReports({ states, directory });
+  const sessions = createSessionReports({ bus, registry, evidence, promotionOf });
+  const isTainted = (agentUid: string, session: string) => sessions.tainted(agentUid, session);
+  const requests = createPromotionRequests(bus);
+  const onCounted = createPromotionOpener({ directory, registry, states, requests, isTainted, clock, log });
+  return {
+    uses: createToolUseReports({ audit, registry, evidence, onCounted }),
+    sessions,
+    verifications: createVerifications(bus),
+  };
+}

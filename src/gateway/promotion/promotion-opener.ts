@@ -1,0 +1,48 @@
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { PromotionRequests } from '../../nats/promotion/promotion-requests.ts';
+import type { PromotionStates } from '../../nats/promotion/promotion-states.ts';
+import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import { isOpenForRequests } from '../../tempering/promotion/promotion-record.ts';
+import { promotionRules, statisticsGaps, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import type { AgentDirectory } from '../deps.ts';
+import type { UsedSessionTool } from '../pods/tool-use-reports.ts';
+
+export interface PromotionOpenerDeps {
+  directory: Pick<AgentDirectory, 'byUid' | 'decider'>;
+  registry: Pick<SessionRegistry, 'tools'>;
+  states: Pick<PromotionStates, 'get'>;
+  requests: Pick<PromotionRequests, 'publish'>;
+  isTainted: (agentUid: string, session: string) => Promise<boolean>;
+  clock: Clock;
+  log: Logger;
+}
+
+/**
+ * Requests the promotion of a tool when its reported uses meet the policy. They only open the verification, whose own figures decide. At
+ * most one request per state of the promotion is stored, so a tool in use costs one read per report and no request during a cool-down.
+ */
+export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSessionTool) => Promise<void> {
+  const { directory, registry, states, requests, isTainted, clock, log } = deps;
+  return async ({ agentUid, session, digest, statistics }) => {
+    const state = directory.byUid(agentUid);
+    if (state?.policy === undefined || state.suspended) return;
+    const rules = promotionRules(state.policy.spec);
+    if (statisticsGaps(statistics, rules).length > 0) return;
+    const stored = await states.get({ agentUid, digest });
+    if (!isOpenForRequests(stored.record, clock.now())) return;
+    const tool = (await registry.tools(agentUid, session)).find((candidate) => candidate.digest === digest);
+    if (tool === undefined || useGaps(tool, statistics, rules).length > 0) return;
+    const decider = directory.decider(state, await isTainted(agentUid, session));
+    const decision = decider.decide({ kind: 'Promote', tool: tool.artifact.name, tier: 'Agent' });
+    if (decision.effect === 'Deny') return;
+    try {
+      await requests.publish({ agentUid, digest, session }, stored.revision);
+    } catch (error) {
+      // Uses continue while the requests of the agent wait; a later one requests the promotion again.
+      if (!isTemperError(error, 'TEMPER_BUS_FULL')) throw error;
+      log.warn({ agent: state.agent.metadata.name, digest, error }, 'a promotion request was not stored');
+    }
+  };
+}

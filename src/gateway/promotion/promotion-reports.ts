@@ -1,0 +1,40 @@
+import type { PromotionStates } from '../../nats/promotion/promotion-states.ts';
+import type { SessionToolPromotion } from '../../gateway-api/user-schemas.ts';
+import { describePromotion } from '../../tempering/promotion/promotion-record.ts';
+import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
+import type { AgentDirectory } from '../deps.ts';
+
+/** The state of the promotion of a session tool, its reason and its next step, for users. */
+export type ReportPromotion = (
+  agentUid: string,
+  tool: RegisteredTool,
+  statistics: ToolStatistics,
+) => Promise<SessionToolPromotion>;
+
+export function createPromotionReports(deps: {
+  states: Pick<PromotionStates, 'get'>;
+  directory: Pick<AgentDirectory, 'byUid'>;
+}): ReportPromotion {
+  return async (agentUid, tool, statistics) => {
+    const { record } = await deps.states.get({ agentUid, digest: tool.digest });
+    if (record !== undefined) return { state: record.state, since: record.since, ...describePromotion(record) };
+    const policy = deps.directory.byUid(agentUid)?.policy;
+    if (policy === undefined) {
+      return {
+        state: 'Candidate',
+        reason: 'the TrustPolicy of its agent does not exist',
+        next: 'create the TrustPolicy',
+      };
+    }
+    const missing = useGaps(tool, statistics, promotionRules(policy.spec));
+    if (missing.length === 0) {
+      return {
+        state: 'Candidate',
+        reason: 'its reported uses meet the policy',
+        next: 'its next successful use requests it',
+      };
+    }
+    return { state: 'Candidate', reason: missing.join('; '), next: 'further successful uses request it' };
+  };
+}

@@ -1,0 +1,131 @@
+import type { AuditRecord } from '../../audit/port.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { createNatsAudit } from '../../nats/audit.ts';
+import { subjects } from '../../nats/jetstream/names.ts';
+import { NotificationListener } from '../../nats/notify/notifications.ts';
+import { createToolEvidence, type UsedTool } from '../../nats/promotion/evidence.ts';
+import { createPanelReviews, type PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
+import { createPromotionRequests, type PromotionRequest } from '../../nats/promotion/promotion-requests.ts';
+import { createPromotionStates, type PromotionKey } from '../../nats/promotion/promotion-states.ts';
+import { createVerifications } from '../../nats/promotion/verifications.ts';
+import { openSessionRegistry } from '../../nats/sessions/session-registry.ts';
+import { createSessionStore } from '../../nats/sessions/session-store.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import type { PromotionStore } from '../promotion/ports.ts';
+import type { NatsLink } from './nats-link.ts';
+
+/** A notification may be lost: the waiting promotions are looked at again after this time. */
+const LOOK_INTERVAL_MS = 5_000;
+
+/** The port over NATS. While NATS is unreachable, calls fail at once with TEMPER_BUS_UNAVAILABLE. */
+export class NatsPromotionStore implements PromotionStore {
+  readonly #link: NatsLink;
+  readonly #log: Logger;
+
+  constructor({ link, log }: { link: NatsLink; log: Logger }) {
+    this.#link = link;
+    this.#log = log;
+  }
+
+  get #states() {
+    return createPromotionStates(this.#link.current());
+  }
+
+  get #verifications() {
+    return createVerifications(this.#link.current());
+  }
+
+  get #evidence() {
+    return createToolEvidence(this.#link.current());
+  }
+
+  async get(key: PromotionKey) {
+    return this.#states.get(key);
+  }
+
+  async write(record: PromotionRecord, revision: number): Promise<boolean> {
+    return (await this.#states.write(record, revision)) !== undefined;
+  }
+
+  async remove(key: PromotionKey): Promise<void> {
+    await this.#states.remove(key);
+  }
+
+  async *list(signal: AbortSignal): AsyncIterable<PromotionRecord> {
+    const connection = await this.#link.waitForConnection(signal);
+    if (connection !== undefined) yield* createPromotionStates(connection).list();
+  }
+
+  async tool(agentUid: string, session: string, digest: RegisteredTool['digest']) {
+    const tools = await openSessionRegistry(this.#link.current()).tools(agentUid, session);
+    return tools.find((tool) => tool.digest === digest);
+  }
+
+  async isTainted(agentUid: string, session: string): Promise<boolean> {
+    return createSessionStore(this.#link.current(), agentUid).isTainted(session);
+  }
+
+  async statistics(agentUid: string, tool: UsedTool) {
+    return this.#evidence.statistics(agentUid, tool);
+  }
+
+  async recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number) {
+    return this.#evidence.recordedInputs(agentUid, tool, maxBytes);
+  }
+
+  async assign(podUid: string, work: Json): Promise<boolean> {
+    return this.#verifications.assign(podUid, work);
+  }
+
+  async outputs(podUid: string) {
+    return this.#verifications.outputs(podUid);
+  }
+
+  async removeVerification(podUid: string): Promise<void> {
+    await this.#verifications.remove(podUid);
+  }
+
+  async requestReview(review: PanelReviewRequest, repetition: number): Promise<void> {
+    await createPanelReviews(this.#link.current()).request(review, repetition);
+  }
+
+  async review(key: PromotionKey, attempt: string) {
+    return this.#states.review(key, attempt);
+  }
+
+  async removeReviews(key: PromotionKey): Promise<void> {
+    await this.#states.removeReviews(key);
+  }
+
+  async audit(agent: { namespace: string; agentUid: string }, record: AuditRecord, once: string): Promise<void> {
+    await createNatsAudit(this.#link.current()).append(agent, record, once);
+  }
+
+  async requests(take: (request: PromotionRequest) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const failed = (error: unknown): void => {
+      if (!signal.aborted) this.#log.debug({ error: messageOf(error, 200) }, 'a promotion request cannot be taken yet');
+    };
+    while (!signal.aborted) {
+      const connection = await this.#link.waitForConnection(signal);
+      if (connection === undefined) return;
+      await createPromotionRequests(connection).consume(take, AbortSignal.any([signal, connection.closed]), failed);
+    }
+  }
+
+  async *results(signal: AbortSignal): AsyncIterable<void> {
+    while (!signal.aborted) {
+      const connection = await this.#link.waitForConnection(signal);
+      if (connection === undefined) return;
+      const ended = AbortSignal.any([signal, connection.closed]);
+      using listener = new NotificationListener(connection, subjects.notifyPromotions());
+      while (!ended.aborted) {
+        listener.reset();
+        yield;
+        await listener.wait(LOOK_INTERVAL_MS, ended);
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import { POD_PATHS } from '../../api/cluster.ts';
+import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { Decider } from '../../policy/types.ts';
+import { panelProblem } from '../../tempering/judge/panel.ts';
+import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
+import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+
+/** Decides for an agent of a policy, as the gateways do. */
+export function deciderOf(agent: StoredAgent, policy: StoredPolicy, tainted: boolean): Decider {
+  const { name, namespace } = agent.metadata;
+  return createDecider({
+    agent: { name, namespace, spec: agent.spec },
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level: agent.status?.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+    tainted,
+    workspace: POD_PATHS.workspace,
+  });
+}
+
+/** Why agent and policy permit no promotion of a tool now. Pure. */
+export function policyGaps(
+  agent: StoredAgent,
+  policy: StoredPolicy | undefined,
+  tool: { name: string; tainted: boolean },
+): string[] {
+  if (policy === undefined) return [`TrustPolicy "${agent.spec.trustPolicyRef.name}" does not exist; create it`];
+  const gaps: string[] = [];
+  const decision = deciderOf(agent, policy, tool.tainted).decide({ kind: 'Promote', tool: tool.name, tier: 'Agent' });
+  if (decision.effect === 'Deny') gaps.push(decision.reason);
+  if (promotionRules(policy.spec).requireHuman) {
+    gaps.push(
+      'spec.promotion.toAgent.requireHuman is set, and a cluster cannot ask for approvals of tier Agent yet; remove it, or keep the tool in its session',
+    );
+  }
+  if (agent.spec.forge?.persistSource === false) {
+    gaps.push(
+      'spec.forge.persistSource of the agent is false, and an EmergentTool of a cluster contains its source; set it to true and forge the tool again',
+    );
+  }
+  return gaps;
+}
+
+/** What a session tool lacks for tier Agent. Pure. */
+export function toolGaps(
+  { tool, statistics }: { tool: RegisteredTool; statistics: ToolStatistics },
+  policy: StoredPolicy,
+  others: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
+): string[] {
+  const reviewers = panelProblem(policy.spec.models?.reviewers ?? [], tool.authorModel);
+  return [
+    ...useGaps(tool, statistics, promotionRules(policy.spec)),
+    ...(reviewers === undefined ? [] : [reviewers]),
+    ...placeGaps(tool, others),
+  ];
+}
+
+const OUT_OF_SERVICE: ReadonlySet<string> = new Set(['Demoted', 'Revoked']);
+
+/** A digest that was taken out of service stays out, no tool shadows another, and an agent has a limited number of tools. */
+function placeGaps(
+  { artifact, digest }: RegisteredTool,
+  { inNamespace, agent, agentTools }: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
+): string[] {
+  const gaps: string[] = [];
+  const removed = inNamespace.find((tool) => tool.facts.digest === digest && isOutOfService(tool));
+  if (removed !== undefined) {
+    gaps.push(
+      `EmergentTool "${removed.metadata.name}" with this digest was taken out of service; forge a corrected version`,
+    );
+  }
+  const visible = inNamespace.filter((tool) => tool.status?.active === true && isVisibleTo(tool, agent));
+  const holder = visible.find(({ facts }) => facts.tool === artifact.name && facts.digest !== digest);
+  if (holder !== undefined) {
+    const name = holder.metadata.name;
+    gaps.push(`EmergentTool "${name}" has the name "${artifact.name}" at tier ${holder.facts.tier}; demote it first`);
+  }
+  const held = visible.filter(({ facts }) => facts.tier === 'Agent').length;
+  if (held >= agentTools) {
+    gaps.push(
+      `the agent has ${held} of ${agentTools} tools; demote some, or raise spec.forge.limits.agentTools of the policy`,
+    );
+  }
+  return gaps;
+}
+
+function isOutOfService({ status }: StoredTool): boolean {
+  return (status?.conditions ?? []).some(
+    ({ type, status: holds, reason }) => type === 'Active' && holds === 'False' && OUT_OF_SERVICE.has(reason),
+  );
+}
+
+function isVisibleTo({ metadata, facts }: StoredTool, agent: StoredAgent): boolean {
+  return facts.tier === 'Shared' || (metadata.ownerReferences ?? []).some(({ uid }) => uid === agent.metadata.uid);
+}

@@ -1,0 +1,99 @@
+import type { AuditRecord } from '../../audit/port.ts';
+import type { Json } from '../../lib/json.ts';
+import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
+import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
+import type { PanelVerdict } from '../../tempering/judge/panel.ts';
+import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
+import type { RecordedInput, RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
+import type { PromotionStore } from './ports.ts';
+
+/** A store of promotions in memory, which outlives the reconcilers of a test as NATS outlives operators. */
+export class MemoryPromotions implements PromotionStore {
+  readonly states = new Map<string, { record: PromotionRecord; revision: number }>();
+  readonly works = new Map<string, Json>();
+  readonly sent = new Map<string, Json>();
+  readonly reviewRequests: PanelReviewRequest[] = [];
+  readonly verdicts = new Map<string, PanelVerdict>();
+  /** By deduplication key. */
+  readonly records = new Map<string, AuditRecord>();
+  registered: RegisteredTool | undefined;
+  inputs: RecordedInput[] = [];
+  uses: ToolStatistics | undefined;
+  #revision = 0;
+
+  async get(key: PromotionKey) {
+    return this.states.get(keyOf(key)) ?? { record: undefined, revision: 0 };
+  }
+
+  async write(record: PromotionRecord, revision: number): Promise<boolean> {
+    const key = keyOf({ agentUid: record.agent.uid, digest: record.digest });
+    if ((this.states.get(key)?.revision ?? 0) !== revision) return false;
+    this.#revision += 1;
+    this.states.set(key, { record, revision: this.#revision });
+    return true;
+  }
+
+  async remove(key: PromotionKey): Promise<void> {
+    this.states.delete(keyOf(key));
+  }
+
+  async *list(): AsyncIterable<PromotionRecord> {
+    for (const { record } of this.states.values()) yield record;
+  }
+
+  async tool() {
+    return this.registered;
+  }
+
+  async isTainted(): Promise<boolean> {
+    return false;
+  }
+
+  async statistics(): Promise<ToolStatistics> {
+    if (this.uses === undefined) throw new Error('the test has no uses');
+    return this.uses;
+  }
+
+  async recordedInputs(): Promise<RecordedInput[]> {
+    return this.inputs;
+  }
+
+  async assign(podUid: string, work: Json): Promise<boolean> {
+    if (this.works.has(podUid)) return false;
+    this.works.set(podUid, work);
+    return true;
+  }
+
+  async outputs(podUid: string) {
+    return this.sent.get(podUid);
+  }
+
+  async removeVerification(podUid: string): Promise<void> {
+    this.works.delete(podUid);
+    this.sent.delete(podUid);
+  }
+
+  async requestReview(review: PanelReviewRequest): Promise<void> {
+    this.reviewRequests.push(review);
+  }
+
+  async review(_key: PromotionKey, attempt: string) {
+    return this.verdicts.get(attempt);
+  }
+
+  async removeReviews(): Promise<void> {
+    this.verdicts.clear();
+  }
+
+  async audit(_agent: object, record: AuditRecord, once: string): Promise<void> {
+    if (!this.records.has(once)) this.records.set(once, record);
+  }
+
+  async requests(): Promise<void> {}
+
+  async *results(): AsyncIterable<void> {}
+}
+
+function keyOf({ agentUid, digest }: PromotionKey): string {
+  return `${agentUid}/${digest}`;
+}

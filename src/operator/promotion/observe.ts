@@ -1,0 +1,118 @@
+import type { KubeReader } from '../../kube/client/kube-client.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
+import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import { INDEX } from '../agent/observe.ts';
+import type { Cache } from '../kube/cache.ts';
+import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+import { TOOL_INDEX } from '../tool/tool-index.ts';
+import type { VerifierPods } from '../verifier/verifier-pods.ts';
+import { readDependencies } from './dependencies.ts';
+import type { Examination } from './examinations.ts';
+import { deciderOf, policyGaps, toolGaps } from './gaps.ts';
+import type { ObservedPromotion } from './observed.ts';
+import type { PromotionStore } from './ports.ts';
+import { agentToolName } from './tool-object.ts';
+import { compareVerification } from './verification.ts';
+
+export interface ObservePromotionDeps {
+  readonly client: KubeReader;
+  readonly clock: Clock;
+  readonly agents: Cache<StoredAgent>;
+  readonly policies: Cache<StoredPolicy>;
+  readonly tools: Cache<StoredTool>;
+  readonly store: PromotionStore;
+  readonly verifierPods: VerifierPods;
+  readonly examinations: readonly Examination[];
+}
+
+/** What a reconcile read: the inputs of the plan, and objects that its effects need. */
+export interface PromotionSnapshot {
+  readonly observed: ObservedPromotion;
+  readonly agent: StoredAgent | undefined;
+  /** Read in the states that need it. */
+  readonly tool: RegisteredTool | undefined;
+}
+
+/** States whose next step reads the artifact. */
+const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set(['Requested', 'Verifying', 'Promoted']);
+/** States in which a decision is ahead. */
+const UNDECIDED: ReadonlySet<PromotionRecord['state']> = new Set(['Requested', 'Verifying', 'PanelReview']);
+
+/** All reads of the next step of a promotion. Throws TEMPER_BUS_* and ApiError. */
+export async function observePromotion(
+  deps: ObservePromotionDeps,
+  record: PromotionRecord,
+  signal: AbortSignal,
+): Promise<PromotionSnapshot> {
+  const [agent] = deps.agents.byIndex(INDEX.uid, record.agent.uid);
+  const policy = agent && deps.policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
+  const tool = STATES_WITH_TOOL.has(record.state)
+    ? await deps.store.tool(record.agent.uid, record.session, record.digest)
+    : undefined;
+  const base = await observeBase(deps, record, { agent, policy });
+  switch (record.state) {
+    case 'Requested': {
+      const found = await observeRequested(deps, { record, agent, policy, tool }, signal);
+      return { agent, tool, observed: { ...base, record, ...found } };
+    }
+    case 'Verifying': {
+      const sent = await deps.store.outputs(record.pod.uid);
+      const verified = { tool, attempt: record.attempt, examinations: deps.examinations };
+      const isComparable = sent !== undefined && tool !== undefined;
+      const result = isComparable ? compareVerification({ ...verified, tool }, record.roots, sent) : undefined;
+      const podProblem = tool === undefined ? 'its session was closed' : deps.verifierPods.problemOf(record.pod);
+      return { agent, tool, observed: { ...base, record, result, podProblem } };
+    }
+    case 'PanelReview': {
+      const review = await deps.store.review({ agentUid: record.agent.uid, digest: record.digest }, record.attempt);
+      return { agent, tool, observed: { ...base, record, review } };
+    }
+    default:
+      return { agent, tool, observed: { ...base, record } };
+  }
+}
+
+async function observeBase(
+  { store, clock }: ObservePromotionDeps,
+  record: PromotionRecord,
+  { agent, policy }: { agent: StoredAgent | undefined; policy: StoredPolicy | undefined },
+) {
+  const isUndecided = agent !== undefined && UNDECIDED.has(record.state);
+  const tainted = isUndecided && (await store.isTainted(record.agent.uid, record.session));
+  return {
+    now: clock.now(),
+    agentExists: agent !== undefined && agent.metadata.deletionTimestamp === undefined,
+    rules: promotionRules(policy?.spec ?? {}),
+    policyGaps: isUndecided ? policyGaps(agent, policy, { name: record.tool, tainted }) : [],
+  };
+}
+
+async function observeRequested(
+  deps: ObservePromotionDeps,
+  found: {
+    record: PromotionRecord;
+    agent: StoredAgent | undefined;
+    policy: StoredPolicy | undefined;
+    tool: RegisteredTool | undefined;
+  },
+  signal: AbortSignal,
+) {
+  const { record, agent, policy, tool } = found;
+  const nothing = { toolExists: tool !== undefined, promoted: false, toolGaps: [], dependencies: new Map() };
+  if (agent === undefined || policy === undefined || tool === undefined) return nothing;
+  const { namespace, uid } = agent.metadata;
+  const statistics = await deps.store.statistics(uid, { digest: record.digest, namespace });
+  const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
+  const { agentTools } = deciderOf(agent, policy, false).forgeLimits;
+  const dependencies = await readDependencies(deps.client, record.agent, tool.artifact, signal);
+  const object = agentToolName(record.agent, tool.artifact.name, record.digest);
+  return {
+    ...nothing,
+    promoted: deps.tools.get(namespace, object)?.status?.active === true,
+    toolGaps: [...toolGaps({ tool, statistics }, policy, { inNamespace, agent, agentTools }), ...dependencies.missing],
+    dependencies: dependencies.artifacts,
+  };
+}

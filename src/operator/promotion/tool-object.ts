@@ -1,0 +1,46 @@
+import { API_VERSION, GROUP } from '../../api/names.ts';
+import type { Condition } from '../../api/v1alpha1/common.ts';
+import type { EmergentToolSpec, EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import { objectName } from '../../tempering/registry/object-name.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import type { StoredAgent } from '../kube/types.ts';
+import { ownerReference } from '../pods/pod-ownership.ts';
+
+/** Label with the name of the owner; gateways compare it with the name of the object. */
+const OWNER_LABEL = `${GROUP}/agent`;
+
+/** The name of the object of a tool at tier Agent. */
+export function agentToolName(agent: { namespace: string; name: string }, tool: string, digest: Digest): string {
+  return objectName(tool, 'Agent', `${agent.namespace}/${agent.name}`, digest);
+}
+
+/** The object of a tool at tier Agent, which is deleted with its agent. */
+export function agentToolObject(agent: StoredAgent, { artifact, digest, contributors }: RegisteredTool) {
+  const { namespace, name } = agent.metadata;
+  const spec: EmergentToolSpec = { artifact, digest, tier: 'Agent', contributors: [...contributors] };
+  return {
+    apiVersion: API_VERSION,
+    kind: 'EmergentTool',
+    metadata: {
+      name: agentToolName({ namespace, name }, artifact.name, digest),
+      namespace,
+      labels: { [OWNER_LABEL]: name },
+      ownerReferences: [ownerReference(agent)],
+    },
+    spec,
+  };
+}
+
+/** The first status of the object. Its next promotion is the one to tier Shared. */
+export function verifiedStatus(note: string, generation: number, now: Date): EmergentToolStatus {
+  const active: Condition = {
+    type: 'Active',
+    status: 'True',
+    reason: 'Verified',
+    message: note,
+    observedGeneration: generation,
+    lastTransitionTime: `${now.toISOString().slice(0, 19)}Z`,
+  };
+  return { observedGeneration: generation, active: true, promotion: 'Candidate', conditions: [active] };
+}

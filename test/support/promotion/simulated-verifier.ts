@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LABELS } from '../../../src/api/cluster.ts';
+import type { VerificationWork } from '../../../src/gateway-api/verification/verification-schemas.ts';
+import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
+import type { Json } from '../../../src/lib/json.ts';
+import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
+import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import type { CaseOutputs } from '../../../src/tempering/verification/verification-case.ts';
+import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
+
+const INTERVAL_MS = 20;
+
+/** What a simulated verifier sends for its work; undefined: nothing yet. */
+export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined;
+
+/**
+ * Stands in for the containers of verifier pods: sends what `behaviour` makes of the work of each assigned pod, once, through what the
+ * gateway's routes use. Returns the UIDs of the pods that had work.
+ */
+export function simulateVerifiers(
+  client: KubeClient,
+  gateway: JetStreamConnection,
+  behaviour: () => Behaviour,
+  signal: AbortSignal,
+): { served: string[]; ended: Promise<void> } {
+  const verifications = createVerifications(gateway);
+  const served: string[] = [];
+  const serve = async (): Promise<void> => {
+    const selector = { namespace: RELEASE_NAMESPACE, labelSelector: LABELS.verification };
+    for (const pod of await client.list<Pod>(TYPES.pods, selector, signal)) {
+      const { uid = '' } = pod.metadata;
+      if (served.includes(uid)) continue;
+      const work = await verifications.work(uid);
+      const outputs =
+        work === undefined ? undefined : behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
+      if (outputs === undefined) continue;
+      served.push(uid);
+      await verifications.putOutputs(uid, outputs);
+    }
+  };
+  const run = async (): Promise<void> => {
+    while (!signal.aborted) {
+      // The servers may be down for a while.
+      await serve().catch(() => undefined);
+      await sleep(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    }
+  };
+  return { served, ended: run() };
+}
+
+/** Runs every case as the function does. */
+export function honestOutputs(run: (input: never) => Json): Behaviour {
+  return ({ attempt, cases }) => {
+    const outputs = cases.map(({ input }): CaseOutputs => {
+      const output = { ok: true, output: run(input as never) } as const;
+      return [output, output];
+    });
+    return { attempt, outputs } as unknown as Json;
+  };
+}
