@@ -111,7 +111,7 @@ export const UseApprovalRequest = Type.Object(
 export type UseApprovalRequest = Static<typeof UseApprovalRequest>;
 
 /** The requests that a message waits for. */
-export const ParkedRequests = Type.Array(RequestName, { minItems: 1, maxItems: 16 });
+const ParkedRequests = Type.Array(RequestName, { minItems: 1, maxItems: 16 });
 
 /** What a pod has not sent before its message ends. */
 const outcomeContent = {

@@ -19,8 +19,6 @@ export type {
   SessionStreamLine,
   SessionSummary,
   SessionToolSummary,
-  TaskRatingReceipt,
-  TaskRatingRequest,
   TopAgent,
   TrustReport,
   UsageReport,

@@ -13,7 +13,7 @@ import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace, VERIFIERS_KEY } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
-import { PullRequestEvents } from './nats/pull-request-events.ts';
+import { PullRequestEvents } from './nats/sources/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import type { PromotionRequest } from '../nats/promotion/promotion-requests.ts';

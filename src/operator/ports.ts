@@ -4,7 +4,7 @@ import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
 import type { PendingCall } from '../nats/pending-calls.ts';
 import type { TrustTransition } from '../policy/trust/evaluate.ts';
-import type { Evidence, EvidenceMarks } from '../policy/trust/evidence.ts';
+import type { TaskEvidence, EvidenceMarks } from '../policy/trust/evidence.ts';
 import type { ConditionUpdate } from './conditions.ts';
 import type { StoredAgent, StoredPolicy } from './kube/types.ts';
 
@@ -125,7 +125,7 @@ export interface TrustChange {
 /** The folded records of tasks, by which agents earn and lose their level. */
 export interface TrustEvidence {
   /** Reads from memory. Undefined until the records of the agent are folded from these marks; `updates` then emits the agent. */
-  get(agentUid: string, marks: EvidenceMarks): Evidence | undefined;
+  get(agentUid: string, marks: EvidenceMarks): TaskEvidence | undefined;
   forget(agentUid: string): void;
   /** Emits the UIDs of agents whose evidence is new. Does not throw. Ends with the signal. */
   updates(signal: AbortSignal): AsyncIterable<readonly string[]>;

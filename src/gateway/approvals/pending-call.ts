@@ -15,7 +15,7 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
 /** The pure rules for calls that need an approval. */
 
-export const MAX_PENDING = 5;
+const MAX_PENDING = 5;
 /** Requests of one agent that are stored, those that were decided included. */
 const MAX_STORED = 20;
 /** Arguments that are stored for approvers; longer ones are cut and state their length. */

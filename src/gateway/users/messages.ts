@@ -62,7 +62,7 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   const noRequests: string[] = [];
   const [previous, waitsFor] = await Promise.all(
     session === undefined
-      ? [deps.events.baseSequence(), noRequests]
+      ? [deps.events.baseSequence(), Promise.resolve(noRequests)]
       : [deps.events.lastSequence(state.uid, session), deps.approvals.waitingIn(state.uid, session)],
   );
   const message = {

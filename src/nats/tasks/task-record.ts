@@ -20,7 +20,7 @@ export interface TaskRating {
 
 const OUTCOMES: readonly string[] = ['completed', 'failed', 'excused'] satisfies TaskOutcome[];
 const CATEGORIES: ReadonlySet<string> = new Set(TOOL_CATEGORIES);
-export const MAX_RATING = 10;
+const MAX_RATING = 10;
 
 export function isToolCategory(text: unknown): text is ToolCategoryName {
   return typeof text === 'string' && CATEGORIES.has(text);

@@ -1,5 +1,5 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
-import type { Evidence } from '../../policy/trust/evidence.ts';
+import type { TaskEvidence } from '../../policy/trust/evidence.ts';
 import type { AgentRuntimeState } from '../ports.ts';
 import type { PodTemplate } from '../pods/pod-template.ts';
 import type { AgentRank } from '../policy/agent-ranks.ts';
@@ -51,6 +51,6 @@ export interface ObservedAgent {
   readonly lastActivity: Date | undefined;
   readonly runtimeState: AgentRuntimeState;
   /** The folded records of its tasks. Undefined while they are not read, and for a policy without rules of trust. */
-  readonly taskEvidence: Evidence | undefined;
+  readonly taskEvidence: TaskEvidence | undefined;
   readonly natsUnavailableSince: Date | undefined;
 }

@@ -8,17 +8,17 @@ import type {
   SpendReader,
   TrustEvidence,
 } from '../ports.ts';
-import { natsPendingCalls } from './pending-call-source.ts';
+import { natsPendingCalls } from './sources/pending-call-source.ts';
 import type { AuditStream } from '../provenance/audit-chain.ts';
 import { NatsAgentStats } from './agent-stats.ts';
-import { natsAuditStream } from './audit-stream.ts';
+import { natsAuditStream } from './sources/audit-stream.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
-import { NatsPromotionStore } from './promotion-store.ts';
+import { NatsPromotionStore } from './sources/promotion-store.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
-import { NatsTrustEvidence } from './task-evidence.ts';
+import { NatsTrustEvidence } from './sources/task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
 export interface OperatorNats extends AsyncDisposable {

@@ -2,7 +2,7 @@ import type { AgentStatus } from '../../api/v1alpha1/agent.ts';
 import { effectiveLevel } from '../../policy/levels.ts';
 import { bindingOf, effectiveLevels } from '../../policy/trust/effective.ts';
 import { evaluateTrust, evidenceMarks, type TrustEvaluation, type TrustRequest } from '../../policy/trust/evaluate.ts';
-import type { Evidence } from '../../policy/trust/evidence.ts';
+import type { TaskEvidence } from '../../policy/trust/evidence.ts';
 import { needsTrust } from '../../policy/trust/trust-state.ts';
 import type { ObservedAgent } from '../agent/observed.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -13,7 +13,7 @@ export function evidenceOf(
   evidence: TrustEvidence | undefined,
   { metadata, status }: StoredAgent,
   policy: StoredPolicy | undefined,
-): Evidence | undefined {
+): TaskEvidence | undefined {
   if (evidence === undefined || policy === undefined || !needsTrust(policy.spec)) return undefined;
   return evidence.get(metadata.uid, evidenceMarks(status?.trust, new Date(metadata.creationTimestamp)));
 }

@@ -1,14 +1,14 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
-import { type Evidence, qualityOf } from './evidence.ts';
+import { type TaskEvidence, qualityOf } from './evidence.ts';
 
 /** Tasks without which a failure rate says nothing. */
-export const MIN_RECENT_TASKS = 10;
+const MIN_RECENT_TASKS = 10;
 
 export interface DecayInput {
   readonly policy: TrustPolicySpec;
-  readonly evidence: Evidence;
+  readonly evidence: TaskEvidence;
   /** Epoch milliseconds. */
   readonly now: number;
   /** The last task, or the later time from which idleness counts. */

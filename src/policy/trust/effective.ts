@@ -66,7 +66,7 @@ export function grantedLevel(trust: TrustStatus, policy: TrustPolicySpec, catego
 }
 
 /** Without approvals, so always below elevated. */
-export function earnedLevel(trust: TrustStatus | undefined, policy: TrustPolicySpec, category?: ToolCategory): string {
+function earnedLevel(trust: TrustStatus | undefined, policy: TrustPolicySpec, category?: ToolCategory): string {
   const initial = initialLevel(policy, category);
   const recorded = recordedLevel(trust, category);
   if (recorded === undefined) return initial;

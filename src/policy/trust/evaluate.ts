@@ -4,7 +4,7 @@ import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { ToolCategory } from '../types.ts';
 import { type DecayRule, decayRules } from './decay.ts';
 import { type TrustBinding, grantedLevel, recordedLevel } from './effective.ts';
-import type { Evidence, EvidenceMarks } from './evidence.ts';
+import type { TaskEvidence, EvidenceMarks } from './evidence.ts';
 import { ELEVATED_RANK, initialLevel, levelAbove, levelBelow, rankOrLowest } from './ladder.ts';
 import { type Requirement, requirementsFor } from './requirements.ts';
 import { needsTrust, rebound, recordActivity, withApproval, withLevel } from './trust-state.ts';
@@ -29,7 +29,7 @@ export interface TrustInput {
   readonly binding: TrustBinding;
   readonly trust: TrustStatus | undefined;
   /** Undefined while the records cannot be read: the level then changes by approvals and withdrawals only. */
-  readonly evidence: Evidence | undefined;
+  readonly evidence: TaskEvidence | undefined;
   readonly now: Date;
   readonly createdAt: Date;
   /** The name of an approval of this rise that was not applied yet. */
@@ -85,7 +85,7 @@ export function tracksOf({ strategy }: TrustPolicySpec): (ToolCategory | undefin
 
 /** What is still missing for the next level of a track; undefined when there is none. */
 export function nextLevel(
-  input: Pick<TrustInput, 'policy' | 'now' | 'createdAt'> & { evidence: Evidence },
+  input: Pick<TrustInput, 'policy' | 'now' | 'createdAt'> & { evidence: TaskEvidence },
   trust: TrustStatus,
   category: ToolCategory | undefined,
 ): { level: BuiltinLevel; requirements: readonly Requirement[]; needsHuman: boolean } | undefined {
@@ -104,7 +104,7 @@ export function nextLevel(
 export function decayInput(
   { policy, now, createdAt }: Pick<TrustInput, 'policy' | 'now' | 'createdAt'>,
   trust: TrustStatus,
-  evidence: Evidence,
+  evidence: TaskEvidence,
 ) {
   const times = [trust.lastTaskAt, trust.loweredAt, ...(trust.approved ?? []).map(({ since }) => since)];
   const known = times.flatMap((time) => (time === undefined ? [] : Date.parse(time)));

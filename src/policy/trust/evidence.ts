@@ -31,7 +31,7 @@ export interface TaskCounts {
 }
 
 /** The records of one agent, folded. All rules decide over this alone. */
-export interface Evidence {
+export interface TaskEvidence {
   readonly total: TaskCounts;
   readonly categories: ReadonlyMap<ToolCategory, TaskCounts>;
   /** The newest tasks, for the failure rate. */
@@ -51,20 +51,12 @@ export interface EvidenceMarks {
 }
 
 /** The newest tasks that decide about the failure rate. */
-export const RECENT_TASKS = 50;
+const RECENT_TASKS = 50;
 
 const NO_TASKS: TaskCounts = { tasks: 0, completed: 0, deliveries: 0, ratings: 0, ratingSum: 0 };
 
-/** What no record adds up to. */
-export const NO_EVIDENCE: Evidence = {
-  total: NO_TASKS,
-  categories: new Map(),
-  recent: { tasks: 0, failed: 0 },
-  unchecked: { ratings: 0, ratingSum: 0 },
-};
-
 /** The order of the records does not matter. */
-export function foldEvidence(records: readonly TaskRecord[], { countFrom, checkedAt }: EvidenceMarks): Evidence {
+export function foldEvidence(records: readonly TaskRecord[], { countFrom, checkedAt }: EvidenceMarks): TaskEvidence {
   const tasks = records.filter(({ outcome }) => outcome !== 'excused');
   const counted = tasks.filter(({ endedAt }) => endedAt > countFrom);
   const recent = counted.toSorted((a, b) => b.endedAt - a.endedAt).slice(0, RECENT_TASKS);
@@ -80,7 +72,7 @@ export function foldEvidence(records: readonly TaskRecord[], { countFrom, checke
 }
 
 /** The counts of one tool category; zero for one without a task. */
-export function countsOf({ categories, total }: Evidence, category: ToolCategory | undefined): TaskCounts {
+export function countsOf({ categories, total }: TaskEvidence, category: ToolCategory | undefined): TaskCounts {
   return category === undefined ? total : (categories.get(category) ?? NO_TASKS);
 }
 

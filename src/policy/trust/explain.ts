@@ -5,7 +5,7 @@ import type { ToolCategory } from '../types.ts';
 import { decayRules } from './decay.ts';
 import { effectiveLevels, isBound, type TrustBinding } from './effective.ts';
 import { decayInput, evidenceMarks, evaluateTrust, nextLevel, tracksOf } from './evaluate.ts';
-import { countsOf, type Evidence, foldEvidence, qualityOf, type TaskRecord } from './evidence.ts';
+import { countsOf, type TaskEvidence, foldEvidence, qualityOf, type TaskRecord } from './evidence.ts';
 import { initialLevel } from './ladder.ts';
 import type { Requirement } from './requirements.ts';
 import { type ScoreTerm, trustScore } from './score.ts';
@@ -86,7 +86,7 @@ export function explainTrust(input: ExplainInput): TrustExplanation {
 interface Track {
   readonly input: ExplainInput;
   readonly start: TrustStatus;
-  readonly evidence: Evidence;
+  readonly evidence: TaskEvidence;
   readonly category: ToolCategory | undefined;
 }
 
@@ -107,7 +107,7 @@ function track(
   };
 }
 
-function summaryOf({ total, lastTaskAt }: Evidence, { loweredAt }: TrustStatus): TrustExplanation['tasks'] {
+function summaryOf({ total, lastTaskAt }: TaskEvidence, { loweredAt }: TrustStatus): TrustExplanation['tasks'] {
   const quality = qualityOf(total);
   return {
     ended: total.tasks,

@@ -3,7 +3,7 @@ import { parseDuration } from '../../api/quantities.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { ToolCategory } from '../types.ts';
-import { type Evidence, type TaskCounts, countsOf, qualityOf } from './evidence.ts';
+import { type TaskEvidence, type TaskCounts, countsOf, qualityOf } from './evidence.ts';
 import { trustScore } from './score.ts';
 
 /** One rule of a rise, with what it asks for and what there is. */
@@ -18,7 +18,7 @@ export interface Requirement {
 
 export interface RequirementInput {
   readonly policy: TrustPolicySpec;
-  readonly evidence: Evidence;
+  readonly evidence: TaskEvidence;
   readonly category: ToolCategory | undefined;
   readonly next: BuiltinLevel;
   /** Epoch milliseconds. */

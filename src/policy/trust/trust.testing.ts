@@ -2,7 +2,7 @@ import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { TrustStatus } from '../../api/v1alpha1/trust/status.ts';
 import type { TrustInput } from './evaluate.ts';
 import { evidenceMarks } from './evaluate.ts';
-import { type Evidence, foldEvidence, type TaskRecord } from './evidence.ts';
+import { type TaskEvidence, foldEvidence, type TaskRecord } from './evidence.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 export const NOW = new Date('2026-11-22T12:00:00Z');
@@ -15,7 +15,7 @@ export function manyTasks(count: number, change: Partial<TaskRecord>): TaskRecor
   return Array.from({ length: count }, () => ({ ...task, ...change }));
 }
 
-export function foldedFor(records: readonly TaskRecord[], trust?: TrustStatus): Evidence {
+export function foldedFor(records: readonly TaskRecord[], trust?: TrustStatus): TaskEvidence {
   return foldEvidence(records, evidenceMarks(trust, CREATED));
 }
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../src/lib/json.ts';
 import type { ToolCandidate, ForgeResult } from '../../../src/forge/types.ts';
 import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { RemoteTools } from '../../../src/gateway-client/tools.ts';
-import { digestOf, type Digest } from '../../../src/lib/canonical.ts';
+import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type Json, textAt } from '../../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
@@ -24,51 +24,7 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../../support/gateway/model-gateway-fixture.ts';
-
-const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
-const opinion = (approved: boolean) =>
-  JSON.stringify({
-    nonce: 'NONCE',
-    lines: [4],
-    safety: { passed: approved, concerns: approved ? [] : ['it looks around'] },
-    correctness: { passed: true, failedTests: [] },
-    determinism: { likely: true, reasoning: '' },
-    bounded: { likely: true, reasoning: '' },
-    confidence: 0.9,
-    approved,
-    reasoning: approved ? 'fine' : 'no',
-  }).replace('NONCE', () => NONCE);
-
-const review = (approved: boolean) =>
-  JSON.stringify({ nonce: 'NONCE', approved, confidence: 0.9, reasoning: 'read' }).replace('NONCE', () => NONCE);
-
-const MODELS = (url: string) => ({
-  providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
-  aliases: {
-    'default/default': 'replay/scripted',
-    'default/judge': 'replay/judge',
-    'default/strict': 'replay/strict',
-    'default/failing': 'replay/failing',
-    'default/easy': 'replay/easy',
-  },
-});
-
-function aCandidate(name: string, changes: Parameters<typeof anArtifact>[1] = {}): ToolCandidate {
-  const tests = [1, 2, 3].map((value) => ({ input: `{"value":${value}}`, expectedOutput: `{"result":${2 * value}}` }));
-  const artifact = anArtifact(name, { tests, ...changes });
-  const runs = artifact.tests.flatMap((_, index) =>
-    ([1, 2] as const).map((run) => ({
-      case: index + 1,
-      run,
-      passed: true,
-      got: null,
-      milliseconds: 1,
-      heapBytes: 1_024,
-    })),
-  );
-  const evidence = { tests: runs, milliseconds: 1, heapBytes: 1_024, warnings: [] };
-  return { artifact, digest: digestOf(artifact), evidence, gates: [{ gate: 'build', passed: true, note: 'built' }] };
-}
+import { aCandidate, judgeAnswer, reviewerAnswer, reviewModels } from '../../support/gateway/review-answers.ts';
 
 describe('review of forged tools', () => {
   let fixture: ModelGatewayFixture;
@@ -78,13 +34,13 @@ describe('review of forged tools', () => {
   before(async () => {
     fixture = await ModelGatewayFixture.open({
       rules: [
-        { when: { model: 'judge' }, answer: { text: opinion(true) } },
-        { when: { model: 'easy' }, answer: { text: opinion(true) } },
-        { when: { model: 'strict' }, answer: { text: opinion(false) } },
+        { when: { model: 'judge' }, answer: { text: judgeAnswer(true) } },
+        { when: { model: 'easy' }, answer: { text: judgeAnswer(true) } },
+        { when: { model: 'strict' }, answer: { text: judgeAnswer(false) } },
         { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
-        { when: { model: 'safety' }, answer: { text: review(true) } },
-        { when: { model: 'correctness' }, answer: { text: review(true) } },
-        { when: { model: 'veto' }, answer: { text: review(false) } },
+        { when: { model: 'safety' }, answer: { text: reviewerAnswer(true) } },
+        { when: { model: 'correctness' }, answer: { text: reviewerAnswer(true) } },
+        { when: { model: 'veto' }, answer: { text: reviewerAnswer(false) } },
         { answer: { text: 'hello' } },
       ],
     });
@@ -99,7 +55,7 @@ describe('review of forged tools', () => {
     fixture.setPolicy('refusing', panel('replay/safety', 'replay/veto'));
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
     fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
-    const models = MODELS(fixture.replay.url);
+    const models = reviewModels(fixture.replay.url);
     [one, other] = await Promise.all([fixture.startReplica(models), fixture.startReplica(models)]);
   });
   after(async () => {
@@ -596,7 +552,7 @@ describe('review of forged tools', () => {
 
   it('a judge that approves a canary is suspended on every replica, until a user lifts the suspension', async () => {
     createForgingAgent('easy', 'easy');
-    const supervised = (judges: JsonObject) => fixture.startReplica({ ...MODELS(fixture.replay.url), judges });
+    const supervised = (judges: JsonObject) => fixture.startReplica({ ...reviewModels(fixture.replay.url), judges });
     /** The result at a replica that has just started, or at another, once it is not overloaded. */
     const reviewedAt = async (replica: ModelGatewayReplica): Promise<ForgeResult> => {
       const review = () => submit('easy', aCandidate('twice'), { replica });

@@ -4,7 +4,7 @@ import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
-import { natsAuditStream } from '../../../src/operator/nats/audit-stream.ts';
+import { natsAuditStream } from '../../../src/operator/nats/sources/audit-stream.ts';
 import { auditChainRound } from '../../../src/operator/provenance/chain-task.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';

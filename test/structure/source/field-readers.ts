@@ -114,6 +114,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${TO_AGENT}.confidenceBound`,
       `${TO_AGENT}.coolDown`,
       `${TO_AGENT}.requireHuman`,
+      `${TO_AGENT}.reportedEvidence`,
       `${TO_AGENT}.examination.maxDisagreements`,
       `${TO_AGENT}.examination.maxFailedInputsPercent`,
       'spec.promotion.toShared.minAgents',

@@ -10,7 +10,7 @@ import { createKubeClient } from '../../../../src/kube/client/http-kube-client.t
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { CallRequests } from '../../../../src/operator/calls/call-requests.ts';
 import type { StoredAgent } from '../../../../src/operator/kube/types.ts';
-import { natsPendingCalls } from '../../../../src/operator/nats/pending-call-source.ts';
+import { natsPendingCalls } from '../../../../src/operator/nats/sources/pending-call-source.ts';
 import { createLogger } from '../../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
 import type { GatewayFixture, GatewayReplica, HttpResponse } from '../../../support/gateway/gateway-fixture.ts';

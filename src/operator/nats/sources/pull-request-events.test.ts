@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { EventNote } from '../../kube/events/event-note.ts';
-import type { PullRequestState } from '../../nats/pull-requests.ts';
+import type { EventNote } from '../../../kube/events/event-note.ts';
+import type { PullRequestState } from '../../../nats/pull-requests.ts';
 import { PullRequestEvents } from './pull-request-events.ts';
 
 describe('the Events of pull requests', () => {

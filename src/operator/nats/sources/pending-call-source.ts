@@ -1,8 +1,8 @@
-import { STREAMS, subjects } from '../../nats/jetstream/names.ts';
-import { messageAt } from '../../nats/jetstream/stream-reader.ts';
-import { createPendingCalls, type PendingCall } from '../../nats/pending-calls.ts';
-import type { PendingCallSource } from '../ports.ts';
-import type { NatsLink } from './nats-link.ts';
+import { STREAMS, subjects } from '../../../nats/jetstream/names.ts';
+import { messageAt } from '../../../nats/jetstream/stream-reader.ts';
+import { createPendingCalls, type PendingCall } from '../../../nats/pending-calls.ts';
+import type { PendingCallSource } from '../../ports.ts';
+import type { NatsLink } from '../nats-link.ts';
 
 /** The port over NATS. While NATS is unreachable, calls fail at once with TEMPER_BUS_UNAVAILABLE. */
 export function natsPendingCalls(link: Pick<NatsLink, 'current'>): PendingCallSource {

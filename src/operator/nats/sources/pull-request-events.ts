@@ -1,8 +1,8 @@
-import { API_VERSION } from '../../api/names.ts';
-import type { EventNote, EventSubject } from '../../kube/events/event-note.ts';
-import type { EventRecorder } from '../../kube/events/event-recorder.ts';
-import type { PullRequestState } from '../../nats/pull-requests.ts';
-import type { PullRequestReader } from '../ports.ts';
+import { API_VERSION } from '../../../api/names.ts';
+import type { EventNote, EventSubject } from '../../../kube/events/event-note.ts';
+import type { EventRecorder } from '../../../kube/events/event-recorder.ts';
+import type { PullRequestState } from '../../../nats/pull-requests.ts';
+import type { PullRequestReader } from '../../ports.ts';
 
 /** Reports each change of a pull request as an Event of its ApprovalRequest. A new leader repeats the last one. */
 export class PullRequestEvents {

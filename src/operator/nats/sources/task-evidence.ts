@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import { Notifier } from '../../lib/async/notifier.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
-import { createNatsAudit } from '../../nats/audit.ts';
-import type { JetStreamConnection } from '../../nats/connection/connection.ts';
-import { readStoreGeneration } from '../../nats/jetstream/store-generation.ts';
-import { changedTasks, readTasks } from '../../nats/tasks/task-records.ts';
-import { type Evidence, type EvidenceMarks, foldEvidence } from '../../policy/trust/evidence.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import type { TrustChange, TrustEvidence } from '../ports.ts';
-import type { NatsLink } from './nats-link.ts';
+import { Notifier } from '../../../lib/async/notifier.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { messageOf } from '../../../lib/errors.ts';
+import { createNatsAudit } from '../../../nats/audit.ts';
+import type { JetStreamConnection } from '../../../nats/connection/connection.ts';
+import { readStoreGeneration } from '../../../nats/jetstream/store-generation.ts';
+import { changedTasks, readTasks } from '../../../nats/tasks/task-records.ts';
+import { type TaskEvidence, type EvidenceMarks, foldEvidence } from '../../../policy/trust/evidence.ts';
+import type { Logger } from '../../../telemetry/log.ts';
+import type { TrustChange, TrustEvidence } from '../../ports.ts';
+import type { NatsLink } from '../nats-link.ts';
 
 export interface NatsTrustEvidenceDeps {
   readonly link: Pick<NatsLink, 'current' | 'waitForConnection' | 'unavailableSince'>;
@@ -19,7 +19,7 @@ export interface NatsTrustEvidenceDeps {
 
 interface Folded {
   readonly marks: EvidenceMarks;
-  readonly evidence: Evidence;
+  readonly evidence: TaskEvidence;
 }
 
 const REFRESH_INTERVAL_MS = 5_000;
@@ -43,7 +43,7 @@ export class NatsTrustEvidence implements TrustEvidence {
     this.#deps = deps;
   }
 
-  get(agentUid: string, marks: EvidenceMarks): Evidence | undefined {
+  get(agentUid: string, marks: EvidenceMarks): TaskEvidence | undefined {
     const known = this.#folded.get(agentUid);
     if (known !== undefined && isSame(known.marks, marks)) return known.evidence;
     this.#requested.set(agentUid, marks);

@@ -1,8 +1,8 @@
-import { STREAMS } from '../../nats/jetstream/names.ts';
-import { readMessages } from '../../nats/jetstream/stream-reader.ts';
-import type { JetStreamConnection } from '../../nats/connection/connection.ts';
-import { natsError } from '../../nats/connection/errors.ts';
-import type { AuditStream } from '../provenance/audit-chain.ts';
+import { STREAMS } from '../../../nats/jetstream/names.ts';
+import { readMessages } from '../../../nats/jetstream/stream-reader.ts';
+import type { JetStreamConnection } from '../../../nats/connection/connection.ts';
+import { natsError } from '../../../nats/connection/errors.ts';
+import type { AuditStream } from '../../provenance/audit-chain.ts';
 
 const NANOS_PER_MS = 1_000_000;
 
