@@ -17,11 +17,11 @@ describe('the condition FieldsInForce', () => {
   it('the condition FieldsInForce names every field of the spec without effect', () => {
     const found = fieldsInForceCondition('TrustPolicy', {
       egress: { allow: ['api.example.com'] },
-      promotion: { toShared: { gitOps: { connection: 'c', branch: 'main', path: 't/' } } },
+      tainted: { network: ['api.example.com'] },
     });
     assert.equal(found?.status, 'False');
     assert.ok(isKnownReason('TrustPolicy', found.type, found.reason));
-    assert.match(found.message, /spec\.promotion\.toShared\.gitOps.+spec\.egress\.allow/);
+    assert.match(found.message, /spec\.egress\.allow.+spec\.tainted\.network/);
   });
 
   it('the condition FieldsInForce is absent for values that have their documented effect', () => {

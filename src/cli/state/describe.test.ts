@@ -37,7 +37,6 @@ suite('temper describe in a state folder', () => {
   it('a policy has the effect of its judge, and the fields that have no effect', async () => {
     const strict = await described('policy', 'strict');
     assert.match(strict, /^Judge: +a\/judge; it refuses every tool that it wrote itself$/m);
-    assert.match(strict, /Not In Force:\n {2}- this value of spec\.promotion\.toShared\.minAgents has no effect yet/);
     assert.match(await described('policy', 'lenient'), /^Judge: +a\/judge; it may judge tools that it wrote itself/m);
     const closed = await described('policy', 'closed');
     assert.match(closed, /^Judge: +<none>; without a judge every forge is refused$/m);

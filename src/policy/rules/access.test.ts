@@ -237,7 +237,10 @@ describe('decisions about forging', () => {
   });
 
   it('the forge limits are the intersection of agent, policy and level, with defaults', () => {
-    const defaults = createDecider(aSnapshot({ agent: enabled, level: 'restricted' })).forgeLimits;
+    const { policyRevision, ...defaults } = createDecider(
+      aSnapshot({ agent: enabled, level: 'restricted' }),
+    ).forgeLimits;
+    assert.match(policyRevision ?? '', /^sha256:[0-9a-f]{64}$/);
     assert.deepEqual(defaults, {
       allowed: true,
       modes: ['Compose', 'Sandbox'],

@@ -466,7 +466,7 @@ describe('reports of the gateway', () => {
     assert.match(io.printed(), /^hour +1,200 +34 +0 +\$0\.0015$/m);
     assert.match(io.printed(), /^tokensPerHour +100,000$/m);
     assert.match(io.printed(), /^analyst +1 +0 +2 +1,234 +-$/m);
-    assert.match(io.printed(), /^csv_rows +analyst +s-1 +6 +sha256:aaaaaaaaaaaa +0s$/m);
+    assert.match(io.printed(), /^csv_rows +analyst +s-1 +6 +- +sha256:aaaaaaaaaaaa +0s$/m);
     assert.equal(cluster.requests.filter(({ path }) => path === TOKEN).length, 5, 'one token per command');
   });
 
