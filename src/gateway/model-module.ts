@@ -49,7 +49,10 @@ export const openModelModule: OpenModule = async (context) => {
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
   };
-  const reviews = servePanelReviews({ ...context, ...modelDeps, registry: sessionRegistry, vetter }, closing.signal);
+  const reviews = servePanelReviews(
+    { ...context, ...modelDeps, registry: sessionRegistry, vetter, canaries },
+    closing.signal,
+  );
   return {
     routes: [
       modelRoutes(modelDeps),

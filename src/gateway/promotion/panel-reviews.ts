@@ -9,6 +9,7 @@ import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { Canaries } from '../../tempering/canary/canaries.ts';
 import { createPanel, type PanelVerdict, unavailablePanel } from '../../tempering/judge/panel.ts';
 import type { AgentDirectory, AgentState } from '../deps.ts';
 import { modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
@@ -19,6 +20,8 @@ export interface PanelReviewDeps extends ModelAccessDeps {
   bus: JetStreamConnection;
   registry: Pick<SessionRegistry, 'tools'>;
   vetter: ArtifactVetter;
+  /** Supervises the reviewers. */
+  canaries: Canaries;
   clock: Clock;
   ids: IdGenerator;
   log: Logger;
@@ -93,6 +96,7 @@ async function askPanel(
     reviewers: access.agentModel().reviewers,
     clock,
     nonce: () => ids.next('nonce'),
+    canaries: deps.canaries,
   });
   const { material } = await deps.vetter.vet(agentUid, tool.artifact as unknown as Json, signal);
   const op = { signal, deadline: clock.monotonic() + REVIEW_TIMEOUT_MS, key: attempt };
