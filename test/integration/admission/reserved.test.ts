@@ -49,7 +49,7 @@ describe('the admission policy of reserved objects', () => {
 
   it('every admission policy carries the digest of its stored spec', async () => {
     const policies = (await admissionObjects()).filter(({ kind }) => kind.startsWith('Validating'));
-    assert.equal(policies.length, 24);
+    assert.equal(policies.length, 26);
     for (const policy of policies) {
       const { body } = await call('GET', `${collectionOf(policy)}/${policy.metadata.name}`);
       const spec = body['spec'] as Json;

@@ -63,6 +63,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
     message: 'arguments is only allowed with type ToolCall',
     change: { 'spec.arguments': '{}' },
   },
+  {
+    kind: 'ApprovalRequest',
+    sample: 'approvalrequest.yaml',
+    message: 'review is only allowed with type PromoteTool',
+    change: { 'spec.type': 'RaiseTrust', 'spec.review': { object: 'csv-rows-a', agents: ['analyst'] } },
+  },
   { kind: 'ApprovalRequest', sample: 'approvalrequest.yaml', ...IMMUTABLE, change: { 'spec.risk': 'low' } },
   { kind: 'Approval', sample: 'approval.yaml', ...NO_SUBJECT },
   { kind: 'Approval', sample: 'approval.yaml', ...IMMUTABLE, change: { 'spec.decision': 'Deny' } },
