@@ -70,6 +70,11 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     output: /^$/,
     append: '--state .temper-demo',
   },
+  'temper tool export csv_rows --gitops ./tools --approver system:serviceaccount:flux-system:kustomize-controller': {
+    code: 0,
+    output: /^csv_rows \(sha256:1096bda4[0-9a-f]+\) of .*: merging the files approves it$/m,
+    append: '--state .temper-demo',
+  },
   'temper tool import csv_rows.emergent-tool.yaml --agent analyst': {
     code: 0,
     output: /csv_rows .* passed every gate except the judge/,
@@ -85,6 +90,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^kubectl (?!temper )/, 'needs a cluster'],
   [/^temper serve gateway --config gateway\.yaml$/, 'needs a cluster and NATS'],
   [/^export (KUBECONFIG|PATH)=/, 'needs root for a cluster on this machine'],
+  [/^temper tool export csv_rows --connection /, 'needs a server for Git; the tests of Gitea run it'],
   [/^vllm serve /, 'is a program of another project'],
 ];
 
