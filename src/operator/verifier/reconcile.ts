@@ -1,9 +1,10 @@
-import { ANNOTATIONS } from '../../api/cluster.ts';
+import { ANNOTATIONS, RELEASE_OBJECTS } from '../../api/cluster.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
+import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -60,10 +61,12 @@ export class VerifierPool {
     return { kind: 'requeueAfter', afterMs: RESYNC_MS };
   }
 
-  #create({ digest, labels, spec }: VerifierTemplate, signal: AbortSignal): Promise<Pod> {
+  async #create({ digest, labels, spec }: VerifierTemplate, signal: AbortSignal): Promise<Pod> {
     const { client, config, ids } = this.#deps;
     const name = warmPodName('verifier', ids.next('verifier'));
-    const metadata = { name, namespace: config.namespace, labels, annotations: { [ANNOTATIONS.template]: digest } };
+    const annotations = { [ANNOTATIONS.template]: digest };
+    const ownerReferences = [await this.#owner(signal)];
+    const metadata = { name, namespace: config.namespace, labels, annotations, ownerReferences };
     const object = { apiVersion: 'v1', kind: 'Pod', metadata, spec };
     return client.create<Pod>(TYPES.pods, object, signal, { manager: FIELD_MANAGER });
   }
@@ -72,8 +75,21 @@ export class VerifierPool {
   async #applyEndpoint(gatewayEndpoint: GatewayEndpointData, signal: AbortSignal): Promise<void> {
     const digest = digestOf(gatewayEndpoint as unknown as Json);
     if (this.#appliedEndpoint === digest) return;
-    const object = endpointsConfigMap({ namespace: this.#deps.config.namespace, gatewayEndpoint });
+    const { metadata, ...rest } = endpointsConfigMap({ namespace: this.#deps.config.namespace, gatewayEndpoint });
+    const object = { ...rest, metadata: { ...metadata, ownerReferences: [await this.#owner(signal)] } };
     await this.#deps.client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
     this.#appliedEndpoint = digest;
+  }
+
+  /** An object of the chart: once `helm uninstall` deletes it, Kubernetes deletes the verifier pods and their ConfigMap too. */
+  async #owner(signal: AbortSignal) {
+    const ref = { name: RELEASE_OBJECTS.verifierServiceAccount, namespace: this.#deps.config.namespace };
+    const account = await this.#deps.client.get(TYPES.serviceAccounts, ref, signal);
+    if (account?.metadata.uid === undefined) {
+      throw new TemperError('TEMPER_NOT_FOUND', `the ServiceAccount ${ref.name} of the chart does not exist`, {
+        retry: 'backoff',
+      });
+    }
+    return { apiVersion: 'v1', kind: 'ServiceAccount', name: ref.name, uid: account.metadata.uid };
   }
 }

@@ -145,6 +145,7 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       'temper.replies.AGENT.s-1': 1,
       '$JS.API.STREAM.MSG.DELETE.temper-inbox': 1,
       '$KV.temper-acked.AGENT.MESSAGE': 1,
+      '$KV.temper-tasks.AGENT.end.MESSAGE': 1,
       '$KV.temper-deliveries.AGENT': 3,
     });
   });

@@ -11,7 +11,7 @@ const INBOXES = 10_000;
 const WAITING = 1_100;
 const BATCH = 100;
 /** Streams and consumers together. */
-const MAX_ASSETS = 20;
+const MAX_ASSETS = 25;
 const TIMEOUT_MS = 60_000;
 
 async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {

@@ -100,6 +100,6 @@ describe('the owner of a NATS account', () => {
     await assert.rejects(second.agentActivity.pending('uid', NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
     assert.equal(first.agentActivity.unavailableSince(), undefined);
     const { config } = await connection.manager.streams.info('temper-audit');
-    assert.equal(config.max_bytes, Math.floor(128 * 1_024 * 1_024 * 0.15));
+    assert.equal(config.max_bytes, Math.floor(128 * 1_024 * 1_024 * 0.14));
   });
 });

@@ -187,11 +187,14 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual([status?.active, status?.conditions?.[0]?.reason], [true, 'Verified']);
     assert.deepEqual(await decisionsOf(agent.uid), ['tool.promoted']);
     const used = verifiers.served.at(-1);
-    await pollValue(
+    const [warm] = await pollValue(
       'the deletion of the used pod, and a new warm one',
       () => apiServer.client.list<Pod>(TYPES.pods, { namespace: RELEASE_NAMESPACE }, NEVER_ABORTED),
       (pods) => pods.length === 1 && pods[0]?.metadata.uid !== used,
     );
+    // Uninstalling deletes the account, and Kubernetes then deletes the pod.
+    const owners = warm?.metadata.ownerReferences?.map(({ kind, name }) => [kind, name]);
+    assert.deepEqual(owners, [['ServiceAccount', RELEASE_OBJECTS.verifierServiceAccount]]);
   });
 
   it('reported uses of a lying agent pod open a verification and never promote', async () => {
