@@ -136,7 +136,7 @@ describe('a commit on the branch itself', () => {
     });
     const gitea = connectionWith('Gitea', { 'POST /r/contents': [422, { message: 'already exists' }] });
     await assert.rejects(giteaServer(gitea.apiAt('r')).commit(draft, changes, op), moved);
-    assert.equal((gitea.requests[0]?.body as { branch: string }).branch, 'main');
+    assert.equal((gitea.bodyOf('/contents') as { branch: string }).branch, 'main');
   });
 });
 
