@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { isJsonObject, type Json, member } from '../lib/json.ts';
 import type { Checkpoint } from './port.ts';
 
@@ -8,6 +8,8 @@ export interface AuditKey {
   readonly id: string;
   /** HMAC-SHA256 of the text, as hex. */
   sign(text: string): string;
+  /** 32 bytes for another purpose; different bytes for each. */
+  derive(purpose: string): Buffer;
 }
 
 /** The signature of a record or of the checkpoint: which key signed it, and the HMAC over its number and digest. */
@@ -24,7 +26,8 @@ export type SignatureState = 'valid' | 'absent' | 'other-key' | 'wrong';
 
 export function createAuditKey(secret: Uint8Array): AuditKey {
   const sign = (text: string): string => createHmac('sha256', secret).update(text).digest('hex');
-  return { id: sign('temper key id').slice(0, 16), sign };
+  const derive = (purpose: string): Buffer => Buffer.from(hkdfSync('sha256', secret, 'temper', purpose, 32));
+  return { id: sign('temper key id').slice(0, 16), sign, derive };
 }
 
 export function signatureOf(part: SignedPart, checkpoint: Checkpoint, key: AuditKey): Signature {

@@ -20,6 +20,10 @@ import { createSafeFetch } from '../net/fetch.ts';
 import { approvalRules } from '../policy/approval-rules.ts';
 import { createSupervisor } from '../sandbox/supervisor.ts';
 import { openRegistry, type Registry } from '../tempering/registry/registry.ts';
+import { createWithheldCalls } from '../tempering/withheld/withheld-calls.ts';
+import { withheldAudit, withheldRecords } from '../tempering/withheld/withheld-records.ts';
+import { WithheldSources } from '../tempering/withheld/withheld-sources.ts';
+import { openSourceStore } from '../tempering/withheld/source-store.ts';
 import type { EffectiveLevels } from '../policy/trust/effective.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { EventSink } from '../tools/events.ts';
@@ -87,7 +91,8 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   opening.defer(() => trace.flush());
   const tasks = new LocalTaskRecorder({ records, clock: systemClock, ids: ulids, agent });
   const events = tasks.observing(trace.sink);
-  const components = await openComponents(options, agent, { records, key }, opening);
+  const withheld = agent.spec.forge?.persistSource === false ? new WithheldSources() : undefined;
+  const components = await openComponents(options, agent, { records, key, withheld }, opening);
   const { registry, audit, openFreshSandbox } = components;
   await trust.store(audit);
   const ownEngine = createEngine(
@@ -100,7 +105,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       tempering: {
         registry,
         audit,
-        records,
+        records: withheld === undefined ? records : withheldRecords(records, withheld),
         canaries: localCanaries(records, audit, options.judges),
         openFreshSandbox,
       },
@@ -108,7 +113,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
     },
     agent,
-    events,
+    withheld === undefined ? events : (event) => events(withheld.event(event)),
   );
   const engine = tasks.recorded(ownEngine);
   opening.defer(() => engine.stop());
@@ -135,14 +140,19 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
 async function openComponents(
   options: StandaloneOptions,
   agent: EngineAgent,
-  { records, key }: { records: RecordStore; key: AuditKey },
+  { records: all, key, withheld }: { records: RecordStore; key: AuditKey; withheld: WithheldSources | undefined },
   opening: AsyncDisposableStack,
 ) {
   const clock = systemClock;
-  const audit: AuditTrail = await openAudit({ records, clock, key });
-  opening.defer(() => audit.flush());
-  const registry: Registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
-  const book = await openLedgerBook(records, clock);
+  const chain = await openAudit({ records: all, clock, key });
+  opening.defer(() => chain.flush());
+  const audit: AuditTrail = withheld === undefined ? chain : withheldAudit(chain);
+  const sources = await openSourceStore({ records: all, clock, derive: key.derive });
+  const tools = { records: all, audit, clock, builtIn: builtInNames(), sources };
+  const registry: Registry = await openRegistry(withheld === undefined ? tools : { ...tools, withheld });
+  const records = withheld === undefined ? all : withheldRecords(all, withheld);
+  const calls = withheld === undefined ? undefined : createWithheldCalls(withheld, sources);
+  const book = await openLedgerBook(all, clock);
   opening.defer(() => book.close());
   const sandbox = opening.use(await createSupervisor({ clock }));
   const { policy, redact, hasApprover } = options;
@@ -155,7 +165,7 @@ async function openComponents(
       return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
     },
     ledger: book.ledger(accountsOf(agent, agent.policy)),
-    sessions: createRecordSessionStore(records, clock, { agent: agent.name, namespace: agent.namespace }),
+    sessions: createRecordSessionStore(all, clock, { agent: agent.name, namespace: agent.namespace }, calls),
     memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
     approvals: createFileApprovals({
       records,

@@ -7,6 +7,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { Model, ModelEvent, ModelRequest, StopReason } from '../models/port.ts';
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import { artifactDigest } from './registry/serialization.ts';
+import { openSourceStore, type SourceStore } from './withheld/source-store.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
 import type { ExaminationReport, Examiner } from './examination/types.ts';
 import type { RegisteredTool } from './types.ts';
@@ -125,12 +126,18 @@ export function anExaminer(changes: Partial<ExaminationReport> = {}): Examiner {
   };
 }
 
+/** The encrypted store of the sources in these records, with a key for tests. */
+export function aSourceStore(records: RecordStore, clock: Clock = createFakeClock()): Promise<SourceStore> {
+  return openSourceStore({ records, clock, derive: () => Buffer.alloc(32, 1) });
+}
+
 export async function aRegistry(
   records: RecordStore = memoryRecordStore(),
   clock: Clock = createFakeClock(),
 ): Promise<Registry> {
   const audit = await openAudit({ records, clock });
-  return openRegistry({ records, audit, clock, builtIn: new Set(['file_read']) });
+  const sources = await aSourceStore(records, clock);
+  return openRegistry({ records, audit, clock, builtIn: new Set(['file_read']), sources });
 }
 
 /** A model that responds with the text or the events that `answer` returns for the request. */

@@ -21,6 +21,17 @@ interface SessionInfo extends SessionScope {
 /** The agent whose sessions a store has. */
 type SessionOwner = Pick<SessionScope, 'agent' | 'namespace'>;
 
+/** Changes the form in which messages are stored; `collection` is the path of their session. */
+export interface StoredForm {
+  toStored(collection: string, items: readonly ModelMessage[]): Promise<ModelMessage[]>;
+  restored(collection: string, items: readonly ModelMessage[]): Promise<ModelMessage[]>;
+}
+
+const AS_IT_IS: StoredForm = {
+  toStored: async (_, items) => [...items],
+  restored: async (_, items) => [...items],
+};
+
 /** The sessions of one agent; the sessions of other agents in the same records are out of its reach. */
 export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
@@ -49,6 +60,7 @@ export function createRecordSessionStore(
   records: RecordStore,
   clock: Clock,
   { agent, namespace }: SessionOwner,
+  form: StoredForm = AS_IT_IS,
 ): RecordSessionStore {
   const scopeOf = (session: string): SessionScope => ({ agent, namespace, session });
   const positions = new Map<string, SessionPosition>();
@@ -71,7 +83,7 @@ export function createRecordSessionStore(
       const history = await readHistory(records, scopeOf(session));
       const position = await positionOf(session, async () => history.seq);
       position.seq = Math.max(position.seq, history.seq);
-      return history;
+      return { ...history, items: await form.restored(sessionPath(scopeOf(session)), history.items) };
     },
     async append(session, afterSeq, items, marks = {}) {
       assertSessionId(session);
@@ -81,9 +93,10 @@ export function createRecordSessionStore(
         if (position.seq !== afterSeq) {
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
         }
+        const stored = await form.toStored(sessionPath(scopeOf(session)), items);
         await Promise.all([
           updateUsedAt(records, clock, scopeOf(session), position),
-          records.append(historyLog(scopeOf(session)), toHistoryLine({ after: afterSeq, items, tainted })),
+          records.append(historyLog(scopeOf(session)), toHistoryLine({ after: afterSeq, items: stored, tainted })),
         ]);
         position.seq += items.length;
         return position.seq;

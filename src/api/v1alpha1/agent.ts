@@ -191,7 +191,7 @@ export const AgentSpec = Type.Object(
             Type.Boolean({
               default: true,
               description:
-                'Whether the EmergentTool keeps the source code. A tool without source code cannot be shared.',
+                'Whether the source code of forged tools is stored with them. With `false` it is in one encrypted store only, and the tools cannot be shared.',
             }),
           ),
         },

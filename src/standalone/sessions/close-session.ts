@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
+import { openSourceStore } from '../../tempering/withheld/source-store.ts';
 import type { SessionScope } from '../../tools/session-path.ts';
 import { expireAbandonedRequests } from '../approvals.ts';
 import { lockState } from '../lock.ts';
@@ -44,7 +45,8 @@ export async function closeStateSession(options: CloseSessionOptions): Promise<C
     const key = await trustedKey({ folder, records, keys });
     await ensureStateFormat(records, folder);
     const audit = await openAudit({ records, clock, key });
-    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
+    const sources = await openSourceStore({ records, clock, derive: key.derive });
+    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames(), sources });
     const { agent, namespace, session } = scope;
     const sessions = createRecordSessionStore(records, clock, { agent, namespace });
     const turns = createParkedTurns({ records, sessions, agent: { name: agent, namespace } });

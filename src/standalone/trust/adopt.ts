@@ -6,6 +6,7 @@ import { fileRecordStore } from '../../lib/file-record-store.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { ADOPTED } from '../../tempering/registry/activation.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
+import { openSourceStore } from '../../tempering/withheld/source-store.ts';
 import { userName } from '../decision-files.ts';
 import { lockState } from '../lock.ts';
 import { privateFiles } from './private-folder.ts';
@@ -55,7 +56,8 @@ export async function adoptState({ folder, keys, clock, withTools }: AdoptOption
     const setAside = isOwn ? 0 : await setDecidingAside(records, collections);
     if (!isOwn || withTools) await recordAdoption(audit, withTools);
     await audit.flush();
-    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames() });
+    const sources = await openSourceStore({ records, clock, derive: key.derive });
+    const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames(), sources });
     const named = (isActive: boolean): string[] => [
       ...new Set(registry.all().flatMap(({ active, artifact }) => (active === isActive ? [artifact.name] : []))),
     ];

@@ -23,6 +23,7 @@ import {
   anExaminer,
   createFakeClock,
   type ManualClock,
+  aSourceStore,
 } from '../tempering.testing.ts';
 import type { Evidence, RerunOutcome, Verifier } from '../types.ts';
 
@@ -73,7 +74,8 @@ async function createFixture(options: FixtureOptions = {}): Promise<Fixture> {
   const records = options.records ?? memoryRecordStore();
   const clock = createFakeClock();
   const audit = await openAudit({ records, clock });
-  const registry = await openRegistry({ records, audit, clock, builtIn: new Set() });
+  const sources = await aSourceStore(records);
+  const registry = await openRegistry({ records, audit, clock, builtIn: new Set(), sources });
   const events: AgentEvent[] = [];
   const asked: ApprovalInput[] = [];
   const panelCalls = { count: 0 };

@@ -2,7 +2,7 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { openRegistry } from './registry.ts';
-import { aCaller, anAcceptance, anArtifact, aUse, aVerdict } from '../tempering.testing.ts';
+import { aCaller, anAcceptance, anArtifact, aUse, aVerdict, aSourceStore } from '../tempering.testing.ts';
 
 /**
  * Child process of the crash test: changes the registry in a folder until it is killed, and prints one line
@@ -11,7 +11,13 @@ import { aCaller, anAcceptance, anArtifact, aUse, aVerdict } from '../tempering.
 const [folder = '', round = ''] = process.argv.slice(2);
 const records = fileRecordStore(folder);
 const audit = await openAudit({ records, clock: systemClock });
-const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+const registry = await openRegistry({
+  records,
+  audit,
+  clock: systemClock,
+  builtIn: new Set(),
+  sources: await aSourceStore(records),
+});
 const limits = { sessionTools: 100_000, agentTools: 100_000 };
 const owner = { agent: 'analyst', namespace: 'team-a' };
 const report = (state: string, digest: string): boolean => process.stdout.write(`${state} ${digest}\n`);

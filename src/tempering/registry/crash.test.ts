@@ -10,6 +10,7 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { foldActivations } from './activation.ts';
+import { aSourceStore } from '../tempering.testing.ts';
 import { openRegistry } from './registry.ts';
 
 const folders: string[] = [];
@@ -48,7 +49,13 @@ describe('a registry after its process was killed', () => {
       }
       const records = fileRecordStore(folder);
       const audit = await openAudit({ records, clock: systemClock });
-      const registry = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+      const registry = await openRegistry({
+        records,
+        audit,
+        clock: systemClock,
+        builtIn: new Set(),
+        sources: await aSourceStore(records),
+      });
       const active = registry.all().filter((tool) => tool.active);
       for (const [digest, state] of reported) {
         const tool = active.find((candidate) => candidate.digest === digest);

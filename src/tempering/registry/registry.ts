@@ -17,6 +17,8 @@ import {
 } from './rejected-attempts.ts';
 import { assertCanActivate, isReplacedBy, isSessionToolOf, isVisible, TIERS, type ToolLimits } from './visibility.ts';
 import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumentStore } from './tool-store.ts';
+import type { SourceStore } from '../withheld/source-store.ts';
+import { WITHHELD, type WithheldSources } from '../withheld/withheld-sources.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
 
@@ -66,6 +68,10 @@ export interface RegistryDeps {
   clock: Clock;
   /** Names of built-in tools, which no forged tool may have. */
   builtIn: ReadonlySet<string>;
+  /** The encrypted store of withheld sources. Absent for a registry that is only read. */
+  sources?: SourceStore;
+  /** Present when the sources of the agent that forges here are withheld (`forge.persistSource: false`). */
+  withheld?: WithheldSources;
 }
 
 interface Activating {
@@ -78,8 +84,11 @@ interface Activating {
 /** Loads the stored tools and checks each one against its acceptance. Throws TEMPER_AUDIT_CHAIN_INVALID when the audit chain is invalid. */
 export async function openRegistry(deps: RegistryDeps): Promise<Registry> {
   const ledger = foldActivations(await deps.audit.records());
-  const store = createToolDocumentStore(deps.records);
+  const store = createToolDocumentStore(deps.records, deps.sources);
   const stored = await store.load(ledger);
+  for (const { sourceWithheld, artifact } of stored) {
+    if (sourceWithheld) deps.withheld?.learn(artifact.implementation.source ?? '');
+  }
   return new RecordRegistry(
     deps,
     ledger,
@@ -115,7 +124,7 @@ class RecordRegistry implements Registry {
 
   register(accepted: AcceptedTool, caller: ForgeCaller, limits: ToolLimits = DEFAULT_LIMITS): Promise<void> {
     return this.#queue.run(async () => {
-      const tool = sessionTool(accepted, caller, this.#timestamp());
+      const tool = this.#withheld(sessionTool(accepted, caller, this.#timestamp()));
       const replaces = this.#actives().filter((other) => isReplacedBy(other, tool));
       await this.#activate(tool, { action: 'tool.accepted', actor: `agent/${caller.agent}`, limits, replaces });
       this.#notify('registered', tool);
@@ -125,8 +134,9 @@ class RecordRegistry implements Registry {
   }
 
   async recordRejected(refused: RefusedTool, caller: ForgeCaller): Promise<void> {
-    await this.#deps.audit.append(rejectionRecord(refused, caller, 'observed'));
-    await this.#rejected.add(refused, caller);
+    const stored = this.#deps.withheld === undefined ? refused : withoutQuotes(refused);
+    await this.#deps.audit.append(rejectionRecord(stored, caller, 'observed'));
+    await this.#rejected.add(stored, caller);
   }
 
   resolve(agent: string, namespace: string, session: string): RegisteredTool[] {
@@ -150,7 +160,8 @@ class RecordRegistry implements Registry {
   promote(order: PromotionOrder): Promise<RegisteredTool> {
     return this.#queue.run(async () => {
       const { lower, replaces } = resolvePromotion(order, this.#actives());
-      const tool = promotedTool(lower, order, this.#timestamp());
+      const promoted = promotedTool(lower, order, this.#timestamp());
+      const tool = promoted.sourceWithheld ? withoutReasoning(promoted) : promoted;
       const { actor, limits } = order;
       await this.#activate(tool, { action: 'tool.promoted', actor, limits, replaces });
       this.#notify('promoted', tool);
@@ -278,8 +289,18 @@ class RecordRegistry implements Registry {
     await this.#deleteUnusedRecords(tool);
   }
 
-  /** Deletes the use records of a digest that no tool of the namespace has any more. */
+  #withheld(tool: RegisteredTool): RegisteredTool {
+    const { withheld } = this.#deps;
+    const { source } = tool.artifact.implementation;
+    if (withheld === undefined || source === undefined) return tool;
+    // The gates have changed the source that the model wrote.
+    withheld.learn(source);
+    return withoutReasoning({ ...tool, sourceWithheld: true });
+  }
+
+  /** Deletes the use records of a digest that no tool of the namespace has any more, and a source that no tool has any more. */
   async #deleteUnusedRecords({ digest, owner }: RegisteredTool): Promise<void> {
+    if (!this.#withDigest(digest).some((tool) => tool.sourceWithheld)) await this.#store.removeSource(digest);
     const isStillUsed = this.#withDigest(digest).some((tool) => tool.owner.namespace === owner.namespace);
     if (!isStillUsed) await this.#uses.delete(digest, owner.namespace);
   }
@@ -314,6 +335,16 @@ class RecordRegistry implements Registry {
   #timestamp(): string {
     return this.#deps.clock.now().toISOString();
   }
+}
+
+/** What judges write may quote the source; the lines that they cite are numbers. */
+function withoutReasoning(tool: RegisteredTool): RegisteredTool {
+  return { ...tool, verdicts: tool.verdicts.map((verdict) => ({ ...verdict, reasoning: WITHHELD })) };
+}
+
+function withoutQuotes(refused: RefusedTool): RefusedTool {
+  const gates = refused.gates.map((result) => ({ ...result, note: '' }));
+  return { ...refused, message: WITHHELD, details: {}, gates };
 }
 
 /** Deactivates a stored tool whose name is now that of a built-in tool, for example after an upgrade. */

@@ -10,7 +10,7 @@ import type { RegisteredTool } from '../types.ts';
 export interface ToolDocuments {
   tool: JsonObject;
   evidence: JsonObject;
-  source?: JsonObject;
+  source?: string;
 }
 
 export function artifactDigest(artifact: ToolArtifact): Digest {
@@ -44,7 +44,7 @@ export function toDocuments(tool: RegisteredTool, now: string): ToolDocuments {
   return {
     tool: object as unknown as JsonObject,
     evidence: { owner, verdicts, authorModel, sourceWithheld, acceptedAt } as unknown as JsonObject,
-    ...(tool.sourceWithheld && source !== undefined ? { source: { source } } : {}),
+    ...(tool.sourceWithheld && source !== undefined ? { source } : {}),
   };
 }
 
@@ -66,10 +66,7 @@ function conditionsOf(tool: RegisteredTool, now: string): Condition[] {
  * Parses a stored tool. The members are untrusted: the caller must compare `artifactDigest` and `recordDigest` with the
  * acceptance on the audit chain. Returns undefined when the documents do not have the shape of a tool.
  */
-export function fromDocuments(
-  object: string,
-  documents: { tool: Json; evidence: Json; source?: Json },
-): RegisteredTool | undefined {
+export function fromDocuments(object: string, documents: { tool: Json; evidence: Json }): RegisteredTool | undefined {
   const spec = member(documents.tool, 'spec');
   const stored = member(spec, 'artifact');
   const digest = member(spec, 'digest');
@@ -80,11 +77,9 @@ export function fromDocuments(
   if (!isJsonObject(stored) || !isJsonObject(stored.implementation) || !isDigest(digest)) return undefined;
   if (tier !== 'Session' && tier !== 'Agent' && tier !== 'Shared') return undefined;
   if (!Array.isArray(contributors) || !Array.isArray(verdicts)) return undefined;
-  const source = member(documents.source, 'source');
-  const implementation = typeof source === 'string' ? { ...stored.implementation, source } : stored.implementation;
   return {
     object,
-    artifact: { ...stored, implementation } as unknown as ToolArtifact,
+    artifact: stored as unknown as ToolArtifact,
     digest,
     tier,
     owner: ownerOf(member(evidence, 'owner')),

@@ -1,5 +1,6 @@
 import type { Audit } from '../../audit/port.ts';
-import type { Json } from '../../lib/json.ts';
+import type { Digest } from '../../lib/canonical.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { sessionPath } from '../../tools/session-path.ts';
 import { type Activation, type ActivationLedger, DROPPED } from './activation.ts';
@@ -7,27 +8,34 @@ import { artifactDigest, fromDocuments, recordDigest, toDocuments } from './seri
 import { hexOf } from './object-name.ts';
 import { sessionCollections } from './visibility.ts';
 import type { RegisteredTool, ToolScope } from '../types.ts';
+import { type SourceStore, SOURCES } from '../withheld/source-store.ts';
 import { verdictFacts } from './verdict-facts.ts';
 
 /**
  * Stores tools as documents: `tools/<object>` for tiers Agent and Shared, `sessions/<namespace>_<agent>_<session>/tools/<object>` for tier
  * Session.
- * An `evidence` collection beside each of them has owner and verdicts; `sources/<digest>` has a withheld source.
+ * An `evidence` collection beside each of them has owner and verdicts; `sources/<digest>` has a withheld source, encrypted.
  */
 export interface ToolDocumentStore {
   write(tool: RegisteredTool, now: string): Promise<void>;
   remove(tool: RegisteredTool): Promise<void>;
+  /** Deletes the withheld source of this digest, if any. */
+  removeSource(digest: Digest): Promise<void>;
   /** All stored tools. A tool is active only when the activation ledger says so and its documents match the acceptance. */
   load(ledger: ActivationLedger): Promise<RegisteredTool[]>;
   deleteSession(session: ToolScope): Promise<void>;
 }
 
-export function createToolDocumentStore(records: RecordStore): ToolDocumentStore {
+/** `sources` is absent where no tool runs: withheld sources are not read then. */
+export function createToolDocumentStore(records: RecordStore, sources: SourceStore | undefined): ToolDocumentStore {
   return {
     async write(tool, now) {
       const { collection, name, evidence } = recordPathsOf(tool.object);
       const documents = toDocuments(tool, now);
-      if (documents.source !== undefined) await records.put('sources', hexOf(tool.digest), documents.source);
+      if (documents.source !== undefined) {
+        if (sources === undefined) throw new TemperError('TEMPER_INTERNAL', 'a withheld source has no encrypted store');
+        await sources.put(SOURCES, hexOf(tool.digest), documents.source);
+      }
       await records.put(evidence, name, documents.evidence);
       await records.put(collection, name, documents.tool);
     },
@@ -36,10 +44,14 @@ export function createToolDocumentStore(records: RecordStore): ToolDocumentStore
       await records.delete(collection, name);
       await records.delete(evidence, name);
     },
+    async removeSource(digest) {
+      await sources?.delete(SOURCES, hexOf(digest));
+    },
     async load(ledger) {
-      const tools = await readCollection(records, 'tools', ledger);
+      const from = { records, sources, ledger };
+      const tools = await readCollection(from, 'tools');
       for (const session of sessionsOf(ledger)) {
-        tools.push(...(await readCollection(records, sessionCollections(session).tools, ledger)));
+        tools.push(...(await readCollection(from, sessionCollections(session).tools)));
       }
       return tools;
     },
@@ -67,32 +79,44 @@ function sessionsOf(ledger: ActivationLedger): ToolScope[] {
   return [...sessions.values()];
 }
 
-async function readCollection(
-  records: RecordStore,
-  collection: string,
-  ledger: ActivationLedger,
-): Promise<RegisteredTool[]> {
+interface ReadFrom {
+  records: RecordStore;
+  sources: SourceStore | undefined;
+  ledger: ActivationLedger;
+}
+
+async function readCollection({ records, sources, ledger }: ReadFrom, collection: string): Promise<RegisteredTool[]> {
   const tools: RegisteredTool[] = [];
   for (const { name, value } of await records.list(collection)) {
     const object = `${collection}/${name}`;
     const evidence = (await records.get(recordPathsOf(object).evidence, name)) ?? null;
-    const tool = fromDocuments(object, { tool: value, evidence, ...(await withheldSource(records, value, evidence)) });
-    if (tool !== undefined) tools.push({ ...tool, ...activeStateOf(tool, ledger.byObject.get(object)) });
+    const tool = await withSource(fromDocuments(object, { tool: value, evidence }), sources);
+    const isDescribed = sources === undefined && tool?.sourceWithheld === true;
+    if (tool !== undefined) tools.push({ ...tool, ...activeStateOf(tool, ledger.byObject.get(object), isDescribed) });
   }
   return tools;
 }
 
-async function withheldSource(records: RecordStore, tool: Json, evidence: Json): Promise<{ source?: Json }> {
-  const read = fromDocuments('', { tool, evidence });
-  if (read?.sourceWithheld !== true) return {};
-  const source = await records.get('sources', hexOf(read.digest));
-  return source === undefined ? {} : { source };
+/** A source that cannot be decrypted is missing: the tool then differs from its digest and stays inactive. */
+async function withSource(
+  tool: RegisteredTool | undefined,
+  sources: SourceStore | undefined,
+): Promise<RegisteredTool | undefined> {
+  if (tool?.sourceWithheld !== true || sources === undefined) return tool;
+  const source = await sources.get(SOURCES, hexOf(tool.digest)).catch((error: unknown) => {
+    if (isTemperError(error, 'TEMPER_STATE_CORRUPT')) return undefined;
+    throw error;
+  });
+  if (source === undefined) return tool;
+  const { artifact } = tool;
+  return { ...tool, artifact: { ...artifact, implementation: { ...artifact.implementation, source } } };
 }
 
 /** The audit chain decides whether a tool is active; a document that differs from its acceptance makes the tool inactive. */
 function activeStateOf(
   tool: RegisteredTool,
   activation: Activation | undefined,
+  isDescribed: boolean,
 ): { active: boolean; inactiveReason?: string } {
   const inactive = (inactiveReason: string): { active: false; inactiveReason: string } => ({
     active: false,
@@ -100,7 +124,7 @@ function activeStateOf(
   });
   if (activation === undefined) return inactive('the audit chain has no acceptance of it');
   if (!activation.active) return inactive(activation.reason ?? 'demoted');
-  if (tryDigest(() => artifactDigest(tool.artifact)) !== tool.digest)
+  if (!isDescribed && tryDigest(() => artifactDigest(tool.artifact)) !== tool.digest)
     return inactive('its content does not match its digest');
   if (activation.digest !== tool.digest || tryDigest(() => recordDigest(tool)) !== activation.record) {
     return inactive('it differs from the tool that was accepted');

@@ -141,6 +141,45 @@ describe('temper run', () => {
     assert.deepEqual(replies(stdout), ['It is 42.'], stderr);
   });
 
+  it('a withheld source is in no file of the state folder, its tool works after a restart, and it goes with the tool', async () => {
+    const marker = 'unmistakable_marker_text';
+    const code = DOUBLER.replace(
+      'return { n: 2 * input.n };',
+      `const note = '${marker}';\\n  return { n: 2 * input.n };`,
+    );
+    const broken = code.replace('2 * input.n', 'note.length').replace('doubler', 'broken');
+    const withheld = AGENT.replace('modes: [Sandbox]}', 'modes: [Sandbox], persistSource: false}');
+    const script = SCRIPT.replaceAll(DOUBLER, code).replace(
+      '  - answer: {text: "Done."}',
+      `  - when: {lastUser: "wrong", turn: 1}\n    answer: {toolCalls: [{name: forge_tool, arguments: ${broken}}]}\n  - when: {lastUser: "say it"}\n    answer: {text: "const note = '${marker}';"}\n  - answer: {text: "Done."}`,
+    );
+    await using project = await openProject({ manifests: withheld, script }, 'json');
+    const files = async () => {
+      const state = join(project.path, '.temper');
+      const names = await readdir(state, { recursive: true, withFileTypes: true });
+      const all = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+      return Promise.all(all.map(async (name) => ({ name, text: await readFile(name, 'latin1') })));
+    };
+    const messages = ['wrong', 'forge', 'double', 'say it'].flatMap((text) => ['-m', text]);
+    const { code: exit, stdout, stderr } = await project.run('--session', 's-1', ...messages).ended;
+    assert.equal(exit, 0, stderr);
+    assert.ok(replies(stdout).includes('It is 42.'), stdout);
+    assert.ok(
+      jsonLines<StampedEvent>(stdout).some(({ type }) => type === 'forge-refused'),
+      'a refusal may quote it too',
+    );
+    const leaks = (await files()).filter(({ text }) => text.includes(marker));
+    assert.deepEqual(
+      leaks.map(({ name }) => name),
+      [],
+    );
+    assert.ok((await files()).some(({ name }) => name.includes('/sources/')));
+    const later = await project.run('--session', 's-1', '-m', 'double').ended;
+    assert.deepEqual(replies(later.stdout), ['It is 42.'], later.stderr);
+    assert.equal((await project.temper('sessions', 'close', 's-1')).code, 0);
+    assert.ok(!(await files()).some(({ name }) => name.includes('/sources/')), 'the source goes with the tool');
+  });
+
   it('a closed session loses its history and its tools, takes no message, and leaves other sessions alone', async () => {
     await using project = await aProject();
     for (const session of ['s-1', 's-2']) {

@@ -1,0 +1,158 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+
+/** Texts that are stored encrypted and nowhere else, each under a place: `<collection>/<name>`. */
+export interface SourceStore {
+  put(collection: string, name: string, text: string): Promise<void>;
+  /** Undefined when nothing is stored there. Throws TEMPER_STATE_CORRUPT for a text that was changed or that another key encrypted. */
+  get(collection: string, name: string): Promise<string | undefined>;
+  delete(collection: string, name: string): Promise<void>;
+}
+
+export interface SourceStoreDeps {
+  records: RecordStore;
+  clock: Clock;
+  /** Derives 32 bytes from the key of the user; different bytes for each purpose. */
+  derive: (purpose: string) => Buffer;
+}
+
+/** The collection of the sources of tools, each under the digest of its tool. */
+export const SOURCES = 'sources';
+const KEYS = { collection: 'source-keys', name: 'keys' } as const;
+const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
+/** Random. A key encrypts far fewer texts than the 2^32 for which random nonces of this size are safe. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** A new key replaces an older one, and encrypts all sources again. */
+const MAX_KEY_AGE_MS = 90 * 24 * 3_600_000;
+
+interface DataKey {
+  id: string;
+  /** RFC 3339. */
+  createdAt: string;
+  key: Buffer;
+}
+
+/**
+ * Opens the sources of a state folder. Each folder has keys of its own, encrypted with the key of its user, so a copy of the folder alone
+ * reveals no source. Replaces a key that is 90 days old, and encrypts sources that an earlier release stored as plain text.
+ */
+export async function openSourceStore(deps: SourceStoreDeps): Promise<SourceStore> {
+  const keys = await readKeys(deps);
+  const newest = keys.at(-1);
+  if (newest === undefined || deps.clock.now().getTime() - Date.parse(newest.createdAt) >= MAX_KEY_AGE_MS) {
+    keys.push({
+      id: randomBytes(8).toString('hex'),
+      createdAt: deps.clock.now().toISOString(),
+      key: randomBytes(KEY_BYTES),
+    });
+    await writeKeys(deps, keys);
+  }
+  const store = new EncryptedSources(deps.records, keys);
+  if (await store.encryptAgain(SOURCES)) await writeKeys(deps, keys.slice(-1));
+  return store;
+}
+
+class EncryptedSources implements SourceStore {
+  readonly #records: RecordStore;
+  /** Oldest first; the last one encrypts. */
+  readonly #keys: readonly DataKey[];
+
+  constructor(records: RecordStore, keys: readonly DataKey[]) {
+    this.#records = records;
+    this.#keys = keys;
+  }
+
+  async put(collection: string, name: string, text: string): Promise<void> {
+    const key = this.#keys.at(-1);
+    if (key === undefined) throw new TemperError('TEMPER_INTERNAL', 'the source store has no key');
+    const value = { key: key.id, ...encrypt(key.key, `${collection}/${name}`, Buffer.from(text)) };
+    await this.#records.put(collection, name, value);
+  }
+
+  async get(collection: string, name: string): Promise<string | undefined> {
+    const stored = await this.#records.get(collection, name);
+    if (stored === undefined) return undefined;
+    const key = this.#keys.find(({ id }) => id === textAt(stored, ['key']));
+    if (key === undefined) throw unreadable(`${collection}/${name}`, 'another key encrypted it');
+    return decrypt(key.key, `${collection}/${name}`, stored).toString('utf8');
+  }
+
+  async delete(collection: string, name: string): Promise<void> {
+    await this.#records.delete(collection, name);
+  }
+
+  /** True when every text that can be read has the newest key now. */
+  async encryptAgain(collection: string): Promise<boolean> {
+    const newest = this.#keys.at(-1)?.id;
+    let isComplete = true;
+    for (const { name, value } of await this.#records.list(collection)) {
+      if (textAt(value, ['key']) === newest) continue;
+      const text = isPlain(value) ? value.source : await this.get(collection, name).catch(() => undefined);
+      if (text === undefined) isComplete = false;
+      else await this.put(collection, name, text);
+    }
+    return isComplete;
+  }
+}
+
+/** The form of releases that did not encrypt. */
+function isPlain(value: Json): value is JsonObject & { source: string } {
+  return isJsonObject(value) && typeof value['source'] === 'string' && value['key'] === undefined;
+}
+
+async function readKeys({ records, derive }: SourceStoreDeps): Promise<DataKey[]> {
+  const stored = await records.get(KEYS.collection, KEYS.name);
+  const listed = isJsonObject(stored) && Array.isArray(stored['keys']) ? stored['keys'] : [];
+  const wrapping = derive('source keys');
+  return listed.flatMap((value) => {
+    const [id, createdAt] = [textAt(value, ['id']), textAt(value, ['createdAt'])];
+    try {
+      return [{ id, createdAt, key: decrypt(wrapping, `key ${id} ${createdAt}`, value) }];
+    } catch {
+      // Of another user, whose folder was adopted: its sources stay unreadable, and new ones get a new key.
+      return [];
+    }
+  });
+}
+
+async function writeKeys({ records, derive }: SourceStoreDeps, keys: readonly DataKey[]): Promise<void> {
+  const wrapping = derive('source keys');
+  const wrapped = keys.map(({ id, createdAt, key }) => ({
+    id,
+    createdAt,
+    ...encrypt(wrapping, `key ${id} ${createdAt}`, key),
+  }));
+  await records.put(KEYS.collection, KEYS.name, { keys: wrapped });
+}
+
+/** `context` is authenticated: a text that is moved to another place cannot be decrypted there. */
+function encrypt(key: Buffer, context: string, plain: Buffer): { nonce: string; data: string } {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(context));
+  const data = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  return { nonce: nonce.toString('base64'), data: data.toString('base64') };
+}
+
+function decrypt(key: Buffer, context: string, stored: Json): Buffer {
+  const nonce = Buffer.from(textAt(stored, ['nonce']), 'base64');
+  const data = Buffer.from(textAt(stored, ['data']), 'base64');
+  if (nonce.byteLength !== NONCE_BYTES || data.byteLength < TAG_BYTES) throw unreadable(context, 'it is damaged');
+  const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context));
+  decipher.setAuthTag(data.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(data.subarray(0, -TAG_BYTES)), decipher.final()]);
+  } catch (error) {
+    throw unreadable(context, 'it was changed', error);
+  }
+}
+
+function unreadable(place: string, why: string, cause?: unknown): TemperError {
+  return new TemperError('TEMPER_STATE_CORRUPT', `${place} cannot be decrypted: ${why}`, { cause });
+}

@@ -1,0 +1,108 @@
+import type { Json } from '../../lib/json.ts';
+import { canonicalJson, type Digest, sha256 } from '../../lib/canonical.ts';
+import { isJsonObject, parseUntrustedJson, textAt } from '../../lib/json.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
+import type { SourceStore } from './source-store.ts';
+import { WITHHELD, type WithheldSources } from './withheld-sources.ts';
+
+/**
+ * The form of messages in which a session stores them without sources. The arguments of a forge that has no result yet stay in the
+ * encrypted store, so that a parked or interrupted forge can go on; they are deleted with its result.
+ */
+export interface WithheldCalls {
+  toStored(collection: string, items: readonly ModelMessage[]): Promise<ModelMessage[]>;
+  /** The items with the arguments of the forges that have no result. */
+  restored(collection: string, items: readonly ModelMessage[]): Promise<ModelMessage[]>;
+}
+
+type AssistantMessage = Extract<ModelMessage, { role: 'assistant' }>;
+type Call = AssistantMessage['toolCalls'][number];
+
+export function createWithheldCalls(sources: WithheldSources, store: SourceStore): WithheldCalls {
+  const storedCall = async (collection: string, call: Call): Promise<Call> => {
+    if (call.name !== FORGE_TOOL_NAME) return { ...call, arguments: sources.text(call.arguments) };
+    sources.learn(argumentsOf(call));
+    const digest = sha256(call.arguments);
+    await store.put(forgesOf(collection), placeOf(call.id), call.arguments);
+    return { ...call, arguments: canonicalJson({ withheld: digest }) };
+  };
+  const stored = async (collection: string, item: ModelMessage): Promise<ModelMessage> => {
+    if (item.role === 'user') return { ...item, text: sources.text(item.text) };
+    if (item.role === 'tool') {
+      if (item.name !== FORGE_TOOL_NAME) return { ...item, text: sources.text(item.text) };
+      await store.delete(forgesOf(collection), placeOf(item.toolCallId));
+      return { ...item, text: forgeResult(item.text) };
+    }
+    const toolCalls: Call[] = [];
+    for (const call of item.toolCalls) toolCalls.push(await storedCall(collection, call));
+    return { ...item, text: sources.text(item.text), toolCalls };
+  };
+  const restoredCall = async (collection: string, call: Call): Promise<Call> => {
+    const digest = call.name === FORGE_TOOL_NAME ? withheldDigest(call) : undefined;
+    if (digest === undefined) return call;
+    const text = await store.get(forgesOf(collection), placeOf(call.id));
+    if (text === undefined || sha256(text) !== digest) return call;
+    sources.learn(argumentsOf({ ...call, arguments: text }));
+    return { ...call, arguments: text };
+  };
+  return {
+    async toStored(collection, items) {
+      const all: ModelMessage[] = [];
+      for (const item of items) all.push(await stored(collection, item));
+      return all;
+    },
+    async restored(collection, items) {
+      const all: ModelMessage[] = [];
+      for (const item of items) {
+        if (item.role !== 'assistant') {
+          all.push(item);
+          continue;
+        }
+        const toolCalls: Call[] = [];
+        for (const call of item.toolCalls) toolCalls.push(await restoredCall(collection, call));
+        all.push({ ...item, toolCalls });
+      }
+      return all;
+    },
+  };
+}
+
+/** Below the session, so that it is deleted with it. */
+function forgesOf(session: string): string {
+  return `${session}/forges`;
+}
+
+/** Providers reuse the ids of calls, and only the last one can be without a result. */
+function placeOf(callId: string): string {
+  return sha256(callId).slice('sha256:'.length);
+}
+
+/** Arguments that are not JSON never become a tool; their text is withheld all the same. */
+function argumentsOf(call: Call): Json {
+  try {
+    return parseUntrustedJson(call.arguments);
+  } catch {
+    return call.arguments;
+  }
+}
+
+function withheldDigest(call: Call): Digest | undefined {
+  const found = textAt(argumentsOf(call), ['withheld']);
+  return found.startsWith('sha256:') ? (found as Digest) : undefined;
+}
+
+/** The result without warnings and messages, which may quote the source. */
+function forgeResult(text: string): string {
+  let result: Json;
+  try {
+    result = parseUntrustedJson(text);
+  } catch {
+    return WITHHELD;
+  }
+  if (!isJsonObject(result)) return WITHHELD;
+  const code = textAt(result, ['error', 'code']);
+  if (code !== '') return canonicalJson({ error: { code, message: WITHHELD } });
+  const { tool = null, digest = null, tier = null } = result;
+  return canonicalJson({ tool, digest, tier });
+}
