@@ -64,6 +64,11 @@ export const RELEASE_OBJECTS = {
   verifierServiceAccount: 'temper-verifier',
 } as const;
 
+/** The ConfigMap with the attestation of a Shared tool, in `attestation.json`, by the name of its EmergentTool. */
+export function attestationName(tool: string): string {
+  return `${tool}-attestation`;
+}
+
 /** The audience of a token names the endpoint that accepts it. */
 export const AUDIENCES = { gateway: 'temper-gateway', egress: 'temper-egress' } as const;
 
