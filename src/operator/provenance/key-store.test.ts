@@ -49,7 +49,7 @@ describe('the keys of the provenance chain', () => {
     }
   });
 
-  it('of two leaders that rotate at once, one fails and the key of the other stays', async () => {
+  it('two leaders that rotate at once end with the key of one of them, and the other one fails', async () => {
     const { client, objects, clock, read } = fixture();
     await read(true);
     clock.advance(NINETY_DAYS_MS);
