@@ -73,6 +73,10 @@ export const ERROR_CODES = {
     meaning: 'No tool of that name is visible to the agent.',
     fix: 'Use a listed tool, or forge one.',
   },
+  TEMPER_TOOL_NOT_DROPPABLE: {
+    meaning: 'An agent can drop only tools that it forged in this session; this one was imported or promoted.',
+    fix: 'Ask a user to demote it with `temper demote`.',
+  },
   TEMPER_TOOL_INPUT_INVALID: {
     meaning: 'The arguments break the input schema of the tool.',
     fix: 'Correct the member the message names.',
@@ -220,8 +224,9 @@ export const ERROR_CODES = {
   },
 
   TEMPER_TOOL_DEMOTED: {
-    meaning: 'This version of the tool was demoted, by a user or because of its failure record.',
-    fix: 'Forge a corrected tool; the same source stays demoted.',
+    meaning:
+      'This version of the tool was demoted, by a user or because of its failure record, or deactivated because of the tasks that called it.',
+    fix: 'Forge a corrected tool; the same source stays demoted. A user can reactivate a deactivated one.',
   },
   TEMPER_PROMOTION_NOT_READY: {
     meaning: 'The evidence for the tool does not meet the rule for the next tier.',

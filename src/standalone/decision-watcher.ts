@@ -71,9 +71,7 @@ export class DecisionWatcher {
     const owner = { agent: this.#deps.agent.name, namespace: this.#deps.agent.namespace };
     const matching = registry
       .all()
-      .filter(({ active, digest }) =>
-        verb === 'Demote' ? active : registry.deactivation(digest, owner) !== undefined,
-      )
+      .filter(({ active, digest }) => (verb === 'Demote' ? active : registry.deactivation(digest, owner) !== undefined))
       .filter(({ object, digest, artifact }) =>
         [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
       );

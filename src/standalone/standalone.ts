@@ -113,12 +113,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     agent,
     events,
   );
-  const owner = { agent: agent.name, namespace: agent.namespace };
-  const hygiene = { registry, events, owner, policy: agent.policy.spec };
-  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
-  // Ratings may have come since the last run.
-  await assess();
-  const engine = tasks.recorded(ownEngine, assess);
+  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
   const parked = createParkedTurns({ records, sessions: components.sessions, agent });
@@ -139,6 +134,19 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const forgedTools = (session: string): RegisteredTool[] => registry.resolve(agent.name, agent.namespace, session);
   const parkedTurn: ParkedTurnsOfAgent['find'] = (session) => parked.find(session);
   return { engine, agent, records, forgedTools, parkedTurn, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+/** Assesses the tools of the agent now, because ratings may have come since the last run, and after each task. */
+async function assessedEngine(
+  engine: Engine,
+  tasks: LocalTaskRecorder,
+  { agent, records, ...deps }: { registry: Registry; events: EventSink; agent: EngineAgent; records: RecordStore },
+): Promise<Engine> {
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  const hygiene = { ...deps, owner, policy: agent.policy.spec };
+  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
+  await assess();
+  return tasks.recorded(engine, assess);
 }
 
 async function openComponents(

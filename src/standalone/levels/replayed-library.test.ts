@@ -99,7 +99,9 @@ describe('a library of 60 tools with 20 harmful ones', () => {
     await engine.settled();
 
     const tools = Array.from({ length: LIBRARY_TOOLS }, (_, tool) => tool);
-    const isActive = new Set(registry.resolve(OWNER.agent, OWNER.namespace, 's-0').map(({ artifact }) => artifact.name));
+    const isActive = new Set(
+      registry.resolve(OWNER.agent, OWNER.namespace, 's-0').map(({ artifact }) => artifact.name),
+    );
     const out = tools.filter((tool) => !isActive.has(`tool_${tool}`));
     assert.deepEqual(
       out.filter((tool) => !isHarmful(tool)),

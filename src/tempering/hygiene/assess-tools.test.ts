@@ -27,10 +27,7 @@ describe('the assessment of tools by the outcomes of tasks', () => {
   it('the assessment has the figures of the tool and of the other tasks', () => {
     const all = [...tasks(30, true, B), ...tasks(2, false, B), ...tasks(6, false, A)];
     const found = assessTools(all, 20).find((one) => one.digest === A);
-    assert.deepEqual(
-      [found?.tasks, found?.badTasks, found?.otherTasks, found?.otherBadTasks],
-      [6, 6, 32, 2],
-    );
+    assert.deepEqual([found?.tasks, found?.badTasks, found?.otherTasks, found?.otherBadTasks], [6, 6, 32, 2]);
   });
 
   it('a tool of an agent whose tasks all end badly is not harmful', () => {

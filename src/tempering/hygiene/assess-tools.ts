@@ -52,7 +52,10 @@ function evidenceOf(digest: Digest, own: readonly ToolTask[], model: OutcomeMode
   for (const { tools, endedWell } of own) {
     const wellOtherwise = tools
       .filter((tool) => tool !== digest)
-      .reduce((well, tool) => well * (1 - upper(model.tools.get(tool), MARGIN.tool)), 1 - upper(model.base, MARGIN.base));
+      .reduce(
+        (well, tool) => well * (1 - upper(model.tools.get(tool), MARGIN.tool)),
+        1 - upper(model.base, MARGIN.base),
+      );
     alternatives.forEach((harm, index) => {
       const factor = endedWell
         ? (1 - harm) / (1 - limit)

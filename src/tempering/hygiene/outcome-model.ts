@@ -34,7 +34,9 @@ export function fitOutcomes(tasks: readonly ToolTask[]): OutcomeModel {
   for (let iteration = 0; iteration < ITERATIONS; iteration += 1) {
     const causes = expectedCauses(bad, base, harm);
     base = (BASE_PRIOR.bad + causes.base) / baseWeight;
-    harm = new Map([...counts.keys()].map((tool) => [tool, (TOOL_PRIOR.bad + (causes.tools.get(tool) ?? 0)) / weightOf(tool)]));
+    harm = new Map(
+      [...counts.keys()].map((tool) => [tool, (TOOL_PRIOR.bad + (causes.tools.get(tool) ?? 0)) / weightOf(tool)]),
+    );
   }
   const tools = [...harm].map(([tool, mean]) => {
     const estimate = { mean, weight: weightOf(tool), tasks: counts.get(tool) ?? 0 };

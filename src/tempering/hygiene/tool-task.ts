@@ -25,5 +25,9 @@ export function toToolTask(
 ): ToolTask | undefined {
   if (outcome === 'excused') return undefined;
   const isAccepted = rating === undefined ? deliveries <= 1 : rating >= MIN_GOOD_RATING;
-  return { endedAt, endedWell: outcome === 'completed' && isAccepted, tools: [...new Set(tools)].slice(0, MAX_TASK_TOOLS) };
+  return {
+    endedAt,
+    endedWell: outcome === 'completed' && isAccepted,
+    tools: [...new Set(tools)].slice(0, MAX_TASK_TOOLS),
+  };
 }

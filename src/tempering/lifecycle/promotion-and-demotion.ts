@@ -54,7 +54,14 @@ export function createPromotionAndDemotion(
     promotion,
     demotion: createDemotion({ registry, verifier, schemas, events, rules }),
     reactivation: createReactivation({
-      ...{ registry, verifier, schemas, events, audit, clock, owner, limits },
+      registry,
+      verifier,
+      schemas,
+      events,
+      audit,
+      clock,
+      owner,
+      limits,
       minSuccessPercent: () => rules().minSuccessPercent,
     }),
   };

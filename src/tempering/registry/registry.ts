@@ -7,13 +7,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { type ActivationLedger, demotionKey, demotionReason, foldActivations } from './activation.ts';
-import {
-  DEACTIVATED,
-  type Deactivation,
-  deactivatedReason,
-  deactivationKey,
-  REACTIVATED,
-} from './deactivation.ts';
+import { DEACTIVATED, type Deactivation, deactivatedReason, deactivationKey, REACTIVATED } from './deactivation.ts';
 import { type ForgeTelemetry, forgeTelemetry } from './forge-telemetry.ts';
 import { resolvePromotion, type PromotionOrder, promotedTool, sessionTool } from './registered-tool.ts';
 import {
@@ -22,8 +16,16 @@ import {
   type RejectedAttempt,
   type RejectedAttemptStore,
 } from './rejected-attempts.ts';
-import { assertCanActivate, isReplacedBy, isVisible, TIERS, type ToolLimits, type ToolOwner } from './visibility.ts';
-import { createToolDocumentStore, recordActivation, type ToolDocumentStore } from './tool-store.ts';
+import {
+  assertCanActivate,
+  isReplacedBy,
+  isSessionToolOf,
+  isVisible,
+  TIERS,
+  type ToolLimits,
+  type ToolOwner,
+} from './visibility.ts';
+import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumentStore } from './tool-store.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
 
@@ -63,10 +65,16 @@ export interface Registry extends SessionToolRegistry {
    * Reverses `deactivate`, after the caller has verified the tool again. Throws TEMPER_NOT_FOUND for a tool that is not deactivated, and
    * the codes of `register` when its name or place is taken.
    */
-  reactivate(digest: Digest, owner: ToolOwner, order: { reason: string; actor: string; limits: ToolLimits }): Promise<void>;
+  reactivate(
+    digest: Digest,
+    owner: ToolOwner,
+    order: { reason: string; actor: string; limits: ToolLimits },
+  ): Promise<void>;
   deactivation(digest: Digest, owner: ToolOwner): Deactivation | undefined;
   /** When the tool was last reactivated, in epoch milliseconds; 0 when it never was. */
   reactivatedAt(digest: Digest, owner: ToolOwner): number;
+  /** Removes an active tool that this session of this agent forged, with its use records. Idempotent. The digest stays permitted. */
+  drop(digest: Digest, scope: ToolScope): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
   statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
@@ -214,7 +222,13 @@ class RecordRegistry implements Registry {
     for (const tool of own) this.#deactivate(tool, deactivatedReason(reason));
     for (const tool of affected) this.#notify('deactivated', this.#tools.get(tool.object) ?? tool);
     const facts = { tool: affected[0]?.artifact.name ?? 'unknown', agent, namespace, objects, reason };
-    await this.#deps.audit.append({ action: DEACTIVATED, actor: 'system', evidence: 'observed', subject: digest, facts });
+    await this.#deps.audit.append({
+      action: DEACTIVATED,
+      actor: 'system',
+      evidence: 'observed',
+      subject: digest,
+      facts,
+    });
     await this.#queue.run(async () => {
       for (const object of objects) await this.#writeIfStored(object);
     });
@@ -258,6 +272,15 @@ class RecordRegistry implements Registry {
     return this.#ledger.deactivations.reactivatedAt.get(deactivationKey(owner, digest)) ?? 0;
   }
 
+  drop(digest: Digest, scope: ToolScope): Promise<void> {
+    return this.#queue.run(async () => {
+      const tool = this.#actives().find((other) => other.digest === digest && isSessionToolOf(other, scope));
+      if (tool === undefined) return;
+      await recordDrop(this.#deps.audit, tool);
+      await this.#remove(tool, 'dropped by its agent');
+    });
+  }
+
   async recordUse(use: ToolUse): Promise<void> {
     // A reported use of a tool that the agent cannot see is ignored, so that it cannot fill the disk.
     if (this.#withDigest(use.digest).some((tool) => isVisible(tool, use))) await this.#uses.record(use);
@@ -282,7 +305,7 @@ class RecordRegistry implements Registry {
   closeSession(scope: ToolScope): Promise<void> {
     return this.#queue.run(async () => {
       const { agent, namespace, session } = scope;
-      const closed = this.all().filter((tool) => tool.tier === 'Session' && isOwnSession(tool.owner, scope));
+      const closed = this.all().filter((tool) => isSessionToolOf(tool, scope));
       const facts = { agent, namespace, tools: closed.length };
       await this.#deps.audit.append({
         action: 'session.closed',
@@ -409,10 +432,6 @@ function withoutShadow(tool: RegisteredTool, builtIn: ReadonlySet<string>): Regi
     active: false,
     inactiveReason: 'its name is that of a built-in tool; forge it again under another',
   };
-}
-
-function isOwnSession(owner: ToolScope, { agent, namespace, session }: ToolScope): boolean {
-  return owner.session === session && owner.agent === agent && owner.namespace === namespace;
 }
 
 function widestActiveFirst(a: RegisteredTool, b: RegisteredTool): number {
