@@ -10,7 +10,6 @@ import { StatusWriter } from '../kube/status-writer.ts';
 import { type Stored, TYPES } from '../kube/types.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { OperatorAudit } from '../ports.ts';
-import type { ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
 import { afterRerun, dueTime, neededRerun, type RerunOrder, type RerunProgress } from '../reruns/rerun-plan.ts';
 import { revocationOf, revoke } from '../reruns/revocation.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
@@ -41,6 +40,14 @@ interface Rerun {
   readonly progress: RerunProgress;
   /** Time to the next scheduled run. */
   readonly dueMs: number | undefined;
+}
+
+/** What a reconcile found. */
+interface Report {
+  readonly activity: Activity;
+  readonly sharing: ConditionUpdate<'Shared'> | undefined;
+  readonly rerun: Rerun;
+  readonly operator: string;
 }
 
 interface Sharing {
@@ -95,14 +102,9 @@ export class ToolReconciler {
     const rerun = await this.#rerun(tool, planned, signal);
     const activity = afterRerun(tool, planned, rerun.progress);
     const sharing = await this.#share(tool, activity, signal);
-    if (rerun.progress.kind === 'ended') await this.#beforeResult(tool, rerun.progress, { ...rerun, operator }, signal);
-    const verification = rerun.progress.kind === 'ended' ? rerun.progress.verification : undefined;
-    await this.#report(cached, tool, { activity, sharing: sharing?.condition, verification }, signal);
-    if (rerun.order === undefined || rerun.progress.kind === 'ended') await this.#deps.reruns?.release(key);
-    const isAudited = await this.#audit.retry();
+    await this.#report(cached, tool, { activity, sharing: sharing?.condition, rerun, operator }, signal);
     const retryMs = rerun.progress.kind === 'waiting' ? rerun.progress.retryMs : rerun.dueMs;
-    const delays = [sharing?.retryMs, retryMs, isAudited ? undefined : AUDIT_RETRY_MS].filter((ms) => ms !== undefined);
-    return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
+    return this.#requeue([sharing?.retryMs, retryMs]);
   }
 
   /** Drops the in-memory state of a deleted tool. */
@@ -159,20 +161,24 @@ export class ToolReconciler {
   async #report(
     cached: StoredTool,
     tool: StoredTool,
-    {
-      activity,
-      ...found
-    }: {
-      activity: Activity;
-      sharing: ConditionUpdate<'Shared'> | undefined;
-      verification: ToolVerification | undefined;
-    },
+    { activity, sharing, rerun, operator }: Report,
     signal: AbortSignal,
   ): Promise<void> {
-    const status = toolStatus(tool, activity, found, this.#deps.clock.now());
+    const { progress, order } = rerun;
+    const verification = progress.kind === 'ended' ? progress.verification : undefined;
+    if (progress.kind === 'ended') await this.#beforeResult(tool, progress, { order, operator }, signal);
+    const status = toolStatus(tool, activity, { sharing, verification }, this.#deps.clock.now());
     await this.#audit.before(tool, activity);
     const events = await this.#statuses.write(cached, tool, status, signal);
     this.#statuses.recordEvents(tool, events ?? []);
     await this.#audit.after(tool, activity);
+    if (order !== undefined && verification === undefined) return;
+    await this.#deps.reruns?.release(`${tool.metadata.namespace}/${tool.metadata.name}`);
+  }
+
+  async #requeue(times: readonly (number | undefined)[]): Promise<ReconcileResult> {
+    const isAudited = await this.#audit.retry();
+    const delays = [...times, isAudited ? undefined : AUDIT_RETRY_MS].filter((ms) => ms !== undefined);
+    return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
 }
