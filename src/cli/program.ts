@@ -46,6 +46,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addTrace(program, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
+  addReactivate(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
@@ -191,6 +192,21 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
         finish(await readingState(options.state, () => decide({ ...options, verb, target }, io)));
       });
   }
+}
+
+function addReactivate(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('reactivate <tool>', { hidden: isPlugin(io) })
+    .description('verify a deactivated tool again, and reactivate it')
+    .requiredOption('--reason <text>', 'reason; it is stored with the decision')
+    .addOption(state())
+    .addOption(output())
+    .action(async (target: string, options) => {
+      refusePlugin('reactivate', io);
+      const { recordDecision: decide } = await import('./state/record-decision.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => decide({ ...options, verb: 'Reactivate', target }, io)));
+    });
 }
 
 async function decideOnCluster(
