@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import { attestationName } from '../../api/cluster.ts';
 import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { signHead } from '../../audit/stream-chain.ts';
 import { openEnvelope } from '../../tempering/attestation/envelope.ts';
@@ -18,7 +19,7 @@ const SINCE = '2026-03-01T09:00:00Z';
 const KEYS = rotateAuditKeys(undefined, new Date(SINCE));
 const ACTIVE = { type: 'Active', status: 'True', reason: 'Approved', message: '', lastTransitionTime: SINCE } as const;
 const tool = aTool({ tool: 'double', digest: DIGEST }, { status: { active: true, conditions: [ACTIVE] } });
-const NAME = `${tool.metadata.name}-attestation`;
+const NAME = attestationName(tool.metadata);
 const approval: ApprovalRecord = {
   name: 'double-kim',
   createdAt: SINCE,

@@ -98,6 +98,11 @@ function isCovered({ status }: StoredTool, { time }: SignedHead): boolean {
 
 function configMap({ metadata: { name, namespace, uid } }: StoredTool, envelope: string): object {
   const owner = { apiVersion: API_VERSION, kind: 'EmergentTool', name, uid };
-  const metadata = { name: attestationName(name), namespace, labels: { ...MANAGED_LABEL }, ownerReferences: [owner] };
+  const metadata = {
+    name: attestationName({ name, uid }),
+    namespace,
+    labels: { ...MANAGED_LABEL },
+    ownerReferences: [owner],
+  };
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true, data: { [MEMBER]: envelope } };
 }

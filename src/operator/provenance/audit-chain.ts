@@ -28,7 +28,7 @@ export interface AuditStream {
 }
 
 /** The keys of heads, with the public ones in PEM. */
-export interface PublishedHeadKeys extends HeadKeys {
+interface PublishedHeadKeys extends HeadKeys {
   readonly publicKeys: readonly string[];
 }
 

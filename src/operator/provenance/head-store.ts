@@ -17,7 +17,7 @@ export interface StoredHeads {
 }
 
 /** What to store: heads, and the public keys that verify them. */
-export interface SignedHeads {
+interface SignedHeads {
   readonly heads: readonly SignedHead[];
   readonly publicKeys: readonly string[];
 }

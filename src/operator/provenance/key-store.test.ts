@@ -69,11 +69,10 @@ describe('the keys of the provenance chain', () => {
       const { client, clock, read } = fixture();
       const before = await read(true);
       clock.advance(NINETY_DAYS_MS);
-      const { apply } = client;
       const killed = {
         ...client,
-        apply: async (...given: Parameters<typeof apply>) => {
-          if (isWritten) await apply(...given);
+        apply: async (...given: Parameters<typeof client.apply>) => {
+          if (isWritten) await client.apply(...given);
           throw new Error('killed');
         },
       } as typeof client;

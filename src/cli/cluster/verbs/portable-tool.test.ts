@@ -25,6 +25,7 @@ const ENVELOPE = sealStatement(sharedToolStatement(facts, '2026-03-01T09:01:00Z'
 function toolObject(tier: 'Agent' | 'Shared', status: object = { active: true }): object {
   const metadata = {
     name: `double-${tier.toLowerCase()}`,
+    uid: '0123456789abcdef',
     namespace: 'team-a',
     creationTimestamp: '2026-03-01T09:00:00Z',
   };
@@ -39,7 +40,7 @@ function aCluster(tools: object[]): Promise<FakeCluster> {
   return fakeCluster(({ path }) => {
     if (path.startsWith(TOOLS))
       return { status: 200, body: { kind: 'EmergentToolList', metadata: { resourceVersion: '1' }, items: tools } };
-    if (path !== '/api/v1/namespaces/team-a/configmaps/double-shared-attestation') return undefined;
+    if (path !== '/api/v1/namespaces/team-a/configmaps/double-shared-01234567-attestation') return undefined;
     return { status: 200, body: { metadata: { name: 'a' }, data: { 'attestation.json': ENVELOPE } } };
   });
 }

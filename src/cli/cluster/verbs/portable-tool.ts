@@ -34,7 +34,7 @@ export async function clusterPortableTool(
   const tool = twins.find((other) => other.spec.tier === 'Shared') ?? twins[0];
   if (tool === undefined)
     throw new TemperError('TEMPER_NOT_FOUND', 'the tool was deleted meanwhile; list the tools again');
-  const envelope = tool.spec.tier === 'Shared' ? await readAttestation(cluster, tool.metadata.name, io) : undefined;
+  const envelope = tool.spec.tier === 'Shared' ? await readAttestation(cluster, tool, io) : undefined;
   return {
     tool: exportable(tool),
     inactiveReason: tool.status?.active === true ? undefined : reasonOf(tool),
@@ -48,9 +48,9 @@ export async function clusterPortableTool(
   };
 }
 
-async function readAttestation(cluster: Cluster, tool: string, io: CliIo): Promise<string | undefined> {
+async function readAttestation(cluster: Cluster, { metadata }: ToolObject, io: CliIo): Promise<string | undefined> {
   const { kube, namespace } = cluster;
-  const name = attestationName(tool);
+  const name = attestationName({ name: metadata.name, uid: metadata.uid ?? '' });
   const found = await kube
     .get<KubeObject & { data?: Record<string, string> }>(CONFIG_MAPS, { namespace, name }, io.signal)
     .catch((error: unknown) => {
