@@ -257,7 +257,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const call = {
       name: 'fetch',
       input: {},
-      answer: { ok: true, value: 'x'.repeat(60_000) },
+      answer: { ok: true, value: 'x'.repeat(262_144) },
       evidence: 'reported',
     } as const;
     const artifact = anArtifact();

@@ -28,7 +28,7 @@ const MAX_BATCH_BYTES = 131_072;
 const MAX_BUFFERED_BYTES = 4_194_304;
 /** Limit of one report. A larger one is dropped; the input of a large `tool-call` event is omitted first. */
 const MAX_REPORT_BYTES = 49_152;
-/** Uses have their inputs, which a verifier runs again. */
+/** Uses have their inputs and recordings, which a verifier runs again. */
 const MAX_USE_BYTES = 262_144;
 const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
@@ -190,7 +190,7 @@ function isPermanentFailure(error: unknown): boolean {
 
 /** A use counts also without its recording. */
 function withinReport(use: ToolUse): ToolUse {
-  if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_REPORT_BYTES) return use;
+  if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_USE_BYTES) return use;
   return { ...use, recording: { ok: false, reason: 'RecordingTooLarge' } };
 }
 

@@ -39,7 +39,8 @@ export async function concludePromoted(
   const object = await ensureObject(deps, agent, tool, signal);
   if (object.status?.active === undefined) {
     const { namespace = '', name, generation = 1 } = object.metadata;
-    const status = verifiedStatus(printable(record.note, MAX_REASON_CHARACTERS), generation, deps.clock.now());
+    const note = printable(record.note, MAX_REASON_CHARACTERS);
+    const status = verifiedStatus(note, record.figures, generation, deps.clock.now());
     await deps.client.patch(TYPES.emergentTools, { namespace, name }, { status }, signal, { subresource: 'status' });
   }
   const facts = {

@@ -35,7 +35,7 @@ const verifying = (change: Partial<Verifying> = {}): Verifying => ({
     tries: TRIES,
     pod: { name: 'v', uid: 'u-v' },
     deadline: '2026-05-04T12:01:00Z',
-    roots: [],
+    recorded: [],
   },
   result: undefined,
   podProblem: undefined,

@@ -1,6 +1,7 @@
 import type { JudgeVerdict } from '../../forge/types.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { RecordedInput } from '../types.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 
 /** The tool that a promotion on a cluster is about: an agent's, from one of its sessions. */
@@ -18,6 +19,9 @@ interface PromotionEvidence {
   figures: RerunFigures;
   verdicts: JudgeVerdict[];
 }
+
+/** What a re-run of a recorded input is compared with; it never enters the verifier pod. */
+export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'>;
 
 /** Why a verification was started again. */
 export interface VerificationTries {
@@ -37,8 +41,8 @@ export type PromotionStage =
       tries: VerificationTries;
       pod: { name: string; uid: string };
       deadline: string;
-      /** The root message of each recorded input, in the order in which the pod runs them after the tests. */
-      roots: readonly string[];
+      /** The recorded inputs, in the order in which the pod runs them after the tests. */
+      recorded: readonly ExpectedRerun[];
     }
   /** `facts`: numbers of the examinations, which the panel sees beside the figures. */
   | { state: 'PanelReview'; figures: RerunFigures; facts: Readonly<Record<string, number>> }
@@ -109,5 +113,6 @@ export function parsePromotionRecord(value: Json | undefined): PromotionRecord |
   const { uid, name, namespace } = value.agent;
   const texts = [uid, name, namespace, value.tool, value.session, value.attempt, value.since];
   if (!texts.every((text) => typeof text === 'string') || !STATES.includes(value.state ?? null)) return undefined;
+  if (value.state === 'Verifying' && !Array.isArray(value.recorded)) return undefined;
   return value as unknown as PromotionRecord;
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
@@ -111,7 +112,7 @@ describe('promotion to tier Agent', () => {
   });
 
   /** An agent with a session tool and reported uses for so many root messages. */
-  async function prepare(policy: object = { models: REVIEWERS }, uses = 5) {
+  async function prepare(policy: object = { models: REVIEWERS }, uses = 5, change: Partial<ToolUse> = {}) {
     serial += 1;
     const name = `agent-${serial}`;
     await apiServer.apply(buildTrustPolicy('team-a', { level: { initial: 'restricted' }, ...policy }, name));
@@ -133,6 +134,8 @@ describe('promotion to tier Agent', () => {
       succeeded: true,
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
+      output: digestOf({ result: value * 2 }),
+      ...change,
     });
     const all = Array.from({ length: uses }, (_, index) => use(index + 10));
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: 'team-a' }, 'key', all);
@@ -231,6 +234,67 @@ describe('promotion to tier Agent', () => {
     assert.match(record.missing.join(), /3 verifications ended without a result; .* 0 outputs for 6 cases/);
     assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
     assert.deepEqual(await decisionsOf(agent.uid), []);
+  });
+
+  /** A recorded call with an answer that only the pod saw. */
+  const reported: Partial<ToolUse> = {
+    recording: {
+      ok: true,
+      recording: {
+        calls: [
+          {
+            name: 'file_read',
+            input: { path: 'orders.csv' },
+            answer: { ok: true, value: 'x'.repeat(200_000) },
+            evidence: 'reported',
+          },
+        ],
+      },
+    },
+  };
+
+  it('answers that only the pod reported carry no promotion, unless the policy allows it, and never to tier Shared', async () => {
+    const before = verifiers.served.length;
+    const denied = await prepare({ models: REVIEWERS }, 5, reported);
+    await request(denied);
+    const waiting = await settled(denied);
+    assert.equal(waiting?.state, 'Candidate', JSON.stringify(waiting));
+    assert.match(
+      waiting.missing.join(),
+      /0 of 5 .*5 have answers that only the pod reported.*reportedEvidence is Deny/,
+    );
+    assert.equal(verifiers.served.length, before, 'no pod is assigned');
+
+    const policy = { models: REVIEWERS, promotion: { toAgent: { reportedEvidence: 'Allow' } } };
+    const allowed = await prepare(policy, 5, reported);
+    const works: string[] = [];
+    behaviour = (work, pod) => {
+      works.push(JSON.stringify(work));
+      return doubled(work, pod);
+    };
+    await request(allowed);
+    const record = await settled(allowed);
+    assert.equal(record?.state, 'Promoted', JSON.stringify(record));
+    assert.deepEqual([record.figures.observedAnswers, record.figures.reportedAnswers], [0, 5]);
+    assert.match(record.note, /recorded answers: 0 observed, 5 reported by the pod/);
+    const [work = ''] = works;
+    assert.equal(work.split('"file_read"').length - 1, 5, 'the pod gets the recorded answers');
+    assert.ok(!work.includes(digestOf({ result: 20 })) && !work.includes('m-10'), 'and no output of a use');
+    const conditionsOf = async () => (await objectsOf(allowed.name))[0]?.status?.conditions ?? [];
+    const conditions = await pollValue('the refusal of tier Shared', conditionsOf, (all) =>
+      all.some(({ type }) => type === 'Shared'),
+    );
+    const reasons = conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`);
+    assert.ok(reasons.includes('Shareable=False ReportedAnswers'), reasons.join());
+    assert.ok(reasons.includes('Shared=False NotShareable'), reasons.join());
+  });
+
+  it('a use whose re-run gives another output than the pod reported is a failed re-run', async () => {
+    const agent = await prepare({ models: REVIEWERS }, 5, { output: digestOf({ result: 'invented' }) });
+    await request(agent);
+    const record = await settled(agent);
+    assert.equal(record?.state, 'Rejected', JSON.stringify(record));
+    assert.match(record.reason, /the success rate is 0 % \(0 of 5\)/);
   });
 
   it('two requests for one tool are one promotion, and a refusal of the panel refuses it', async () => {
