@@ -271,7 +271,8 @@ function createPromotions(
   if (store === undefined) return { verifierPods, verifierPool, promotions: undefined, promotionStore: undefined };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
-  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
+  const metrics = deps.operatorMetrics;
+  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
   const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
   return { verifierPods, verifierPool, promotions, promotionStore: store };
 }

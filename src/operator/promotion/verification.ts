@@ -8,6 +8,7 @@ import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.t
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
 import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
+import { type ContradictedClaims, contradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
 import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
@@ -16,7 +17,13 @@ import type { Examination } from './examinations.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
 export type VerificationResult =
-  | { kind: 'figures'; figures: RerunFigures; refusal?: string; facts: Readonly<Record<string, number>> }
+  | {
+      kind: 'figures';
+      figures: RerunFigures;
+      refusal?: string;
+      facts: Readonly<Record<string, number>>;
+      contradicted: ContradictedClaims;
+    }
   | { kind: 'unusable'; problem: string };
 
 export interface VerifiedTool {
@@ -83,14 +90,16 @@ export function compareVerification(
   });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
+  const contradicted = contradictedClaims(open, sent.outputs, recorded, outcomes);
+  const result = { kind: 'figures', figures, contradicted } as const;
   let at = recorded.length;
   const facts: Record<string, number> = {};
   for (const { examination, count } of examined) {
-    const result = examination.examine(tool, outcomes.slice(at, (at += count)));
-    for (const [name, value] of Object.entries(result.facts)) facts[`${examination.name}.${name}`] = value;
-    if (!result.passed) return { kind: 'figures', figures, facts, refusal: `${examination.name}: ${result.reason}` };
+    const found = examination.examine(tool, outcomes.slice(at, (at += count)));
+    for (const [name, value] of Object.entries(found.facts)) facts[`${examination.name}.${name}`] = value;
+    if (!found.passed) return { ...result, facts, refusal: `${examination.name}: ${found.reason}` };
   }
-  return { kind: 'figures', figures, facts };
+  return { ...result, facts };
 }
 
 function withoutTests(artifact: ToolArtifact): ToolArtifact {

@@ -2,6 +2,7 @@ import type { JudgeVerdict } from '../../forge/types.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { RecordedInput } from '../types.ts';
+import type { ContradictedClaims } from '../verification/contradicted-claims.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 
 /** The tool that a promotion on a cluster is about: an agent's, from one of its sessions. */
@@ -18,6 +19,8 @@ export interface PromotedSubject {
 interface PromotionEvidence {
   figures: RerunFigures;
   verdicts: JudgeVerdict[];
+  /** Present when re-runs contradict what the pod of the agent reported. */
+  contradicted?: ContradictedClaims;
 }
 
 /** What a re-run of a recorded input is compared with; it never enters the verifier pod. */

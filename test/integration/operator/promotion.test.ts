@@ -9,6 +9,7 @@ import type { JetStreamConnection } from '../../../src/nats/connection/connectio
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
@@ -200,17 +201,31 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(owners, [['ServiceAccount', RELEASE_OBJECTS.verifierServiceAccount]]);
   });
 
-  it('reported uses of a lying agent pod open a verification and never promote', async () => {
-    const agent = await prepare();
+  it('reported uses of a lying agent pod open a verification, never promote, and lower the level of the agent', async () => {
+    const trust = { level: { initial: 'standard' }, decay: { maxErrorPercent: 15 } };
+    const agent = await prepare({ models: REVIEWERS, ...trust });
+    const tasks = createTaskRecords(gateway, () => ({ reserve: async () => undefined }));
+    for (let task = 0; task < 6; task += 1) {
+      const end = { session: 's1', outcome: 'completed', deliveries: 1, endedAt: Date.now() } as const;
+      await tasks.end(agent.uid, { message: `m-${task}`, ...end });
+    }
     // The tool does not do what its pod reported.
     behaviour = honestOutputs(() => ({ result: 'wrong' }));
     await request(agent);
     const record = await settled(agent);
     assert.equal(record?.state, 'Rejected');
-    assert.match(record.reason, /1 of 1 tests failed in a fresh runner.*success rate is 0 %/);
+    assert.match(record.reason, /contradict the pod of the agent: 1 tests .*, 5 outputs .*; 1 of 1 tests failed/);
     assert.deepEqual(await objectsOf(agent.name), []);
     assert.deepEqual(reviews, [], 'the panel is not asked');
-    assert.deepEqual(await decisionsOf(agent.uid), ['tool.promotion-refused']);
+    assert.deepEqual(record.evidence?.contradicted, { tests: 1, uses: 5 });
+    const lowered = await pollValue(
+      'the level of the agent',
+      () => apiServer.getAgent('team-a', agent.name),
+      ({ status }) => status?.level === 'restricted',
+    );
+    assert.match(lowered.status?.trust?.reason ?? '', /6 of the last 12 tasks failed/);
+    const recorded = await decisionsOf(agent.uid);
+    assert.deepEqual(recorded, ['tool.promotion-refused', 'tool.claims-contradicted', 'trust.lowered']);
     await request(agent, 7);
     await request(agent, 8);
     assert.equal((await settled(agent))?.attempt, record.attempt, 'no attempt during the cool-down');
