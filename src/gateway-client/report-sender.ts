@@ -16,6 +16,8 @@ export interface ReportSenderOptions {
   ids: IdGenerator;
   /** The delivery token of the message in progress; undefined without one. */
   deliveryToken: () => string | undefined;
+  /** The signatures of answers that the gateway carried for this message. */
+  answerSignatures?: () => readonly string[];
   /** Called when reports could not be sent yet, or were dropped. */
   onError: (problem: string) => void;
 }
@@ -34,7 +36,7 @@ const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
 const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type ReportKind = Exclude<keyof PodReports, 'deliveryToken'>;
+type ReportKind = Exclude<keyof PodReports, 'deliveryToken' | 'answerSignatures'>;
 
 /** Reports that the end of a message carries. */
 export interface LastReports {
@@ -47,7 +49,7 @@ export interface LastReports {
 
 interface ReportBatch {
   key: string;
-  reports: Required<Omit<PodReports, 'deliveryToken'>> & Pick<PodReports, 'deliveryToken'>;
+  reports: Required<Pick<PodReports, ReportKind>> & Omit<PodReports, ReportKind>;
   items: number;
   bytes: number;
 }
@@ -112,6 +114,8 @@ export class ReportSender implements AsyncDisposable {
     }
     const batch = this.#batchFor(bytes);
     (batch.reports[kind] as object[]).push(report);
+    const signatures = kind === 'uses' ? (this.#options.answerSignatures?.() ?? []) : [];
+    if (signatures.length > 0) batch.reports.answerSignatures = [...signatures];
     batch.items += 1;
     batch.bytes += bytes;
     this.#bytes += bytes;

@@ -84,14 +84,14 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
 }
 
 /** Bytes that a use finds stored, and the limit for its tool. */
-export interface StoredBytes {
+export interface UseStorage {
   /** Of all tools of the agent of the use. */
   agent?: number;
   /** Maximum of one tool. */
   maxTool?: number;
 }
 
-export function countUse(record: UseRecord, counted: CountedUse, stored: StoredBytes = {}): UseEffect {
+export function countUse(record: UseRecord, counted: CountedUse, stored: UseStorage = {}): UseEffect {
   const { use, inputDigest, root } = counted;
   const storage = planStorage(record.kept, counted, stored);
   const next: UseRecord = {
@@ -122,7 +122,7 @@ interface StoragePlan {
 function planStorage(
   kept: KeptInput[],
   counted: CountedUse,
-  { agent: agentBytes = 0, maxTool = MAX_TOOL_BYTES }: StoredBytes,
+  { agent: agentBytes = 0, maxTool = MAX_TOOL_BYTES }: UseStorage,
 ): StoragePlan {
   const { use, bytes, recordingDigest } = counted;
   if (!counted.isStorable) return { kept, ...(counted.unstored === undefined ? {} : { reason: counted.unstored }) };
