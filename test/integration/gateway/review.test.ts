@@ -427,7 +427,7 @@ describe('review of forged tools', () => {
     assert.ok((await result('vera', aCandidate('after'))).accepted);
   });
 
-  it('one of two tools with the same name, submitted to two replicas at once, is registered', async () => {
+  it('a session keeps one of two tools with the same name that are submitted to two replicas at once', async () => {
     createForgingAgent('dora');
     for (let round = 0; round < 5; round += 1) {
       const session = `race-${round}`;
@@ -436,16 +436,50 @@ describe('review of forged tools', () => {
         result('dora', aCandidate('double'), { session }),
         result('dora', second, { session, replica: other }),
       ]);
-      const won = results.filter(({ accepted }) => accepted);
-      assert.equal(won.length, 1);
-      const lost = results.find(({ accepted }) => !accepted);
-      assert.ok(lost !== undefined && !lost.accepted && lost.code === 'TEMPER_FORGE_NAME_TAKEN');
-      const kept = await tools('dora', session);
-      assert.deepEqual(
-        kept.map(({ digest }) => digest),
-        won.map(({ digest }) => digest),
+      assert.ok(
+        results.every(({ accepted }) => accepted),
+        'the later one replaces the earlier one',
       );
+      const kept = await tools('dora', session);
+      assert.equal(kept.length, 1);
+      assert.ok(results.some(({ digest }) => digest === kept[0]?.digest));
     }
+  });
+
+  it('a session replaces and drops its own tools on every replica, with their uses, and those of no other session', async () => {
+    createForgingAgent('rita', 'small');
+    const bus = await fixture.nats.connect('gateway');
+    const evidence = createToolEvidence(bus);
+    const [first, second] = [aCandidate('double'), aCandidate('double', { description: 'Doubles it, corrected.' })];
+    const digests = async (session = 's1') => (await tools('rita', session, other)).map(({ digest }) => digest);
+    for (const session of ['s1', 's2']) assert.ok((await result('rita', first, { session })).accepted);
+    assert.ok((await result('rita', aCandidate('triple'))).accepted);
+    assert.ok((await result('rita', second)).accepted, 'a replacement needs no place within the limit of two tools');
+    assert.deepEqual([new Set(await digests()).has(first.digest), (await digests()).length], [false, 2]);
+    assert.deepEqual(await digests('s2'), [first.digest]);
+    await report('rita', second.digest, '1', fixture.deliveryToken('rita', 's1', 'root-1'));
+    const uses = async () => (await evidence.statistics('uid-rita', { ...second, namespace: 'team-a' })).totalUses;
+    assert.equal(await uses(), 1);
+    const drop = (agent: string, digest: Digest, replica = one) => {
+      const body = { deliveryToken: fixture.deliveryToken(agent, 's1'), digest };
+      return replica.call('POST', POD_API_PATHS.forgeDrop, { agent, body });
+    };
+    createForgingAgent('rolf');
+    assert.equal((await drop('rolf', second.digest)).status, 204, 'another agent removes nothing');
+    assert.equal((await digests()).length, 2);
+    for (const replica of [one, other, one]) assert.equal((await drop('rita', second.digest, replica)).status, 204);
+    assert.equal((await digests()).includes(second.digest), false);
+    assert.equal(await uses(), 0);
+    assert.deepEqual(await digests('s2'), [first.digest]);
+    assert.ok((await result('rita', first)).accepted, 'the name is free again');
+    assert.ok((await digests()).includes(first.digest));
+    const records = (await createNatsAudit(bus).all('team-a', 1_000)).filter(({ actor }) => actor === 'agent/rita');
+    assert.deepEqual(
+      records.filter(({ action }) => action === 'tool.dropped').map(({ subject, evidence: kind }) => [subject, kind]),
+      [[second.digest, 'observed']],
+    );
+    const replacing = records.find(({ subject }) => subject === second.digest);
+    assert.match(JSON.stringify(replacing?.facts['supersedes']), /double-/);
   });
 
   it('the same review at two replicas at once registers the tool once and accepts both', async () => {

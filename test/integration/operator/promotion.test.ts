@@ -123,7 +123,7 @@ describe('promotion to tier Agent', () => {
     const uid = (await apiServer.getAgent('team-a', name)).metadata.uid;
     const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
     const tool = sessionTool(anAcceptance(anArtifact(`double_${serial}`)), caller, new Date().toISOString());
-    await openSessionRegistry(gateway).register(uid, tool, () => undefined);
+    await openSessionRegistry(gateway).register(uid, tool, () => []);
     const use = (value: number): ToolUse => ({
       agent: name,
       namespace: 'team-a',
