@@ -2,9 +2,8 @@ import { type Static, Type } from 'typebox';
 import { closed } from '../api/v1alpha1/common.ts';
 import type { ModelEvent, ModelRequest } from '../models/port.ts';
 import { AnyJson, Code } from '../tools/event-schema/parts.ts';
-import { AnswerSignature } from './answer-signature.ts';
 import { MAX_TEXT, ModelMessage, SessionAppend, ToolCallItem } from './session-schemas.ts';
-import { AnyObject, DeliveryToken, describes } from './schema-parts.ts';
+import { AnswerSignature, AnyObject, DeliveryToken, describes } from './schema-parts.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });

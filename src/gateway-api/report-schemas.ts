@@ -7,8 +7,7 @@ import type { ToolUse } from '../tempering/types.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { AnyJson, SessionId, text } from '../tools/event-schema/parts.ts';
 import { ReportedRecording } from '../tools/recording/recording-schema.ts';
-import { AnswerSignature } from './answer-signature.ts';
-import { DeliveryToken, describes, DigestText } from './schema-parts.ts';
+import { AnswerSignature, DeliveryToken, describes, DigestText } from './schema-parts.ts';
 
 const note = (maxLength: number) => text(maxLength, 'Text.', 0);
 const name = note(4_096);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
 import { TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
-import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/answer-signature.ts';
+import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/schema-parts.ts';
 import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
@@ -40,7 +40,7 @@ interface Carried {
 type Report = {
   deliveryToken?: string | undefined;
   answerSignatures?: string[];
-  uses: Record<string, unknown>[];
+  uses: (Record<string, unknown> & { recording: { ok: true; recording: { calls: EvidencedCall[] } } })[];
   [member: string]: unknown;
 };
 
@@ -76,7 +76,7 @@ describe('reports of a lying pod', () => {
     const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
     const artifact = anArtifact(`look_up_${agents}`, { implementation: STEPS, outputSchema: '{}' });
     const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
-    await openSessionRegistry(bus).register(uid, tool, () => undefined);
+    await openSessionRegistry(bus).register(uid, tool, () => []);
     return { name, uid, tool };
   }
 
@@ -116,7 +116,7 @@ describe('reports of a lying pod', () => {
       rootMessage: `root-${root}`,
       input: { value: root },
       output: digestOf({ hits: [] }),
-      recording: { ok: true, recording: { calls: carry.map(({ call }) => call) } },
+      recording: { ok: true as const, recording: { calls: carry.map(({ call }) => call) } },
       succeeded: true,
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
@@ -211,17 +211,16 @@ describe('reports of a lying pod', () => {
     uses: report.uses.map((one) => ({ ...one, ...change })),
   });
   const calls = (report: Report, change: (calls: EvidencedCall[]) => object[]): Report => {
-    const [first] = report.uses;
-    const { recording } = first?.['recording'] as { recording: { calls: EvidencedCall[] } };
-    return use(report, { recording: { ok: true, recording: { calls: change(recording.calls) } } });
+    const recorded = report.uses.flatMap((one) => one.recording.recording.calls);
+    return use(report, { recording: { ok: true, recording: { calls: change(recorded) } } });
   };
   const eachCall = (report: Report, change: object): Report =>
     calls(report, (all) => all.map((call) => ({ ...call, ...change })));
   const signature = (text: string) => (report: Report) => ({ ...report, answerSignatures: [text] });
   const answered = (value: Json) => ({ answer: { ok: true, value } });
 
-  /** What one report becomes. `other` is an honest report of the same agent for another message, `stranger` one of another agent. */
-  type Lie = (report: Report, other: Report, stranger: Report) => Report;
+  /** What one report becomes. `other` is an honest report of the same agent for another message, `neighbour` one of another agent. */
+  type Lie = (report: Report, other: Report, neighbour: Report) => Report;
   interface Expected {
     /** The response; 204 by default. */
     status?: number;
@@ -229,7 +228,7 @@ describe('reports of a lying pod', () => {
     counted?: number;
   }
   const LIES: [lie: string, change: Lie, expected?: Expected][] = [
-    ['no delivery', ({ deliveryToken: _, ...report }) => report, { counted: 0 }],
+    ['no delivery', (report) => ({ ...report, deliveryToken: undefined }), { counted: 0 }],
     ['the delivery of another agent', (report, _, { deliveryToken }) => ({ ...report, deliveryToken }), { counted: 0 }],
     ['a delivery that it made up', (report) => ({ ...report, deliveryToken: 'd1.e30.x' }), { counted: 0 }],
     [
@@ -255,7 +254,10 @@ describe('reports of a lying pod', () => {
       'a failure in place of an answer',
       (report) => eachCall(report, { answer: { ok: false, code: 'TEMPER_TIMEOUT', message: '' } }),
     ],
-    ['a call without an answer', (report) => calls(report, (all) => all.map(({ answer: _, ...call }) => call))],
+    [
+      'a call without an answer',
+      (report) => calls(report, (all) => all.map(({ name, input, evidence }) => ({ name, input, evidence }))),
+    ],
     ['a further call', (report) => calls(report, (all) => [...all, { ...all[0], input: { query: 'more' } }])],
     [
       'a clock that no composed tool has',
@@ -297,12 +299,12 @@ describe('reports of a lying pod', () => {
   ];
   for (const [lie, change, { status = 204, counted = ROOTS.length } = {}] of LIES) {
     it(`a report with ${lie} opens no promotion and is no observed evidence`, async () => {
-      const [agent, stranger] = [await anAgentWithTool(), await anAgentWithTool()];
+      const [agent, neighbour] = [await anAgentWithTool(), await anAgentWithTool()];
       const before = await requests();
       for (const root of ROOTS) {
         const honest = aReport(agent, root, [await search(agent.name, root)]);
         const later = aReport(agent, 9, [await search(agent.name, 9)]);
-        const foreign = aReport(stranger, root, [await search(stranger.name, root)]);
+        const foreign = aReport(neighbour, root, [await search(neighbour.name, root)]);
         const response = await one.call('POST', '/v1/reports', {
           agent: agent.name,
           body: change(honest, later, foreign),
@@ -311,7 +313,7 @@ describe('reports of a lying pod', () => {
       }
       const { totalUses, recordedInputs } = await statisticsOf(agent);
       assert.deepEqual([totalUses, recordedInputs.observed], [counted, 0]);
-      assert.equal((await statisticsOf(stranger)).totalUses, 0, 'nothing counts for another agent');
+      assert.equal((await statisticsOf(neighbour)).totalUses, 0, 'nothing counts for another agent');
       assert.equal(await requests(), before);
     });
   }
