@@ -28,6 +28,7 @@ import { aCaller, anAcceptance } from '../../../src/tempering/tempering.testing.
 import { type Gitea, startGitea } from '../../cluster/gitea.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { testRebuiltCluster } from './rebuilt-cluster.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
 const PLACE = { branch: 'main', path: '/clusters/tools/' };
@@ -76,6 +77,13 @@ describe('pull requests over a connection to Gitea', () => {
   const fileOn = async (branch: string, path: string): Promise<string> => {
     const file = await gitea.call('GET', `/repos/owner/tools/contents/${path}?ref=${encodeURIComponent(branch)}`);
     return Buffer.from((file as { content: string }).content, 'base64').toString('utf8');
+  };
+  const filesBelow = async (folderOf: string): Promise<Record<string, string>> => {
+    const found = await gitea.call('GET', '/repos/owner/tools/git/trees/main?recursive=true&per_page=1000');
+    const { tree } = found as { tree: { path: string; type: string }[] };
+    const paths = tree.filter(({ path, type }) => type === 'blob' && path.startsWith(`${folderOf}/`));
+    const texts = paths.map(async ({ path }) => [path, await fileOn('main', path)]);
+    return Object.fromEntries(await Promise.all(texts)) as Record<string, string>;
   };
   /** Gitea checks for conflicts in the background before it merges. */
   const merge = async (number: number): Promise<void> => {
@@ -325,6 +333,8 @@ describe('pull requests over a connection to Gitea', () => {
     const commits = await gitea.call('GET', `/repos/owner/tools/commits?sha=main&path=${folder}/revocation.yaml`);
     assert.equal((commits as unknown[]).length, 1);
   });
+
+  testRebuiltCluster(() => ({ server, merge, filesBelow }));
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
     const wrong = join(folder, 'wrong');
