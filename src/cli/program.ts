@@ -14,6 +14,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addNats } from './nats/nats-program.ts';
+import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
 import { versionText } from './version.ts';
 
@@ -49,9 +50,10 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
-  const tool = program.command('tool').description('check, call, export and import tools');
+  const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
   addPackages(tool, io, finish);
+  addRegistryVerbs(tool, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addNats(program, io, finish);
   addServe(

@@ -1,3 +1,4 @@
+import { OCI_ERROR_CODES } from './error-codes/oci.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
 
 /**
@@ -479,6 +480,7 @@ export const ERROR_CODES = {
   },
 
   ...STATE_ERROR_CODES,
+  ...OCI_ERROR_CODES,
 } as const satisfies Record<string, ErrorCodeEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
