@@ -5,7 +5,13 @@ import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { ApprovalDecision, PromotionApprovals } from '../../tools/approvals.ts';
 import type { EventSink } from '../../tools/events.ts';
-import { describeLeaving, leastUseful, leavingNote, replaceableTools, type UsedTool } from '../hygiene/least-useful.ts';
+import {
+  describeLeaving,
+  leastUseful,
+  leavingNote,
+  replaceableTools,
+  type ToolWithUses,
+} from '../hygiene/least-useful.ts';
 import type { PromotionOrder } from '../registry/registered-tool.ts';
 import type { Registry } from '../registry/registry.ts';
 import { verdictFacts } from '../registry/verdict-facts.ts';
@@ -172,7 +178,7 @@ export class PromotionEffects {
   }
 
   /** The tool that the promotion would deactivate, because the agent has its maximum of tools. */
-  async toolThatLeaves(subject: PromotionSubject): Promise<UsedTool | undefined> {
+  async toolThatLeaves(subject: PromotionSubject): Promise<ToolWithUses | undefined> {
     const { registry } = this.#deps;
     const { whenFull } = this.#deps.rules(subject);
     const isFull = this.#problem(subject)?.code === 'TEMPER_FORGE_LIMIT_REACHED';
