@@ -64,6 +64,10 @@ export class MemoryPromotions implements PromotionStore {
     return true;
   }
 
+  async work(podUid: string) {
+    return this.works.get(podUid);
+  }
+
   async outputs(podUid: string) {
     return this.sent.get(podUid);
   }

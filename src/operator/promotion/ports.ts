@@ -23,6 +23,8 @@ export interface PromotionStore {
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
   /** False when the pod has work already. */
   assign(podUid: string, work: Json): Promise<boolean>;
+  /** What the pod was given; undefined before that. */
+  work(podUid: string): Promise<Json | undefined>;
   outputs(podUid: string): Promise<Json | undefined>;
   removeVerification(podUid: string): Promise<void>;
   requestReview(review: PanelReviewRequest, repetition: number): Promise<void>;

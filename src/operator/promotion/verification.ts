@@ -18,7 +18,7 @@ export type VerificationResult =
   | { kind: 'unusable'; problem: string };
 
 export interface VerifiedTool {
-  tool: RegisteredTool;
+  tool: Pick<RegisteredTool, 'artifact'>;
   attempt: string;
   examinations: readonly Examination[];
 }

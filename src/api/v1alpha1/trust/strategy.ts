@@ -166,7 +166,11 @@ export const Decay = Type.Object(
         STRATEGY_DEFAULTS.maxHarmPercent,
       ),
     ),
-    reverifyEvery: Type.Optional({ ...Duration, description: 'The interval of the quality checks.' }),
+    reverifyEvery: Type.Optional({
+      ...Duration,
+      description:
+        'The interval of the quality checks of agents, and on a cluster of the runs of the tests of tools in service.',
+    }),
     minQuality: Type.Optional(
       count(
         0,

@@ -3,6 +3,7 @@ import { messageOf } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
 import { subjects } from '../../../nats/jetstream/names.ts';
+import { parseJsonBytes } from '../../../nats/jetstream/stream-reader.ts';
 import { NotificationListener } from '../../../nats/notify/notifications.ts';
 import { createToolEvidence, type UsedTool } from '../../../nats/promotion/evidence.ts';
 import { createPanelReviews, type PanelReviewRequest } from '../../../nats/promotion/panel-reviews.ts';
@@ -78,6 +79,11 @@ export class NatsPromotionStore implements PromotionStore {
 
   async assign(podUid: string, work: Json): Promise<boolean> {
     return this.#verifications.assign(podUid, work);
+  }
+
+  async work(podUid: string) {
+    const found = await this.#verifications.work(podUid);
+    return found === undefined ? undefined : parseJsonBytes(found);
   }
 
   async outputs(podUid: string) {
