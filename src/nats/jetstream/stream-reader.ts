@@ -4,6 +4,9 @@ import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { isMessageMissing, isStreamMissing, isTooManyResults, natsError } from '../connection/errors.ts';
 
+/** Every subject of a stream. With another filter that matches all of them, the server compares each message with each subject. */
+export const EVERY_SUBJECT = '>';
+
 /** One page stays well below the server's `max_pending` for a slow client. */
 const PAGE_LIMITS = { batch: 256, max_bytes: 512 * 1_024 };
 

@@ -6,7 +6,14 @@ import type { TaskRecord } from '../../policy/trust/evidence.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { keepLast, lastMessage, lastMessages, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import {
+  EVERY_SUBJECT,
+  keepLast,
+  lastMessage,
+  lastMessages,
+  parseJsonBytes,
+  readMessages,
+} from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { isToolCategory, parseTaskEnd, parseTaskRating, type TaskEnd, type TaskRating } from './task-record.ts';
 
@@ -114,7 +121,7 @@ export async function changedTasks(
   const agentUids = new Set<string>();
   let sequence = after;
   const prefix = bucketSubject(BUCKETS.tasks, '');
-  for await (const { subject: key, seq } of readMessages(connection, STREAM, `${prefix}>`, after + 1)) {
+  for await (const { subject: key, seq } of readMessages(connection, STREAM, EVERY_SUBJECT, after + 1)) {
     agentUids.add(key.slice(prefix.length).split('.')[0] ?? '');
     sequence = seq;
   }
