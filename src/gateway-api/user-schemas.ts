@@ -86,6 +86,17 @@ export const SessionSummary = Type.Object(
 );
 export type SessionSummary = Static<typeof SessionSummary>;
 
+export const SessionCloseReceipt = Type.Object(
+  {
+    session: Type.String(),
+    closedBefore: Type.Boolean({ description: 'The session was closed already.' }),
+    tools: Type.Integer({ description: 'Session tools that were removed.' }),
+    endedMessages: Type.Array(Type.String(), { description: 'Messages that were ended without an answer.' }),
+  },
+  closed,
+);
+export type SessionCloseReceipt = Static<typeof SessionCloseReceipt>;
+
 export const UsageReport = Type.Object(
   {
     windows: Type.Array(

@@ -356,6 +356,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: promotions.sessions,
+    closeTools: promotions.closeTools,
     sessionsOf,
     usage: modules.usage,
     draining,

@@ -12,6 +12,7 @@ import type { Demotions } from '../cluster/demotions.ts';
 import type { AgentDirectory, GatewayDeps } from '../deps.ts';
 import { createSessionReports } from '../pods/session-reports.ts';
 import { createToolUseReports } from '../pods/tool-use-reports.ts';
+import { closeSessionTools } from './close-session-tools.ts';
 import { createPromotionOpener } from './promotion-opener.ts';
 import { createPromotionReports } from './promotion-reports.ts';
 
@@ -25,7 +26,7 @@ export function createPromotionDeps(context: {
   demotions: Demotions;
   clock: Clock;
   log: Logger;
-}): Pick<GatewayDeps, 'uses' | 'sessions' | 'verifications'> {
+}): Pick<GatewayDeps, 'uses' | 'sessions' | 'closeTools' | 'verifications'> {
   const { bus, storage, directory, registry, audit, demotions, clock, log } = context;
   const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
   const states = createPromotionStates(bus);
@@ -37,6 +38,7 @@ export function createPromotionDeps(context: {
   return {
     uses: createToolUseReports({ audit, registry, evidence, onCounted }),
     sessions,
+    closeTools: (agentUid, session) => closeSessionTools({ registry, evidence }, agentUid, session),
     verifications: createVerifications(bus),
   };
 }

@@ -250,6 +250,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       reviewLimits: { take: (agentUid, count) => this.reviewLimits.take(agentUid, count) },
       models: parts.catalog,
       sessions: promotions.sessions,
+      closeTools: promotions.closeTools,
       usage: parts.usage,
       draining: new AbortController().signal,
     };
