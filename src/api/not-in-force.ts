@@ -100,13 +100,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.reportedEvidence',
-    where: 'cluster',
-    plan: 'let recorded answers that only a pod reported carry a promotion',
-    inForce: is('Deny'),
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.promotion.toAgent.examination',
     where: 'cluster',
     plan: 'examine a tool with inputs that its author did not choose',

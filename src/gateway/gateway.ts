@@ -45,6 +45,7 @@ import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
 import { MinuteCounts } from './http/limits/minute-counts.ts';
+import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
@@ -335,6 +336,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
+    answerSignatures: createAnswerSignatures(() => keys.contents),
     recorder,
     tasks,
     inbox,
