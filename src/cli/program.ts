@@ -14,6 +14,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addNats } from './nats/nats-program.ts';
+import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
 import { versionText } from './version.ts';
 
@@ -45,12 +46,15 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addTrace(program, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
+  addReactivate(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
-  const tool = program.command('tool').description('check, call, export and import tools');
+  const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
+  addToolAudit(tool, io, finish);
   addPackages(tool, io, finish);
+  addRegistryVerbs(tool, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addNats(program, io, finish);
   addServe(
@@ -191,6 +195,21 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
   }
 }
 
+function addReactivate(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('reactivate <tool>', { hidden: isPlugin(io) })
+    .description('verify a deactivated tool again, and reactivate it')
+    .requiredOption('--reason <text>', 'reason; it is stored with the decision')
+    .addOption(state())
+    .addOption(output())
+    .action(async (target: string, options) => {
+      refusePlugin('reactivate', io);
+      const { recordDecision: decide } = await import('./state/record-decision.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => decide({ ...options, verb: 'Reactivate', target }, io)));
+    });
+}
+
 async function decideOnCluster(
   verb: 'Approve' | 'Deny' | 'Demote',
   target: string,
@@ -281,6 +300,30 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (file: string, options) => {
       const { toolCall } = await import('./tools/tool-call.ts');
       finish(await toolCall({ ...options, file }, io));
+    });
+}
+
+function addToolAudit(tool: Command, io: CliIo, finish: SetExitCode): void {
+  tool
+    .command('audit <tool>', { hidden: isPlugin(io) })
+    .description('give tasks to a fresh agent, with the tool and without it, and compare')
+    .addOption(files())
+    .addOption(new Option('-m, --message <text>', 'a task; may be repeated').argParser(collect).makeOptionMandatory())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--workspace <folder>', 'folder that the fresh agent may read', '.')
+    .option('--max-tokens <number>', 'tokens of all tasks together', parseCount, 200_000)
+    .option('--providers <file>', 'file with model providers')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
+    .addOption(state())
+    .addOption(output())
+    .action(async (name: string, options) => {
+      refusePlugin('tool audit', io);
+      const { toolAudit } = await import('./tools/tool-audit.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => toolAudit({ ...options, tool: name }, io)));
     });
 }
 

@@ -190,6 +190,9 @@ export const SessionToolSummary = Type.Object(
     uses: Type.Integer({ description: 'By this agent, in all its sessions, as its pod reported them.' }),
     acceptedAt: Timestamp,
     promotion: SessionToolPromotion,
+    outOfService: Type.Optional(
+      Type.String({ description: 'Why agents cannot call it any more, such as a revocation; absent while they can.' }),
+    ),
   },
   { ...closed, description: 'A tool of a session; it is not a Kubernetes object.' },
 );

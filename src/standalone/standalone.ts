@@ -30,6 +30,8 @@ import type { EventSink } from '../tools/events.ts';
 import { createFileApprovals, expireAbandonedRequests } from './approvals.ts';
 import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './sessions/parked-turns.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
+import { deactivateHarmfulTools } from '../tempering/hygiene/tool-hygiene.ts';
+import { localToolTasks } from './levels/local-tasks.ts';
 import { evaluateLocalTrust } from './levels/local-trust.ts';
 import { LocalTaskRecorder } from './levels/task-recorder.ts';
 import { localCanaries } from './local-canaries.ts';
@@ -108,6 +110,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
         records: withheld === undefined ? records : withheldRecords(records, withheld),
         canaries: localCanaries(records, audit, options.judges),
         openFreshSandbox,
+        onUse: (digest, session) => tasks.used(digest, session),
       },
       workspace: options.workspace,
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
@@ -115,7 +118,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     agent,
     withheld === undefined ? events : (event) => events(withheld.event(event)),
   );
-  const engine = tasks.recorded(ownEngine);
+  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
   const parked = createParkedTurns({ records, sessions: components.sessions, agent });
@@ -127,6 +130,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     registry: components.registry,
     approvals: components.approvals,
     engine,
+    agent,
     events,
   });
   opening.defer(() => decisionWatcher.stop());
@@ -135,6 +139,19 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const forgedTools = (session: string): RegisteredTool[] => registry.resolve(agent.name, agent.namespace, session);
   const parkedTurn: ParkedTurnsOfAgent['find'] = (session) => parked.find(session);
   return { engine, agent, records, forgedTools, parkedTurn, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+/** Assesses the tools of the agent now, because ratings may have come since the last run, and after each task. */
+async function assessedEngine(
+  engine: Engine,
+  tasks: LocalTaskRecorder,
+  { agent, records, ...deps }: { registry: Registry; events: EventSink; agent: EngineAgent; records: RecordStore },
+): Promise<Engine> {
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  const hygiene = { ...deps, owner, policy: agent.policy.spec };
+  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
+  await assess();
+  return tasks.recorded(engine, assess);
 }
 
 async function openComponents(

@@ -13,9 +13,9 @@ type ExaminationResult =
 export interface Examination {
   readonly name: string;
   /** Inputs that the verifier runs after the tests and the recorded inputs. */
-  inputs(tool: RegisteredTool): readonly JsonObject[];
+  inputs(tool: Pick<RegisteredTool, 'artifact'>): readonly JsonObject[];
   /** `outcomes` has one entry per input. */
-  examine(tool: RegisteredTool, outcomes: readonly RerunOutcome[]): ExaminationResult;
+  examine(tool: Pick<RegisteredTool, 'artifact'>, outcomes: readonly RerunOutcome[]): ExaminationResult;
 }
 
 /** The examinations of each promotion, in order. The first that does not pass refuses the promotion. */

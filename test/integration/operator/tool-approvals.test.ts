@@ -1,13 +1,29 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { attestationName } from '../../../src/api/cluster.ts';
+import type { Approval } from '../../../src/api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { signHead } from '../../../src/audit/stream-chain.ts';
+import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { reasonOf } from '../../../src/operator/conditions.ts';
-import type { StoredAgent } from '../../../src/operator/kube/types.ts';
+import {
+  type PlainObject,
+  type Stored as StoredObject,
+  type StoredAgent,
+  TYPES,
+} from '../../../src/operator/kube/types.ts';
 import type { TrustChange, TrustEvidence } from '../../../src/operator/ports.ts';
+import { ToolAttestations } from '../../../src/operator/provenance/attestations.ts';
+import { headKeysOf, rotateAuditKeys } from '../../../src/operator/provenance/audit-key.ts';
+import { pruneTool } from '../../../src/operator/tool/stored-tool.ts';
 import { foldEvidence } from '../../../src/policy/trust/evidence.ts';
 import { manyTasks } from '../../../src/policy/trust/trust.testing.ts';
+import { openEnvelope } from '../../../src/tempering/attestation/envelope.ts';
+import { assertStatementAbout } from '../../../src/tempering/attestation/statement.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import {
   agentObject,
@@ -15,9 +31,11 @@ import {
   approval,
   ApprovalsFixture,
   BOB,
+  connectAs,
   digestOfArtifact,
   GITOPS,
   NAMESPACE,
+  OPERATOR,
   promotionOf,
   sharedNameOf,
   sharedObject,
@@ -26,7 +44,11 @@ import {
 import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
+import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { badInputTests } from './suites/bad-input.ts';
+import { honestOutputs } from '../../support/promotion/simulated-verifier.ts';
 
+const DOUBLED = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
 const ELEVATING = {
   type: 'Weighted',
@@ -51,6 +73,34 @@ const hasLevel = (level: string, agent: StoredAgent) => (agent.status?.level ===
 function trustApproval(name: string, nonce: string, subject: object, by = ALICE) {
   const spec = { decision: 'Approve', nonce, subject, approvedBy: { username: by.user } };
   return { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name, namespace: NAMESPACE }, spec };
+}
+
+/** The operator's account may store the attestation of a Shared tool, which its key verifies. */
+async function assertAttested(
+  fixture: ApprovalsFixture,
+  { metadata }: Stored<EmergentTool>,
+  name: string,
+): Promise<void> {
+  await using transport = await connectAs(fixture.apiServer.plane, OPERATOR);
+  const client = createKubeClient(transport);
+  const ref = { namespace: NAMESPACE, name: metadata.name };
+  const shared = await client.get<StoredObject<EmergentTool>>(TYPES.emergentTools, ref, NEVER_ABORTED);
+  assert.ok(shared);
+  const keys = rotateAuditKeys(undefined, new Date());
+  const inAnHour = new Date(Date.now() + 3_600_000).toISOString();
+  const head = signHead({ sequence: 1, records: 1, digest: shared.spec.digest }, inAnHour, headKeysOf(keys));
+  const record = { name, by: ALICE.user, createdAt: inAnHour, decision: 'Approve', nonce: NONCE } as const;
+  const attestations = new ToolAttestations({
+    client,
+    clock: systemClock,
+    sharedTools: () => [pruneTool(shared)],
+    approvalOf: () => ({ ...record, subject: { promotion: promotionOf(shared.spec.artifact) } }),
+  });
+  await attestations.round(async () => ({ head, privateKey: keys.privateKey }), NEVER_ABORTED);
+  const place = { namespace: NAMESPACE, name: attestationName(shared.metadata) };
+  const stored = await fixture.apiServer.client.get<PlainObject>(TYPES.configMaps, place, NEVER_ABORTED);
+  const { 'attestation.json': envelope = '' } = (stored?.['data'] ?? {}) as Record<string, string>;
+  assertStatementAbout(openEnvelope(envelope, keys.publicKeys.join('')), shared.spec.digest);
 }
 
 describe('the approval of a tool on a real API server', () => {
@@ -87,6 +137,7 @@ describe('the approval of a tool on a real API server', () => {
     assert.equal(shared.status?.active, true);
     assert.deepEqual(shared.spec.artifact, artifact);
     assert.equal(shared.metadata.ownerReferences, undefined);
+    await assertAttested(fixture, shared, approved);
     const own = await fixture.reason('emergenttools', metadata.name, 'Active', 'Promoted');
     assert.deepEqual([own.status?.active, own.status?.promotion], [false, 'Promoted']);
     await fixture.reason('approvalrequests', request.metadata.name, 'Decided', 'Approved');
@@ -184,6 +235,96 @@ describe('the approval of a tool on a real API server', () => {
     }
   });
 
+  it('an approved tool whose tests fail on this cluster is not in service, and says so', async () => {
+    const artifact = anArtifact('broken');
+    fixture.behaviour = honestOutputs(() => ({ result: 'wrong' }));
+    try {
+      await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+      await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'broken-git');
+      const tool = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'VerificationFailed');
+      assert.equal(tool.status?.active, false);
+      const { result, tests, failedTests, reruns } = tool.status.verification ?? {};
+      assert.deepEqual([result, tests, failedTests, reruns], ['Failed', 1, 1, 0]);
+      const message = tool.status.conditions?.find(({ type }) => type === 'Active')?.message ?? '';
+      assert.match(message, /1 of 1 tests failed in a fresh runner; have the agent forge a corrected version/);
+      await poll('an Event', async () => (await eventReasons(tool.metadata.name)).includes('VerificationFailed'));
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const own = records.filter(({ subject }) => subject === tool.spec.digest).map(({ action }) => action);
+      assert.deepEqual(own, ['tool.verification-failed']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+    }
+  });
+
+  it('a run that its operator left goes on with the next one, and a pod that sends nothing usable decides nothing', async () => {
+    const artifact = anArtifact('resumed');
+    const pods: string[] = [];
+    let isAnswering = false;
+    fixture.behaviour = (work, pod) => {
+      if (!pods.includes(pod.metadata.name)) pods.push(pod.metadata.name);
+      if (pods.length === 1) return { attempt: work.attempt, outputs: [] };
+      return isAnswering ? DOUBLED(work, pod) : undefined;
+    };
+    try {
+      await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+      await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'resumed-git');
+      await poll('the second pod has the work', async () => pods.length === 2);
+      const waiting = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'Verifying');
+      assert.equal(waiting.status?.active, false);
+      await fixture.stopOperator();
+      await fixture.startOperator();
+      isAnswering = true;
+      const tool = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'Approved');
+      assert.equal(tool.status?.verification?.result, 'Passed');
+      assert.equal(pods.length, 2, 'the next operator continues with the pod');
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const own = records.filter(({ subject }) => subject === tool.spec.digest).map(({ action }) => action);
+      assert.deepEqual(own, ['tool.verified', 'tool.promoted']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+    }
+  });
+
+  it('a tool in service whose tests fail in a scheduled run is demoted for all, by a revocation', async () => {
+    const artifact = anArtifact('aged');
+    const name = sharedNameOf(artifact);
+    await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+    await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'aged-git');
+    const active = await fixture.reason('emergenttools', name, 'Active', 'Approved');
+    fixture.behaviour = (work, pod) => {
+      const isOther = work.artifact.name !== 'aged';
+      return (isOther ? DOUBLED : honestOutputs(() => ({ result: 0 })))(work, pod);
+    };
+    try {
+      const decay = { reverifyEvery: '1h' };
+      await fixture.apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'standard' }, decay }, 'aging'));
+      const long = new Date(Date.now() - 2 * 3_600_000).toISOString();
+      const verification = { ...active.status?.verification, verifiedAt: long };
+      const { status } = await fixture.call('PATCH', `emergenttools/${name}/status`, {
+        as: OPERATOR,
+        contentType: 'application/merge-patch+json',
+        body: { status: { verification } },
+      });
+      assert.equal(status, 200);
+      const demoted = await fixture.reason('emergenttools', name, 'Active', 'Demoted');
+      assert.equal(demoted.status?.active, false);
+      assert.deepEqual(demoted.spec, active.spec, 'nothing of the spec is written');
+      const approvals = await fixture.list<Approval>('approvals');
+      const own = approvals.filter(({ spec }) => spec.subject.promotion?.digest === digestOfArtifact(artifact));
+      const [revocation] = own.filter(({ spec }) => spec.decision === 'Revoke');
+      assert.deepEqual(
+        [revocation?.spec.approvedBy.username, revocation?.spec.reason],
+        [OPERATOR.user, '1 of 1 tests failed in a fresh runner'],
+      );
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const actions = records.filter(({ subject }) => subject === active.spec.digest).map(({ action }) => action);
+      assert.deepEqual(actions, ['tool.verified', 'tool.promoted', 'tool.verification-failed', 'tool.demoted']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+      await fixture.call('DELETE', 'trustpolicies/aging');
+    }
+  });
+
   it('a denial is final for its request, and the tool stays with its agent', async () => {
     const artifact = anArtifact('denied');
     const { metadata } = await fixture.agentTool(artifact);
@@ -231,6 +372,8 @@ describe('the approval of a tool on a real API server', () => {
     assert.notEqual(restored?.status?.active, true);
     assert.equal(restored?.metadata.namespace, NAMESPACE);
   });
+
+  badInputTests(() => fixture);
 
   for (const [index, { title, refused, inert, elsewhere }] of BYPASSES.entries()) {
     it(`bypass ${index + 1} of an approval has no effect: ${title}`, async () => {

@@ -3,11 +3,13 @@ import { messageOf } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
 import { subjects } from '../../../nats/jetstream/names.ts';
+import { parseJsonBytes } from '../../../nats/jetstream/stream-reader.ts';
 import { NotificationListener } from '../../../nats/notify/notifications.ts';
 import { createToolEvidence, type UsedTool } from '../../../nats/promotion/evidence.ts';
 import { createPanelReviews, type PanelReviewRequest } from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
+import { createTaskRecords } from '../../../nats/tasks/task-records.ts';
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../../nats/sessions/session-store.ts';
@@ -80,6 +82,11 @@ export class NatsPromotionStore implements PromotionStore {
     return this.#verifications.assign(podUid, work);
   }
 
+  async work(podUid: string) {
+    const found = await this.#verifications.work(podUid);
+    return found === undefined ? undefined : parseJsonBytes(found);
+  }
+
   async outputs(podUid: string) {
     return this.#verifications.outputs(podUid);
   }
@@ -98,6 +105,19 @@ export class NatsPromotionStore implements PromotionStore {
 
   async removeReviews(key: PromotionKey): Promise<void> {
     await this.#states.removeReviews(key);
+  }
+
+  async recordFailures(
+    agentUid: string,
+    attempt: string,
+    count: number,
+    failure: { session: string; endedAt: number },
+  ): Promise<void> {
+    // The number is that of the tests and stored inputs of one tool, so the quota of the agent does not decide about it.
+    const tasks = createTaskRecords(this.#link.current(), () => ({ reserve: async () => undefined }));
+    for (let index = 0; index < count; index += 1) {
+      await tasks.end(agentUid, { message: `${attempt}-${index}`, outcome: 'failed', deliveries: 1, ...failure });
+    }
   }
 
   async audit(agent: { namespace: string; agentUid: string }, record: AuditRecord, once: string): Promise<void> {
