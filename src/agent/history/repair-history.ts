@@ -70,7 +70,8 @@ function callKey(index: number, callId: string): string {
   return `${index}:${callId}`;
 }
 
-function uniqueCalls(message: AssistantMessage): ToolCall[] {
+/** The calls of a message; of those with one id, which can have one result only, the first. */
+export function uniqueCalls(message: AssistantMessage): ToolCall[] {
   const seen = new Set<string>();
   return message.toolCalls.filter((call) => !seen.has(call.id) && seen.add(call.id));
 }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { systemClock } from '../../lib/clock.ts';
 import { memoryRecordStore } from '../../lib/record-store.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import { createRecordSessionStore } from '../session/session-store.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { calls, says, scriptedLoop } from './scripted-loop.testing.ts';
 
@@ -40,6 +43,26 @@ describe('redelivery of a message', () => {
       ['user', 'assistant', 'tool', 'tool'],
     );
     assert.ok(request?.messages.every((item) => !('message' in item)));
+  });
+
+  it('a stored answer with two calls of one id resumes one of them, once', async () => {
+    const records = memoryRecordStore();
+    const call = { id: 'same', name: 'first', arguments: '{}' };
+    const items = [
+      { role: 'user', text: 'go', message: 'm-1' },
+      { role: 'assistant', text: '', toolCalls: [call, { ...call, arguments: '{"other":true}' }] },
+    ];
+    const store = createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' });
+    await store.append('s-1', 0, items as ModelMessage[]);
+    let runs = 0;
+    const again = scriptedLoop([says('done')], { first: () => (runs += 1) }, { records });
+    assert.equal((await again.send('go', { message: 'm-1' })).reply, 'done');
+    assert.equal(runs, 1);
+    const [request] = again.model.requests;
+    assert.deepEqual(
+      request?.messages.flatMap((item) => (item.role === 'assistant' ? item.toolCalls.map(({ id }) => id) : [])),
+      ['same'],
+    );
   });
 
   it('a redelivered message with a stored reply returns it without a model call', async () => {

@@ -1,6 +1,6 @@
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { SessionHistory } from '../ports.ts';
-import { repairHistory } from '../history/repair-history.ts';
+import { repairHistory, uniqueCalls } from '../history/repair-history.ts';
 
 /** State of a message whose processing was interrupted, for example by a crash. */
 export interface ResumePoint {
@@ -69,7 +69,8 @@ export function callKey(answer: string, callId: string): string {
 
 function pendingCalls(items: readonly ModelMessage[], start: number): Pick<ResumePoint, 'pending' | 'messages'> {
   const responseIndex = items.findLastIndex((item, index) => index > start && item.role === 'assistant');
-  const response = items[responseIndex];
+  const stored = items[responseIndex];
+  const response = stored?.role === 'assistant' ? { ...stored, toolCalls: uniqueCalls(stored) } : stored;
   const results = items.slice(responseIndex + 1);
   // Other items follow the calls, so they are history and missing results are lost.
   if (response?.role !== 'assistant' || !results.every((item) => item.role === 'tool')) {

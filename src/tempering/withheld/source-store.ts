@@ -44,34 +44,47 @@ interface DataKey {
 export async function openSourceStore(deps: SourceStoreDeps): Promise<SourceStore> {
   const keys = await readKeys(deps);
   const newest = keys.at(-1);
-  if (newest === undefined || deps.clock.now().getTime() - Date.parse(newest.createdAt) >= MAX_KEY_AGE_MS) {
-    keys.push({
-      id: randomBytes(8).toString('hex'),
-      createdAt: deps.clock.now().toISOString(),
-      key: randomBytes(KEY_BYTES),
-    });
-    await writeKeys(deps, keys);
-  }
-  const store = new EncryptedSources(deps.records, keys);
-  if (await store.encryptAgain(SOURCES)) await writeKeys(deps, keys.slice(-1));
+  const isOld = newest !== undefined && deps.clock.now().getTime() - Date.parse(newest.createdAt) >= MAX_KEY_AGE_MS;
+  const store = new EncryptedSources(deps, keys);
+  if (isOld) await store.addKey();
+  if (await store.encryptAgain(SOURCES)) await store.removeOldKeys();
   return store;
 }
 
 class EncryptedSources implements SourceStore {
+  readonly #deps: SourceStoreDeps;
   readonly #records: RecordStore;
   /** Oldest first; the last one encrypts. */
-  readonly #keys: readonly DataKey[];
+  #keys: DataKey[];
+  #firstKey: Promise<void> | undefined;
 
-  constructor(records: RecordStore, keys: readonly DataKey[]) {
-    this.#records = records;
+  constructor(deps: SourceStoreDeps, keys: DataKey[]) {
+    this.#deps = deps;
+    this.#records = deps.records;
     this.#keys = keys;
   }
 
   async put(collection: string, name: string, text: string): Promise<void> {
+    if (this.#keys.length === 0) await (this.#firstKey ??= this.addKey());
     const key = this.#keys.at(-1);
     if (key === undefined) throw new TemperError('TEMPER_INTERNAL', 'the source store has no key');
     const value = { key: key.id, ...encrypt(key.key, `${collection}/${name}`, Buffer.from(text)) };
     await this.#records.put(collection, name, value);
+  }
+
+  /** The key is stored before anything is encrypted with it. */
+  async addKey(): Promise<void> {
+    const createdAt = this.#deps.clock.now().toISOString();
+    const keys = [...this.#keys, { id: randomBytes(8).toString('hex'), createdAt, key: randomBytes(KEY_BYTES) }];
+    await writeKeys(this.#deps, keys);
+    this.#keys = keys;
+  }
+
+  async removeOldKeys(): Promise<void> {
+    if (this.#keys.length < 2) return;
+    const keys = this.#keys.slice(-1);
+    await writeKeys(this.#deps, keys);
+    this.#keys = keys;
   }
 
   async get(collection: string, name: string): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import type { Json } from '../../lib/json.ts';
 import { canonicalJson, type Digest, sha256 } from '../../lib/canonical.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import { isJsonObject, parseUntrustedJson, textAt } from '../../lib/json.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
@@ -41,7 +42,11 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
   const restoredCall = async (collection: string, call: Call): Promise<Call> => {
     const digest = call.name === FORGE_TOOL_NAME ? withheldDigest(call) : undefined;
     if (digest === undefined) return call;
-    const text = await store.get(forgesOf(collection), placeOf(call.id));
+    // With a key that was replaced since, the forge cannot go on: it is refused, and the model forges again.
+    const text = await store.get(forgesOf(collection), placeOf(call.id)).catch((error: unknown) => {
+      if (isTemperError(error, 'TEMPER_STATE_CORRUPT')) return undefined;
+      throw error;
+    });
     if (text === undefined || sha256(text) !== digest) return call;
     sources.learn(argumentsOf({ ...call, arguments: text }));
     return { ...call, arguments: text };
