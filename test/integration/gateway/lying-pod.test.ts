@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
-import { TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
+import { generateTextTool, TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
+import { createMemoryTools } from '../../../src/agent/tools/memory-tools.ts';
+import { remoteModel } from '../../../src/gateway-client/model.ts';
+import { ReportSender } from '../../../src/gateway-client/report-sender.ts';
+import { remoteMemory } from '../../../src/gateway-client/stores.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { ulids } from '../../../src/lib/ids.ts';
+import { CurrentMessage } from '../../../src/pod/agent/current-message.ts';
+import { callOptions } from '../../support/call-options.ts';
 import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/schema-parts.ts';
 import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
@@ -12,8 +20,8 @@ import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
-import { anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
-import type { EvidencedCall, RegisteredTool, ToolStatistics } from '../../../src/tempering/types.ts';
+import { aCaller, anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
+import type { EvidencedCall, RegisteredTool, ToolStatistics, ToolUse } from '../../../src/tempering/types.ts';
 import {
   aModelRequest,
   ModelGatewayFixture,
@@ -193,6 +201,54 @@ describe('reports of a lying pod', () => {
       }),
     );
     assert.ok(!('signature' in streamEnd(plain)), 'a turn of the agent is no answer to a tool');
+  });
+
+  it('the client of a pod reports the signatures that it got with the answers of its tools', async () => {
+    const agent = await anAgentWithTool();
+    const current = new CurrentMessage();
+    const client = await fixture.connect(agent.name, one, current.addSignature);
+    const { deliveryToken, signal, reportToken, answerSignatures, addSignature: onAnswerSignature } = current;
+    const shared = { client, clock: systemClock, ids: ulids };
+    const memory = remoteMemory({ ...shared, deliveryToken, signal });
+    const append = async () => undefined;
+    const model = remoteModel({ client, deliveryToken, append, onStored: () => undefined, onAnswerSignature });
+    const decide = () => ({ effect: 'Allow', reason: '', rule: '', risk: 'low' }) as const;
+    const modelName = 'default/default';
+    const tools = [
+      ...createMemoryTools({ memory, decide }),
+      generateTextTool({ model, clock: systemClock, modelName, maxOutputTokens: 100 }),
+    ];
+    const message = { deliveryToken: tokenOf(agent.name, 1), session: 's1', rootMessage: 'root-1' };
+    await using reports = new ReportSender({
+      ...shared,
+      deliveryToken: reportToken,
+      answerSignatures,
+      onError: assert.fail,
+    });
+    await current.during({ ...message, signal: new AbortController().signal }, async () => {
+      const calls: EvidencedCall[] = [];
+      for (const [name, input] of [
+        ['memory_get', { key: 'missing' }],
+        ['memory_set', { key: 'notes', value: 'an anvil' }],
+        ['memory_search', { query: 'anvil' }],
+        ['memory_search', { query: 'anvil', limit: 2 }],
+        ['generate_text', { prompt: 'Summarize.' }],
+      ] as const) {
+        const op = callOptions();
+        const context = { ...aCaller({ agent: agent.name }), stack: [], op, invoke: assert.fail };
+        const value = await tools.find(({ descriptor }) => descriptor.name === name)?.call(input, context);
+        calls.push({ name, input, answer: { ok: true, value: value ?? null }, evidence: 'reported' });
+      }
+      const [use] = aReport(agent, 1, []).uses;
+      reports.use({ ...(use as never as ToolUse), recording: { ok: true, recording: { calls } } });
+      await reports.flush(callOptions());
+    });
+    const tool = { digest: agent.tool.digest, namespace: 'team-a' };
+    const [input] = await createToolEvidence(bus).recordedInputs(agent.uid, tool, 1_000_000);
+    assert.deepEqual(
+      input?.recording?.calls.map(({ name, evidence }) => [name, evidence]),
+      ['memory_get', 'memory_set', 'memory_search', 'memory_search', 'generate_text'].map((name) => [name, 'observed']),
+    );
   });
 
   it('five honest uses with observed answers request the promotion', async () => {

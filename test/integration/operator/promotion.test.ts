@@ -17,6 +17,7 @@ import { openSessionRegistry } from '../../../src/nats/sessions/session-registry
 import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { createSupervisor, type Supervisor } from '../../../src/sandbox/supervisor.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { anAcceptance, anArtifact, aVerdict } from '../../../src/tempering/tempering.testing.ts';
@@ -32,7 +33,13 @@ import { runFakeKubelet } from '../../support/api-server/fake-kubelet.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { type NatsFixture, startNatsFixture } from '../../support/nats/nats-fixture.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../../support/operator/start-operator.ts';
-import { type Behaviour, honestOutputs, simulateVerifiers } from '../../support/promotion/simulated-verifier.ts';
+import {
+  type Behaviour,
+  honestOutputs,
+  sandboxedOutputs,
+  simulateVerifiers,
+} from '../../support/promotion/simulated-verifier.ts';
+import { WORKED_FORGES, workedForge, workedUses } from '../../support/promotion/worked-forges.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../../support/stubs.ts';
 
@@ -59,6 +66,7 @@ describe('promotion to tier Agent', () => {
   let gateway: JetStreamConnection;
   let operatorNats: OperatorNats;
   let operator: RunningOperator;
+  let sandbox: Supervisor;
   let verifiers: ReturnType<typeof simulateVerifiers>;
   let behaviour: Behaviour = doubled;
   let panel: PanelVerdict | undefined = APPROVING;
@@ -79,7 +87,11 @@ describe('promotion to tier Agent', () => {
   };
 
   before(async () => {
-    [apiServer, nats] = await Promise.all([startApiServerFixture(), startNatsFixture()]);
+    [apiServer, nats, sandbox] = await Promise.all([
+      startApiServerFixture(),
+      startNatsFixture(),
+      createSupervisor({ clock: systemClock }),
+    ]);
     gateway = await nats.connect('gateway');
     const { client } = apiServer;
     const account = { metadata: { name: RELEASE_OBJECTS.verifierServiceAccount, namespace: RELEASE_NAMESPACE } };
@@ -102,6 +114,7 @@ describe('promotion to tier Agent', () => {
     stopping.abort();
     await stop();
     await Promise.allSettled(running);
+    await sandbox[Symbol.asyncDispose]();
     await nats[Symbol.asyncDispose]();
     await apiServer[Symbol.asyncDispose]();
   });
@@ -113,32 +126,43 @@ describe('promotion to tier Agent', () => {
   });
 
   /** An agent with a session tool and reported uses for so many root messages. */
-  async function prepare(policy: object = { models: REVIEWERS }, uses = 5, change: Partial<ToolUse> = {}) {
+  function prepare(policy: object = { models: REVIEWERS }, uses = 5, change: Partial<ToolUse> = {}) {
+    const each = Array.from({ length: uses }, (_, index): Partial<ToolUse> => {
+      const value = index + 10;
+      return { input: { value }, output: digestOf({ result: value * 2 }), ...change };
+    });
+    return prepareTool(anArtifact(`double_${serial + 1}`), each, policy);
+  }
+
+  async function prepareTool(
+    artifact: RegisteredTool['artifact'],
+    uses: readonly Partial<ToolUse>[],
+    policy: object = { models: REVIEWERS },
+  ) {
     serial += 1;
     const name = `agent-${serial}`;
     await apiServer.apply(buildTrustPolicy('team-a', { level: { initial: 'restricted' }, ...policy }, name));
     await apiServer.apply(
-      buildAgent('team-a', name, { trustPolicyRef: { name }, forge: { enabled: true, modes: ['Sandbox'] } }),
+      buildAgent('team-a', name, { trustPolicyRef: { name }, forge: { enabled: true, modes: ['Sandbox', 'Compose'] } }),
     );
     const uid = (await apiServer.getAgent('team-a', name)).metadata.uid;
     const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
-    const tool = sessionTool(anAcceptance(anArtifact(`double_${serial}`)), caller, new Date().toISOString());
+    const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
     await openSessionRegistry(gateway).register(uid, tool, () => []);
-    const use = (value: number): ToolUse => ({
+    const reportedUse = (change: Partial<ToolUse>, index: number): ToolUse => ({
       agent: name,
       namespace: 'team-a',
       session: 's1',
       digest: tool.digest,
       evidence: 'reported',
-      rootMessage: `m-${value}`,
-      input: { value },
+      rootMessage: `m-${index + 10}`,
+      input: {},
       succeeded: true,
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
-      output: digestOf({ result: value * 2 }),
       ...change,
     });
-    const all = Array.from({ length: uses }, (_, index) => use(index + 10));
+    const all = uses.map(reportedUse);
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: 'team-a' }, 'key', all);
     await pollValue(
       'the policy of the agent',
@@ -311,6 +335,30 @@ describe('promotion to tier Agent', () => {
     assert.equal(record?.state, 'Rejected', JSON.stringify(record));
     assert.match(record.reason, /the success rate is 0 % \(0 of 5\)/);
   });
+
+  for (const forge of Object.keys(WORKED_FORGES)) {
+    it(`the worked forge ${forge} reaches tier Agent by re-runs in a sandbox, unless it needs what no gateway carries`, async () => {
+      const artifact = await workedForge(forge);
+      const uses = await workedUses(forge, artifact, sandbox);
+      behaviour = sandboxedOutputs(sandbox);
+      const agent = await prepareTool(artifact, uses);
+      await request(agent);
+      const record = await settled(agent);
+      if (forge === 'check_http_status') {
+        assert.equal(record?.state, 'Candidate', JSON.stringify(record));
+        assert.match(record.missing.join(), /5 have answers that only the pod reported/);
+        return;
+      }
+      assert.equal(record?.state, 'Promoted', JSON.stringify(record));
+      const replays = uses.filter(({ recording }) => recording !== undefined).length;
+      assert.deepEqual(
+        [record.figures.successes, record.figures.observedAnswers, record.figures.reportedAnswers],
+        [5, replays, 0],
+      );
+      const [object] = await objectsOf(agent.name);
+      assert.equal(object?.status?.active, true, JSON.stringify(object?.status));
+    });
+  }
 
   it('two requests for one tool are one promotion, and a refusal of the panel refuses it', async () => {
     const agent = await prepare();

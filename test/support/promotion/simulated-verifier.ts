@@ -7,12 +7,16 @@ import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import type { CaseOutputs } from '../../../src/tempering/verification/verification-case.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { runVerification } from '../../../src/pod/verifier/verification.ts';
+import type { Sandbox } from '../../../src/sandbox/port.ts';
+import { callOptions } from '../call-options.ts';
 import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 
 const INTERVAL_MS = 20;
 
 /** What a simulated verifier sends for its work; undefined: nothing yet. */
-export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined;
+export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined | Promise<Json>;
 
 /**
  * Stands in for the containers of verifier pods: sends what `behaviour` makes of the work of each assigned pod, once, through what the
@@ -33,7 +37,7 @@ export function simulateVerifiers(
       if (served.includes(uid)) continue;
       const work = await verifications.work(uid);
       const outputs =
-        work === undefined ? undefined : behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
+        work === undefined ? undefined : await behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
       if (outputs === undefined) continue;
       served.push(uid);
       await verifications.putOutputs(uid, outputs);
@@ -47,6 +51,14 @@ export function simulateVerifiers(
     }
   };
   return { served, ended: run() };
+}
+
+/** Runs every case in the sandbox, with the code of a verifier pod. */
+export function sandboxedOutputs(sandbox: Sandbox): Behaviour {
+  return async (work) => {
+    const op = callOptions(60_000);
+    return (await runVerification(work, { sandbox, clock: systemClock }, op)) as unknown as Json;
+  };
 }
 
 /** Runs every case as the function does. */
