@@ -13,6 +13,7 @@ import type { AgentState, GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { sentMessage } from '../delivery/carried-calls.ts';
 import { signFor } from '../delivery/sign-answer.ts';
+import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
@@ -62,6 +63,7 @@ async function send(
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
+  await assertNotClosed(receiver, session, deps);
   const { receipt } = await publishTraced(parent, { session, seed: `${receiver.uid}/${op.key}` }, (traceparent) => {
     const sender = new InboxSender({
       inbox: deps.inbox,
