@@ -22,10 +22,13 @@ import { openSessionRegistry } from '../../../src/nats/sessions/session-registry
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { EvidencedCall, RegisteredTool, ToolStatistics, ToolUse } from '../../../src/tempering/types.ts';
+import { pollValue } from '../../support/poll.ts';
 import {
   aModelRequest,
+  type HttpResponse,
   ModelGatewayFixture,
   type ModelGatewayReplica,
+  type RequestOptions,
   streamEnd,
   streamLines,
   streamText,
@@ -51,6 +54,21 @@ type Report = {
   uses: (Record<string, unknown> & { recording: { ok: true; recording: { calls: EvidencedCall[] } } })[];
   [member: string]: unknown;
 };
+
+/** Repeats the request while the gateway is overloaded, as pods do. */
+function ask(
+  replica: ModelGatewayReplica,
+  method: string,
+  path: string,
+  options: RequestOptions,
+): Promise<HttpResponse> {
+  const keyed = { key: ulids.next('key'), ...options };
+  return pollValue(
+    `a response to ${method} ${path}`,
+    () => replica.call(method, path, keyed),
+    ({ status }) => status !== 503,
+  );
+}
 
 describe('reports of a lying pod', () => {
   let fixture: ModelGatewayFixture;
@@ -98,7 +116,7 @@ describe('reports of a lying pod', () => {
   ): Promise<Carried> {
     const { name, input, value, method, path, body } = call;
     const headers = { [DELIVERY_TOKEN_HEADER]: tokenOf(agent, root) };
-    const response = await one.call(method, path, { agent, headers, ...(body === undefined ? {} : { body }) });
+    const response = await ask(one, method, path, { agent, headers, ...(body === undefined ? {} : { body }) });
     assert.ok(response.status < 300 || response.status === 404, response.text);
     const signature = response.headers[ANSWER_SIGNATURE_HEADER];
     assert.ok(typeof signature === 'string', `${name} has no signature`);
@@ -146,12 +164,12 @@ describe('reports of a lying pod', () => {
     const draft = { to: receiver.name, session: 's1', text: 'hello' };
     const key = 'the-message';
     const body = { deliveryToken: tokenOf(name, 1), draft };
-    const sent = await one.call('POST', '/v1/messages', { agent: name, key, body });
+    const sent = await ask(one, 'POST', '/v1/messages', { agent: name, key, body });
     const { id } = JSON.parse(sent.text) as { id: string };
     const prompt = { role: 'user' as const, text: 'Summarize.' };
     const request = aModelRequest({ system: TEXT_SYSTEM, messages: [prompt] });
     const lines = streamLines(
-      await one.call('POST', '/v1/models/stream', { agent: name, body: { deliveryToken: tokenOf(name, 1), request } }),
+      await ask(one, 'POST', '/v1/models/stream', { agent: name, body: { deliveryToken: tokenOf(name, 1), request } }),
     );
     const text = streamText(lines);
     const generated = { name: 'generate_text', input: { prompt: prompt.text } };
@@ -185,7 +203,7 @@ describe('reports of a lying pod', () => {
         signature: String(sent.headers[ANSWER_SIGNATURE_HEADER]),
       },
     ];
-    const reported = await other.call('POST', '/v1/reports', { agent: name, body: aReport(agent, 1, all) });
+    const reported = await ask(other, 'POST', '/v1/reports', { agent: name, body: aReport(agent, 1, all) });
     assert.equal(reported.status, 204, reported.text);
     assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 1, reported: 0 });
     const tool = { digest: agent.tool.digest, namespace: 'team-a' };
@@ -195,7 +213,7 @@ describe('reports of a lying pod', () => {
       all.map(({ call }) => `${call.name} observed`),
     );
     const plain = streamLines(
-      await one.call('POST', '/v1/models/stream', {
+      await ask(one, 'POST', '/v1/models/stream', {
         agent: name,
         body: { deliveryToken: tokenOf(name, 1), request: aModelRequest() },
       }),
@@ -256,7 +274,7 @@ describe('reports of a lying pod', () => {
     const before = await requests();
     for (const root of ROOTS) {
       const body = aReport(agent, root, [await search(agent.name, root)]);
-      assert.equal((await other.call('POST', '/v1/reports', { agent: agent.name, body })).status, 204);
+      assert.equal((await ask(other, 'POST', '/v1/reports', { agent: agent.name, body })).status, 204);
     }
     assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 5, reported: 0 });
     assert.equal((await requests()) - before, 1);
@@ -361,7 +379,7 @@ describe('reports of a lying pod', () => {
         const honest = aReport(agent, root, [await search(agent.name, root)]);
         const later = aReport(agent, 9, [await search(agent.name, 9)]);
         const foreign = aReport(neighbour, root, [await search(neighbour.name, root)]);
-        const response = await one.call('POST', '/v1/reports', {
+        const response = await ask(one, 'POST', '/v1/reports', {
           agent: agent.name,
           body: change(honest, later, foreign),
         });
@@ -382,7 +400,7 @@ describe('reports of a lying pod', () => {
     for (const root of ROOTS) {
       const body = { ...use(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }), deliveryToken: token };
       for (const replica of [one, other]) {
-        const response = await replica.call('POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
+        const response = await ask(replica, 'POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
         assert.equal(response.status, 204, response.text);
       }
     }
@@ -400,9 +418,9 @@ describe('reports of a lying pod', () => {
       { type: 'forge-gate', tool: artifact.name, result: { gate: 'judge', passed: true, note: '1.00' }, ...stamp },
     ];
     const record = { action: 'tool.promoted', actor: 'system', evidence: 'observed', subject: digest, facts: {} };
-    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[1]] } });
-    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[0]] } });
-    const response = await one.call('POST', '/v1/reports', { agent: agent.name, body: { audit: [record] } });
+    await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { events: [events[1]] } });
+    await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { events: [events[0]] } });
+    const response = await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { audit: [record] } });
     assert.equal(response.status, 204, response.text);
     assert.deepEqual(await createSessionEvents(bus).read(agent.uid, 's1', 0, 100), []);
     const records = (await createNatsAudit(bus).all('team-a', 10_000)).filter(({ subject }) => subject === digest);
@@ -422,7 +440,7 @@ describe('reports of a lying pod', () => {
     let accepted = 0;
     for (let batch = 0; batch < 20; batch += 1) {
       const body = aReport(agent, batch + 1, [{ call, signature: `a1.${'A'.repeat(43)}` }]);
-      const { status } = await one.call('POST', '/v1/reports', { agent: agent.name, body });
+      const { status } = await ask(one, 'POST', '/v1/reports', { agent: agent.name, body });
       if (status === 204) accepted += 1;
       else assert.equal(status, 429);
     }
@@ -446,7 +464,7 @@ describe('reports of a lying pod', () => {
     assert.ok(none + observed + reported <= 18, `${reported} recordings of 240,000 bytes in 4 MiB`);
     assert.ok((statistics.unrecorded.StorageFull ?? 0) > 900, JSON.stringify(statistics.unrecorded));
     assert.ok(quota.reserved < 24 * 1_048_576, `${quota.reserved} bytes were written`);
-    assert.equal((await other.call('POST', '/v1/reports', { agent: quiet.name, body: honest })).status, 204);
+    assert.equal((await ask(other, 'POST', '/v1/reports', { agent: quiet.name, body: honest })).status, 204);
     assert.equal((await statisticsOf(quiet)).recordedInputs.observed, 1, 'another agent pays nothing');
   });
 });

@@ -82,14 +82,14 @@ const WITH_BUILT_IN_TOOLS: Readonly<Record<string, JsonObject>> = {
 const ANSWERS: Readonly<Record<string, (input: JsonObject) => Json>> = {
   memory_search: ({ query }) => ({ hits: [{ key: 'notes', value: query ?? null }] }),
   memory_get: ({ key }) => ({ found: true, value: key ?? null }),
-  generate_text: ({ prompt }) => text(`answer to ${String(prompt)}`),
+  generate_text: ({ prompt }) => text(`answer to ${JSON.stringify(prompt)}`),
 };
 const network: HostCalls = {
   call: async (_api, input) => ({
     status: 204,
     headers: {},
     body: '',
-    url: String((input as JsonObject)['url']),
+    url: (input as { url: string }).url,
     redirected: false,
   }),
 };

@@ -43,7 +43,7 @@ export function promotionEvidence(open: () => PromotionFixture): void {
     );
     assert.match(lowered.status?.trust?.reason ?? '', /6 of the last 12 tasks failed/);
     const recorded = await fixture.decisionsOf(agent.uid);
-    assert.deepEqual(recorded, ['tool.promotion-refused', 'tool.claims-contradicted', 'trust.lowered']);
+    assert.deepEqual(recorded, ['tool.promotion-refused', 'tool.reports-contradicted', 'trust.lowered']);
     await fixture.request(agent, 7);
     await fixture.request(agent, 8);
     assert.equal((await fixture.settled(agent))?.attempt, record.attempt, 'no attempt during the cool-down');
