@@ -87,6 +87,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
+    field: 'spec.forge.limits.whenFull',
+    where: 'cluster',
+    plan: 'deactivate the least useful tool of an agent for a new one; until then the promotion waits',
+    inForce: is('Refuse'),
+  },
+  {
+    kind: 'TrustPolicy',
     field: 'spec.models.testers',
     where: 'cluster',
     plan: 'write test cases for tools before a promotion',

@@ -244,7 +244,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         NonceMismatch: 'The nonce belongs to another request. Approve the current one.',
         ContributorMayNotApprove: 'The approver contributed to the tool. Another user has to approve it.',
         CreatedTooEarly:
-          'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name.',
+          'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name. The operator deletes one with the annotations of an export, so that a GitOps controller creates it again.',
         Withdrawn: 'A later decision revoked the tool, so the Approval has no effect.',
       },
     },

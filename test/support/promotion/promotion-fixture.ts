@@ -47,6 +47,12 @@ export const APPROVING: PanelVerdict = {
 export const doubled = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 
 type WrittenTool = Pick<Pod, 'metadata'> & Pick<EmergentTool, 'spec' | 'status'>;
+/** What a test changes of a prepared tool and of its reported uses. */
+export interface PreparedChange {
+  artifact?: Partial<ToolArtifact>;
+  /** By the number of the use, from 0. */
+  use?: (index: number) => Partial<ToolUse>;
+}
 export type PreparedTool = Awaited<ReturnType<PromotionFixture['prepare']>>;
 
 /** An API server, NATS and an operator with its real adapters; the tests decide what verifiers and panel answer. */
@@ -129,12 +135,7 @@ export class PromotionFixture implements AsyncDisposable {
   }
 
   /** An agent with a session tool and reported uses for so many root messages. */
-  async prepare(
-    policy: object = { models: REVIEWERS },
-    uses = 5,
-    artifactChange: Partial<ToolArtifact> = {},
-    useChange: (index: number) => Partial<ToolUse> = () => ({}),
-  ) {
+  async prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}) {
     this.#serial += 1;
     const name = `agent-${this.#serial}`;
     const { apiServer, gateway } = this;
@@ -143,7 +144,7 @@ export class PromotionFixture implements AsyncDisposable {
     await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
     const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
     const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
-    const artifact = anArtifact(`double_${this.#serial}`, artifactChange);
+    const artifact = anArtifact(`double_${this.#serial}`, change.artifact);
     const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
     await openSessionRegistry(gateway).register(uid, tool, () => []);
     const use = (value: number): ToolUse => ({
@@ -158,7 +159,7 @@ export class PromotionFixture implements AsyncDisposable {
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
       output: digestOf({ result: value * 2 }),
-      ...useChange(value - 10),
+      ...change.use?.(value - 10),
     });
     const all = Array.from({ length: uses }, (_, index) => use(index + 10));
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);

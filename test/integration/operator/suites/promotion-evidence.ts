@@ -69,7 +69,7 @@ export function promotionEvidence(open: () => PromotionFixture): void {
   it('answers that only the pod reported carry no promotion, unless the policy allows it, and never to tier Shared', async () => {
     const fixture = open();
     const before = fixture.served.length;
-    const denied = await fixture.prepare({ models: REVIEWERS }, 5, {}, () => reported);
+    const denied = await fixture.prepare({ models: REVIEWERS }, 5, { use: () => reported });
     await fixture.request(denied);
     const waiting = await fixture.settled(denied);
     assert.equal(waiting?.state, 'Candidate', JSON.stringify(waiting));
@@ -80,7 +80,7 @@ export function promotionEvidence(open: () => PromotionFixture): void {
     assert.equal(fixture.served.length, before, 'no pod is assigned');
 
     const policy = { models: REVIEWERS, promotion: { toAgent: { reportedEvidence: 'Allow' } } };
-    const allowed = await fixture.prepare(policy, 5, {}, () => reported);
+    const allowed = await fixture.prepare(policy, 5, { use: () => reported });
     const works: string[] = [];
     fixture.behaviour = (work, pod) => {
       works.push(JSON.stringify(work));
@@ -106,7 +106,7 @@ export function promotionEvidence(open: () => PromotionFixture): void {
   it('a use whose re-run gives another output than the pod reported is a failed re-run', async () => {
     const fixture = open();
     const output = digestOf({ result: 'invented' });
-    const agent = await fixture.prepare({ models: REVIEWERS }, 5, {}, () => ({ output }));
+    const agent = await fixture.prepare({ models: REVIEWERS }, 5, { use: () => ({ output }) });
     await fixture.request(agent);
     const record = await fixture.settled(agent);
     assert.equal(record?.state, 'Rejected', JSON.stringify(record));
@@ -119,7 +119,10 @@ export function promotionEvidence(open: () => PromotionFixture): void {
       const artifact = await workedForge(forge);
       const uses = await workedUses(forge, artifact, sandbox);
       fixture.behaviour = sandboxedOutputs(sandbox);
-      const agent = await fixture.prepare({ models: REVIEWERS }, 5, artifact, (index) => uses[index] ?? {});
+      const agent = await fixture.prepare({ models: REVIEWERS }, 5, {
+        artifact,
+        use: (index) => uses[index] ?? {},
+      });
       await fixture.request(agent);
       const record = await fixture.settled(agent);
       if (forge === 'check_http_status') {
