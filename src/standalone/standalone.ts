@@ -93,9 +93,8 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   opening.defer(() => trace.flush());
   const tasks = new LocalTaskRecorder({ records, clock: systemClock, ids: ulids, agent });
   const events = tasks.observing(trace.sink);
-  const withheld = agent.spec.forge?.persistSource === false ? new WithheldSources() : undefined;
-  const components = await openComponents(options, agent, { records, key, withheld }, opening);
-  const { registry, audit, openFreshSandbox } = components;
+  const components = await openComponents(options, agent, { records, key }, opening);
+  const { registry, audit, openFreshSandbox, withheld } = components;
   await trust.store(audit);
   const ownEngine = createEngine(
     {
@@ -157,14 +156,15 @@ async function assessedEngine(
 async function openComponents(
   options: StandaloneOptions,
   agent: EngineAgent,
-  { records: all, key, withheld }: { records: RecordStore; key: AuditKey; withheld: WithheldSources | undefined },
+  { records: all, key }: { records: RecordStore; key: AuditKey },
   opening: AsyncDisposableStack,
 ) {
   const clock = systemClock;
+  const withheld = agent.spec.forge?.persistSource === false ? new WithheldSources() : undefined;
   const chain = await openAudit({ records: all, clock, key });
   opening.defer(() => chain.flush());
   const audit: AuditTrail = withheld === undefined ? chain : withheldAudit(chain);
-  const sources = await openSourceStore({ records: all, clock, derive: key.derive });
+  const sources = await openSourceStore({ records: all, clock, derive: (purpose) => key.derive(purpose) });
   const tools = { records: all, audit, clock, builtIn: builtInNames(), sources };
   const registry: Registry = await openRegistry(withheld === undefined ? tools : { ...tools, withheld });
   const records = withheld === undefined ? all : withheldRecords(all, withheld);
@@ -175,6 +175,7 @@ async function openComponents(
   const { policy, redact, hasApprover } = options;
   return {
     audit,
+    withheld,
     registry,
     sandbox,
     openFreshSandbox: async () => {

@@ -87,16 +87,20 @@ export function createRecordSessionStore(
     },
     async append(session, afterSeq, items, marks = {}) {
       assertSessionId(session);
-      const position = await positionOf(session, async () => (await readHistory(records, scopeOf(session))).seq);
-      const tainted = marks.tainted === true;
+      const scope = scopeOf(session);
+      const position = await positionOf(session, async () => (await readHistory(records, scope)).seq);
       return position.writes.run(async () => {
         if (position.seq !== afterSeq) {
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
         }
-        const stored = await form.toStored(sessionPath(scopeOf(session)), items);
+        const line = {
+          after: afterSeq,
+          items: await form.toStored(sessionPath(scope), items),
+          tainted: marks.tainted === true,
+        };
         await Promise.all([
-          updateUsedAt(records, clock, scopeOf(session), position),
-          records.append(historyLog(scopeOf(session)), toHistoryLine({ after: afterSeq, items: stored, tainted })),
+          updateUsedAt(records, clock, scope, position),
+          records.append(historyLog(scope), toHistoryLine(line)),
         ]);
         position.seq += items.length;
         return position.seq;
@@ -117,11 +121,7 @@ export function createRecordSessionStore(
       return markClosed(records, clock, scopeOf(session));
     },
     list: () => listSessions(records, { agent, namespace }),
-    async idle(milliseconds) {
-      const before = clock.now().getTime() - milliseconds;
-      const sessions = await listSessions(records, { agent, namespace });
-      return sessions.filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
-    },
+    idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime() - milliseconds),
   };
 }
 
@@ -136,6 +136,11 @@ async function markClosed(records: RecordStore, clock: Clock, scope: SessionScop
   await records.put(SESSIONS, name, { agent, namespace, session, ...times });
   await records.deleteCollection(sessionPath(scope));
   return before?.closedAt === undefined;
+}
+
+async function idleSessions(records: RecordStore, owner: SessionOwner, before: number): Promise<string[]> {
+  const sessions = await listSessions(records, owner);
+  return sessions.filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
 }
 
 async function listSessions(records: RecordStore, { agent, namespace }: SessionOwner): Promise<SessionInfo[]> {

@@ -45,7 +45,7 @@ export async function closeStateSession(options: CloseSessionOptions): Promise<C
     const key = await trustedKey({ folder, records, keys });
     await ensureStateFormat(records, folder);
     const audit = await openAudit({ records, clock, key });
-    const sources = await openSourceStore({ records, clock, derive: key.derive });
+    const sources = await openSourceStore({ records, clock, derive: (purpose) => key.derive(purpose) });
     const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames(), sources });
     const { agent, namespace, session } = scope;
     const sessions = createRecordSessionStore(records, clock, { agent, namespace });

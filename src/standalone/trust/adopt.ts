@@ -56,7 +56,7 @@ export async function adoptState({ folder, keys, clock, withTools }: AdoptOption
     const setAside = isOwn ? 0 : await setDecidingAside(records, collections);
     if (!isOwn || withTools) await recordAdoption(audit, withTools);
     await audit.flush();
-    const sources = await openSourceStore({ records, clock, derive: key.derive });
+    const sources = await openSourceStore({ records, clock, derive: (purpose) => key.derive(purpose) });
     const registry = await openRegistry({ records, audit, clock, builtIn: builtInNames(), sources });
     const named = (isActive: boolean): string[] => [
       ...new Set(registry.all().flatMap(({ active, artifact }) => (active === isActive ? [artifact.name] : []))),
