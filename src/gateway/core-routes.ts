@@ -5,6 +5,7 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
+import { userAuditRoutes } from './users/audit.ts';
 import { userRatingRoutes } from './users/ratings.ts';
 import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
@@ -30,4 +31,5 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userDeadLetterRoutes,
   userRatingRoutes,
   userTrustRoutes,
+  userAuditRoutes,
 ];

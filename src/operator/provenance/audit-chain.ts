@@ -3,14 +3,15 @@ import {
   earlyRemoval,
   firstHead,
   type HeadKeys,
+  linksOf,
   type SignedHead,
   signHead,
   type StreamBounds,
   type StreamProblem,
-  type StreamRecord,
   type StreamVerification,
   verifyStream,
 } from '../../audit/stream-chain.ts';
+import type { AuditStream } from '../../nats/audit-stream.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { HeadStore } from './head-store.ts';
 
@@ -19,13 +20,6 @@ export const HEAD_INTERVAL_MS = 60_000;
 /** Interval of the verification of all stored records. In between only new records are read. */
 const FULL_INTERVAL_MS = 24 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
-
-/** The audit stream of the installation. Methods throw TEMPER_BUS_*. */
-export interface AuditStream {
-  bounds(): Promise<StreamBounds>;
-  /** The records from a sequence on up to another, oldest first. */
-  read(from: number, through: number): AsyncIterable<StreamRecord>;
-}
 
 export interface AuditChainDeps {
   stream: AuditStream;
@@ -64,7 +58,7 @@ export class AuditChain {
     const time = clock.now().toISOString();
     const known = stored?.heads ?? [signHead(firstHead(bounds), time, keys)];
     const next = head.sequence === known.at(-1)?.sequence ? known : [...known, signHead(head, time, keys)];
-    await heads.write(keptHeads(next, bounds), stored, signal);
+    await heads.write(keptHeads(next, bounds), keys.publicKeys, stored, signal);
     return { intact: true, records: head.records };
   }
 
@@ -79,7 +73,8 @@ export class AuditChain {
     const last = heads.at(-1);
     const base = isFull ? (baseOf(heads, bounds) ?? last) : last;
     const start = base ?? firstHead(bounds);
-    return verifyStream(start, heads, bounds, this.#deps.stream.read(start.sequence + 1, bounds.lastSequence), keys);
+    const links = linksOf(this.#deps.stream.read(start.sequence + 1, bounds.lastSequence));
+    return verifyStream(start, heads, bounds, links, keys);
   }
 }
 

@@ -5,7 +5,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { ReleaseSecrets } from '../pki/release-secrets.ts';
-import { AuditChain, type AuditStream, HEAD_INTERVAL_MS } from './audit-chain.ts';
+import type { AuditStream } from '../../nats/audit-stream.ts';
+import { AuditChain, HEAD_INTERVAL_MS } from './audit-chain.ts';
 import { auditKeyData, auditKeysIn, headKeysOf, rotateAuditKeys } from './audit-key.ts';
 import { configMapHeadStore } from './head-store.ts';
 

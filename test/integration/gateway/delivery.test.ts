@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { after, before, describe, it } from 'node:test';
 import type {
+  AuditPage,
   DeadLetterSummary,
   SessionStreamLine,
   UserMessageReceipt,
@@ -579,6 +580,33 @@ describe('messages through two gateway replicas', () => {
     parsed(await one.call('GET', `${policies}/standard/usage`, { userToken }));
     assertError(await one.call('GET', `${policies}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');
     assertError(await one.call('GET', `${AGENTS}/none/usage`, { userToken }), 404, 'TEMPER_NOT_FOUND');
+  });
+
+  it('a user reads the records of the own namespace, and bare digests of the others', async () => {
+    const connection = await fixture.nats.connect('gateway');
+    for (const [namespace, subject] of [
+      ['team-a', 'of-team-a'],
+      ['team-b', 'of-team-b'],
+    ] as const)
+      await createNatsAudit(connection).append(
+        { namespace, agentUid: '' },
+        { action: 'tool.verified', actor: 'system', evidence: 'observed', subject, facts: {} },
+      );
+    const path = '/v1/users/namespaces/team-a/audit';
+    const { text, status } = await one.call('GET', path, { userToken });
+    assert.equal(status, 200);
+    const { links, lastSequence } = JSON.parse(text) as AuditPage;
+    const at = links.findIndex(({ record }) => record?.data.includes('"subject":"of-team-a"'));
+    const [own, foreign] = [links[at], links[at + 1]];
+    assert.equal(own?.record?.subject, 'temper.audit.team-a');
+    assert.deepEqual(Object.keys(foreign ?? {}).sort(), ['leaf', 'seq']);
+    assert.doesNotMatch(text, /team-b/);
+    const rest = JSON.parse((await one.call('GET', `${path}?after=${lastSequence}`, { userToken })).text) as AuditPage;
+    assert.deepEqual(rest.links, []);
+    assert.equal((await one.call('GET', `${path}?limit=1001`, { userToken })).status, 400);
+    assert.equal((await one.call('GET', path.replace('team-a', 'team-b'), { userToken })).status, 403);
+    const { token } = await createReadyAgent('reader');
+    assert.equal((await one.call('GET', path, { token })).status, 401);
   });
 
   it('a reply above the size limit is truncated, and its message is not redelivered', async () => {

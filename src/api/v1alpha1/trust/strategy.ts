@@ -157,8 +157,11 @@ export const Decay = Type.Object(
         STRATEGY_DEFAULTS.maxErrorPercent,
       ),
     ),
-    reverifyEvery: Type.Optional({ ...Duration, description:
-        'The interval of the quality checks of agents, and on a cluster of the runs of the tests of tools in service.' }),
+    reverifyEvery: Type.Optional({
+      ...Duration,
+      description:
+        'The interval of the quality checks of agents, and on a cluster of the runs of the tests of tools in service.',
+    }),
     minQuality: Type.Optional(
       count(
         0,
