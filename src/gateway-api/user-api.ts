@@ -26,7 +26,7 @@ export type {
   UserMessageReceipt,
   UserMessageRequest,
 } from './user-schemas.ts';
-export type { AuditPage } from './audit-schemas.ts';
+export type { AuditPage } from './provenance/audit-schemas.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
 export const USERS_PATH = '/v1/users/namespaces';

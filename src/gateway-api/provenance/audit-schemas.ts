@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
-import { closed } from '../api/v1alpha1/common.ts';
-import { DigestText, Timestamp } from './schema-parts.ts';
+import { closed } from '../../api/v1alpha1/common.ts';
+import { DigestText, Timestamp } from '../schema-parts.ts';
 
 /** Links of one page, and bytes of the records in it. */
 export const MAX_AUDIT_LINKS = 1_000;

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { linkOf, type StreamRecord } from '../../audit/stream-chain.ts';
-import { AuditPage, AuditQuery, MAX_AUDIT_BYTES, MAX_AUDIT_LINKS } from '../../gateway-api/audit-schemas.ts';
+import { AuditPage, AuditQuery, MAX_AUDIT_BYTES, MAX_AUDIT_LINKS } from '../../gateway-api/provenance/audit-schemas.ts';
 import type { AuditStream } from '../../nats/audit-stream.ts';
 import { subjects } from '../../nats/jetstream/names.ts';
 import type { GatewayDeps } from '../deps.ts';

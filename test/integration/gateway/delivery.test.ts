@@ -605,7 +605,7 @@ describe('messages through two gateway replicas', () => {
     assert.deepEqual(rest.links, []);
     assert.equal((await one.call('GET', `${path}?limit=1001`, { userToken })).status, 400);
     assert.equal((await one.call('GET', path.replace('team-a', 'team-b'), { userToken })).status, 403);
-    const { token } = await createReadyAgent('reader');
+    const { token } = await createReadyAgent('audited');
     assert.equal((await one.call('GET', path, { token })).status, 401);
   });
 
