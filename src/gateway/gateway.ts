@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { createAuthenticator } from '../identity/authenticator.ts';
+import type { Authenticator } from '../identity/types.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
@@ -303,36 +304,24 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, directory, demotions, catalog } = context;
+  const { log, counts, directory, demotions, catalog } = context;
   const { bus, storage, sessionsOf, modules, keys, draining } = context;
-  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const registry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
-  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, clock, log });
+  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, demotions, clock, log });
   const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
   const recorder = createTaskRecorder({ records: tasks, clock, log });
   const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf: (agentUid) => storage.of(agentUid) });
   const wakeups = createWakeups(bus);
   const tools = withPromotedTools(registry, catalog, directory);
-  // Limits the log: a pod that causes the error can call as often as it likes.
-  const conflicts = new MinuteCounts(clock);
   return {
     clock,
     ids: ulids,
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: createAuthenticator({
-      verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
-      bindings: directory.bindings,
-      verifiers: context.verifiers,
-      onBindingConflict: (podUid, agents) => {
-        const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
-        if (conflicts.add(podUid) > 1) return;
-        log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
-      },
-    }),
+    identity: createIdentity(context),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
@@ -358,10 +347,27 @@ function depsOf(context: ServerContext): GatewayDeps {
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: promotions.sessions,
+    closeTools: promotions.closeTools,
     sessionsOf,
     usage: modules.usage,
     draining,
   };
+}
+
+function createIdentity({ transport, directory, verifiers, log }: ServerContext): Authenticator {
+  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
+  // Limits the log: a pod that causes the error can call as often as it likes.
+  const conflicts = new MinuteCounts(clock);
+  return createAuthenticator({
+    verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
+    bindings: directory.bindings,
+    verifiers,
+    onBindingConflict: (podUid, agents) => {
+      const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
+      if (conflicts.add(podUid) > 1) return;
+      log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
+    },
+  });
 }
 
 function openApprovals(

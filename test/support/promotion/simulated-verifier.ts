@@ -12,7 +12,7 @@ import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 const INTERVAL_MS = 20;
 
 /** What a simulated verifier sends for its work; undefined: nothing yet. */
-export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined;
+export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined | Promise<Json | undefined>;
 
 /**
  * Stands in for the containers of verifier pods: sends what `behaviour` makes of the work of each assigned pod, once, through what the
@@ -33,10 +33,11 @@ export function simulateVerifiers(
       if (served.includes(uid)) continue;
       const work = await verifications.work(uid);
       const outputs =
-        work === undefined ? undefined : behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
+        work === undefined ? undefined : await behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
       if (outputs === undefined) continue;
-      served.push(uid);
+      // Again while NATS is away, as a pod repeats its request.
       await verifications.putOutputs(uid, outputs);
+      served.push(uid);
     }
   };
   const run = async (): Promise<void> => {

@@ -13,6 +13,7 @@ export const STRATEGY_DEFAULTS = {
   thresholds: { restricted: 40, standard: 60, elevated: 80 },
   coolDown: '24h',
   maxErrorPercent: 15,
+  maxHarmPercent: 20,
 } as const;
 
 const percent = (description: string, standard: number) => count(0, 100, description, standard);
@@ -155,6 +156,14 @@ export const Decay = Type.Object(
         100,
         'Above this failure rate, in percent, a tool is demoted, and an agent is lowered by one level. With strategy `Disabled` agents are lowered only when `decay` is set.',
         STRATEGY_DEFAULTS.maxErrorPercent,
+      ),
+    ),
+    maxHarmPercent: Type.Optional(
+      count(
+        0,
+        100,
+        'A tool is deactivated for an agent when the outcomes of its tasks show that the tool spoils more than this share of them, in percent. 100 deactivates none.',
+        STRATEGY_DEFAULTS.maxHarmPercent,
       ),
     ),
     reverifyEvery: Type.Optional({
