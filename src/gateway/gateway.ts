@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { createAuthenticator } from '../identity/authenticator.ts';
-import type { Authenticator } from '../identity/types.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
 import { TokenVerifier } from '../identity/token-verifier.ts';
@@ -47,6 +46,7 @@ import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
 import { MinuteCounts } from './http/limits/minute-counts.ts';
+import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
@@ -321,10 +321,11 @@ function depsOf(context: ServerContext): GatewayDeps {
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: createIdentity(context),
+    identity: authenticatorOf(context),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
+    answerSignatures: createAnswerSignatures(() => keys.contents),
     recorder,
     tasks,
     inbox,
@@ -354,7 +355,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   };
 }
 
-function createIdentity({ transport, directory, verifiers, log }: ServerContext): Authenticator {
+function authenticatorOf({ transport, directory, verifiers, log }: ServerContext): GatewayDeps['identity'] {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   // Limits the log: a pod that causes the error can call as often as it likes.
   const conflicts = new MinuteCounts(clock);

@@ -278,7 +278,8 @@ function createPromotions(
   if (store === undefined) return { verifierPods, verifierPool, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
-  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
+  const metrics = deps.operatorMetrics;
+  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
   const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
   const reruns = new ToolReruns({ client, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };

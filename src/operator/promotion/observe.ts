@@ -62,7 +62,7 @@ export async function observePromotion(
       const sent = await deps.store.outputs(record.pod.uid);
       const verified = { tool, attempt: record.attempt, examinations: deps.examinations };
       const isComparable = sent !== undefined && tool !== undefined;
-      const result = isComparable ? compareVerification({ ...verified, tool }, record.roots, sent) : undefined;
+      const result = isComparable ? compareVerification({ ...verified, tool }, record.recorded, sent) : undefined;
       const podProblem =
         tool === undefined ? 'its session was closed or no longer has it' : deps.verifierPods.problemOf(record.pod);
       return { agent, tool, observed: { ...base, record, result, podProblem } };

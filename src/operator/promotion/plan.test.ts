@@ -35,7 +35,7 @@ const verifying = (change: Partial<Verifying> = {}): Verifying => ({
     tries: TRIES,
     pod: { name: 'v', uid: 'u-v' },
     deadline: '2026-05-04T12:01:00Z',
-    roots: [],
+    recorded: [],
   },
   result: undefined,
   podProblem: undefined,
@@ -81,6 +81,7 @@ describe('the plan of a promotion', () => {
             kind: 'figures',
             figures: { ...FIGURES, ...change },
             facts: { 'generated.cases': 7 },
+            contradicted: { tests: 0, uses: 0 },
             ...(refusal === undefined ? {} : { refusal }),
           },
         }),
@@ -89,6 +90,9 @@ describe('the plan of a promotion', () => {
     assert.equal(figures({ successes: 3 }).state, 'Rejected');
     assert.equal(figures({ reruns: 3, successes: 3, distinctInputs: 3 }).state, 'Candidate');
     assert.deepEqual(figures({}), { state: 'PanelReview', figures: FIGURES, facts: { 'generated.cases': 7 } });
+    const result = { kind: 'figures', figures: FIGURES, facts: {}, contradicted: { tests: 0, uses: 1 } } as const;
+    const lied = stageOf(verifying({ result }));
+    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted claim refuses');
     const refused = figures({}, 'generated: 3 of 7 inputs failed');
     assert.ok(refused.state === 'Rejected' && refused.reason === 'generated: 3 of 7 inputs failed');
   });
@@ -108,7 +112,10 @@ describe('the plan of a promotion', () => {
   it('a policy that permits no promotion any more stops it in every state before the decision', () => {
     const policyGaps = ['TrustPolicy "p" does not exist; create it'];
     for (const observed of [
-      verifying({ policyGaps, result: { kind: 'figures', figures: FIGURES, facts: {} } }),
+      verifying({
+        policyGaps,
+        result: { kind: 'figures', figures: FIGURES, facts: {}, contradicted: { tests: 0, uses: 0 } },
+      }),
       reviewing({ policyGaps, review: panel(true) }),
     ]) {
       assert.deepEqual(stageOf(observed), {

@@ -1,6 +1,7 @@
 import type { PromotionStage, VerificationTries } from '../../tempering/promotion/promotion-record.ts';
 import { isSettled } from '../../tempering/promotion/promotion-record.ts';
 import { planAfterPanel, planAfterReruns } from '../../tempering/promotion/promotion-plan.ts';
+import { describeContradictions } from '../../tempering/verification/contradicted-claims.ts';
 import type { ObservedPromotion } from './observed.ts';
 
 /** The next step of a promotion. Each step writes the state at most once, over the revision that was read. */
@@ -71,11 +72,16 @@ function planVerifying(observed: In<'Verifying'>): ClusterPromotionStep {
 }
 
 function planFigures(
-  { figures, refusal, facts }: Extract<NonNullable<In<'Verifying'>['result']>, { kind: 'figures' }>,
+  { figures, refusal, facts, contradicted }: Extract<NonNullable<In<'Verifying'>['result']>, { kind: 'figures' }>,
   { rules, now }: In<'Verifying'>,
 ): ClusterPromotionStep {
-  const evidence = { figures, verdicts: [] };
+  const lie = describeContradictions(contradicted);
+  const evidence = { figures, verdicts: [], ...(lie === undefined ? {} : { contradicted }) };
   const planned = planAfterReruns(figures, rules);
+  if (lie !== undefined) {
+    const reasons = planned.step === 'reject' ? [lie, planned.cause] : [lie];
+    return rejected(reasons.join('; '), now, rules.coolDownMs, evidence);
+  }
   if (planned.step === 'stay') {
     const missing = planned.state.state === 'Candidate' ? planned.state.missing : [];
     return candidate(missing, now, CANDIDATE_WAIT_MS);

@@ -4,17 +4,26 @@ import { VerificationOutputs, type VerificationWork } from '../../gateway-api/ve
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.ts';
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
-import { assertRan, outcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
+import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
+import { type ContradictedClaims, contradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
+import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Examination } from './examinations.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
 export type VerificationResult =
-  | { kind: 'figures'; figures: RerunFigures; refusal?: string; facts: Readonly<Record<string, number>> }
+  | {
+      kind: 'figures';
+      figures: RerunFigures;
+      refusal?: string;
+      facts: Readonly<Record<string, number>>;
+      contradicted: ContradictedClaims;
+    }
   | { kind: 'unusable'; problem: string };
 
 export interface VerifiedTool {
@@ -30,32 +39,41 @@ export function verificationWork(
   dependencies: ReadonlyMap<string, ToolArtifact>,
 ): VerificationWork {
   const { tests } = parseAccepted(tool.artifact);
-  const inputs = [
-    ...recorded.map(({ input }) => input as JsonObject),
-    ...examinations.flatMap((examination) => examination.inputs(tool)),
-  ];
+  const examined = examinations.flatMap((examination) => examination.inputs(tool));
   return {
     attempt,
     artifact: withoutTests(tool.artifact),
     dependencies: [...dependencies].map(([digest, artifact]) => ({ digest, artifact: withoutTests(artifact) })),
     cases: [
       ...tests.map(({ input, fixtures }) => ({ input, fixtures })),
-      ...inputs.map((input) => ({ input, fixtures: [] })),
+      ...recorded.map(rerunCase),
+      ...examined.map((input) => ({ input, fixtures: [] })),
     ],
   };
 }
 
-/** Compares what the pod sent. `roots` are the root messages of the recorded inputs of the work. */
+/** With the recorded answers and without the output of the use. */
+function rerunCase({ input, recording }: RecordedInput): VerificationCase {
+  const rerun = { input: input as JsonObject, fixtures: [] };
+  return recording === undefined ? rerun : { ...rerun, recording };
+}
+
+/** What stays outside the pod. */
+export function expectedRerun({ root, answers, output }: RecordedInput): ExpectedRerun {
+  return output === undefined ? { root, answers } : { root, answers, output };
+}
+
+/** Compares what the pod sent with the tests and with `recorded`, the recorded inputs of the work. */
 export function compareVerification(
   { tool, attempt, examinations }: VerifiedTool,
-  roots: readonly string[],
+  recorded: readonly ExpectedRerun[],
   sent: Json,
 ): VerificationResult {
   if (!Check(VerificationOutputs, sent)) return { kind: 'unusable', problem: 'the pod sent outputs of another form' };
   if (sent.attempt !== attempt) return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
   const open = parseAccepted(tool.artifact);
   const examined = examinations.map((examination) => ({ examination, count: examination.inputs(tool).length }));
-  const expected = open.tests.length + roots.length + examined.reduce((sum, { count }) => sum + count, 0);
+  const expected = open.tests.length + recorded.length + examined.reduce((sum, { count }) => sum + count, 0);
   if (sent.outputs.length !== expected) {
     return { kind: 'unusable', problem: `the pod sent ${sent.outputs.length} outputs for ${expected} cases` };
   }
@@ -66,18 +84,22 @@ export function compareVerification(
     throw error;
   }
   const schemas = createSchemaCompiler();
-  const outcomes = sent.outputs.slice(open.tests.length).map((runs) => outcomeOf(tool.artifact, runs));
+  const outcomes = sent.outputs.slice(open.tests.length).map((runs, index) => {
+    const use = recorded[index];
+    return use === undefined ? outcomeOf(tool.artifact, runs) : replayOutcomeOf(use, tool.artifact, runs);
+  });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
-  const recorded = roots.map((root) => ({ root, answers: 'none' as const }));
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
-  let at = roots.length;
+  const contradicted = contradictedClaims(open, sent.outputs, recorded, outcomes);
+  const result = { kind: 'figures', figures, contradicted } as const;
+  let at = recorded.length;
   const facts: Record<string, number> = {};
   for (const { examination, count } of examined) {
-    const result = examination.examine(tool, outcomes.slice(at, (at += count)));
-    for (const [name, value] of Object.entries(result.facts)) facts[`${examination.name}.${name}`] = value;
-    if (!result.passed) return { kind: 'figures', figures, facts, refusal: `${examination.name}: ${result.reason}` };
+    const found = examination.examine(tool, outcomes.slice(at, (at += count)));
+    for (const [name, value] of Object.entries(found.facts)) facts[`${examination.name}.${name}`] = value;
+    if (!found.passed) return { ...result, facts, refusal: `${examination.name}: ${found.reason}` };
   }
-  return { kind: 'figures', figures, facts };
+  return { ...result, facts };
 }
 
 function withoutTests(artifact: ToolArtifact): ToolArtifact {
