@@ -5,7 +5,7 @@ import type { HeadVerifier, SignedHead } from './stream-chain.ts';
 
 /** Members of the ConfigMap with the signed heads. */
 export const HEADS_MEMBER = 'heads.json';
-export const PUBLIC_KEYS_MEMBER = 'verification.keys';
+export const PUBLIC_KEYS_MEMBER = 'keys.pem';
 
 /** Undefined for a text without signed heads. */
 export function parseSignedHeads(text: string): SignedHead[] | undefined {

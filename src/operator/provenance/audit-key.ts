@@ -51,3 +51,12 @@ export function headKeysOf({ privateKey, publicKeys }: AuditKeys): HeadKeys {
     sign: (text) => ({ key: currentId, signature: sign(null, Buffer.from(text), current).toString('base64') }),
   };
 }
+
+/** Can the private key be read, and is its public key among the published ones? */
+export function hasUsableKey({ privateKey, publicKeys }: AuditKeys): boolean {
+  try {
+    return publicKeys.includes(createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string);
+  } catch {
+    return false;
+  }
+}

@@ -11,17 +11,18 @@ export interface StoredHeads {
   resourceVersion: string;
 }
 
+/** What to store: heads, and the public keys that verify them. */
+interface SignedHeads {
+  readonly heads: readonly SignedHead[];
+  readonly publicKeys: readonly string[];
+}
+
 /** The signed heads, outside of NATS: a ConfigMap in the namespace of the release. */
 export interface HeadStore {
   /** Undefined when there is none. Throws TEMPER_AUDIT_CHAIN_INVALID when its content is not readable. */
   read(signal: AbortSignal): Promise<StoredHeads | undefined>;
-  /** Stores the public keys beside the heads. Fails when another writer changed the heads since `known` was read. */
-  write(
-    heads: readonly SignedHead[],
-    publicKeys: readonly string[],
-    known: StoredHeads | undefined,
-    signal: AbortSignal,
-  ): Promise<void>;
+  /** Fails when another writer changed the heads since `known` was read. */
+  write(signed: SignedHeads, known: StoredHeads | undefined, signal: AbortSignal): Promise<void>;
 }
 
 export function configMapHeadStore(client: KubeClient, namespace: string): HeadStore {
@@ -33,7 +34,7 @@ export function configMapHeadStore(client: KubeClient, namespace: string): HeadS
       const data = found['data'] as Record<string, string> | undefined;
       return { heads: parseHeads(data?.[HEADS_MEMBER] ?? ''), resourceVersion: found.metadata.resourceVersion ?? '' };
     },
-    async write(heads, publicKeys, known, signal) {
+    async write({ heads, publicKeys }, known, signal) {
       const version = known === undefined ? {} : { resourceVersion: known.resourceVersion };
       const metadata = { name, namespace, labels: { ...MANAGED_LABEL }, ...version };
       const data = {
