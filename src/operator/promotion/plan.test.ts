@@ -92,7 +92,7 @@ describe('the plan of a promotion', () => {
     assert.deepEqual(figures({}), { state: 'PanelReview', figures: FIGURES, facts: { 'generated.cases': 7 } });
     const result = { kind: 'figures', figures: FIGURES, facts: {}, contradicted: { tests: 0, uses: 1 } } as const;
     const lied = stageOf(verifying({ result }));
-    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted claim refuses');
+    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted report refuses');
     const refused = figures({}, 'generated: 3 of 7 inputs failed');
     assert.ok(refused.state === 'Rejected' && refused.reason === 'generated: 3 of 7 inputs failed');
   });

@@ -1,7 +1,7 @@
 import type { PromotionStage, VerificationTries } from '../../tempering/promotion/promotion-record.ts';
 import { isSettled } from '../../tempering/promotion/promotion-record.ts';
 import { planAfterPanel, planAfterReruns } from '../../tempering/promotion/promotion-plan.ts';
-import { describeContradictions } from '../../tempering/verification/contradicted-claims.ts';
+import { describeContradictions } from '../../tempering/verification/contradicted-reports.ts';
 import type { ObservedPromotion } from './observed.ts';
 
 /** The next step of a promotion. Each step writes the state at most once, over the revision that was read. */

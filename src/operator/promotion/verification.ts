@@ -8,7 +8,7 @@ import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.t
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
 import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
-import { type ContradictedClaims, contradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
+import { type ContradictedReports, contradictedReports } from '../../tempering/verification/contradicted-reports.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
 import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
@@ -22,7 +22,7 @@ export type VerificationResult =
       figures: RerunFigures;
       refusal?: string;
       facts: Readonly<Record<string, number>>;
-      contradicted: ContradictedClaims;
+      contradicted: ContradictedReports;
     }
   | { kind: 'unusable'; problem: string };
 
@@ -90,7 +90,7 @@ export function compareVerification(
   });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
-  const contradicted = contradictedClaims(open, sent.outputs, recorded, outcomes);
+  const contradicted = contradictedReports(open, sent.outputs, recorded, outcomes);
   const result = { kind: 'figures', figures, contradicted } as const;
   let at = recorded.length;
   const facts: Record<string, number> = {};

@@ -12,6 +12,7 @@ const EFFECTS: ReadonlySet<PropertyKey> = new Set<keyof PromotionStore>([
   'requestReview',
   'removeReviews',
   'audit',
+  'recordFailures',
 ]);
 
 /** Verifier pods and tools; other controllers of the operator write other objects at the same time. */

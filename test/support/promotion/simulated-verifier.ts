@@ -7,6 +7,10 @@ import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import type { CaseOutputs } from '../../../src/tempering/verification/verification-case.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { runVerification } from '../../../src/pod/verifier/verification.ts';
+import type { Sandbox } from '../../../src/sandbox/port.ts';
+import { callOptions } from '../call-options.ts';
 import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 
 const INTERVAL_MS = 20;
@@ -48,6 +52,14 @@ export function simulateVerifiers(
     }
   };
   return { served, ended: run() };
+}
+
+/** Runs every case in the sandbox, with the code of a verifier pod. */
+export function sandboxedOutputs(sandbox: Sandbox): Behaviour {
+  return async (work) => {
+    const op = callOptions(60_000);
+    return (await runVerification(work, { sandbox, clock: systemClock }, op)) as unknown as Json;
+  };
 }
 
 /** Runs every case as the function does. */
