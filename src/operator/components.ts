@@ -22,7 +22,7 @@ import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
-import type { AuditStream } from './provenance/audit-chain.ts';
+import type { AuditStream } from '../nats/audit-stream.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
