@@ -80,12 +80,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.models.testers',
-    where: 'cluster',
-    plan: 'write test cases for tools before a promotion',
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',
@@ -97,19 +91,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     where: 'cluster',
     plan: 'let recorded answers that only a pod reported carry a promotion',
     inForce: is('Deny'),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.examination',
-    where: 'cluster',
-    plan: 'examine a tool with inputs that its author did not choose',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.requireHuman',
-    where: 'cluster',
-    plan: 'request an approval after the panel; until then no tool of the policy is promoted',
-    inForce: is(false),
   },
   {
     kind: 'TrustPolicy',

@@ -31,7 +31,6 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { EXAMINATIONS } from './promotion/examinations.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
@@ -272,7 +271,9 @@ function createPromotions(
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
-  const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
+  const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
+  const age = admissionAgeOf(config, informers);
+  const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
   return { verifierPods, verifierPool, promotions, promotionStore: store };
 }
 

@@ -15,13 +15,35 @@ import type { Resource } from './common.ts';
 
 const Requirement = Text(300, 'A requirement, such as `api fetch`, `host api.example.com` or `path data/`.');
 
+const ExaminationCase = Type.Object(
+  {
+    input: Text(512, 'The input, as JSON text, without secrets.'),
+    expected: Type.Optional(Text(512, 'The output that the check or the tester expects.')),
+    got: Text(512, 'What the tool gave.'),
+  },
+  { ...closed, description: 'A case in which the tool did not do what the check expects.' },
+);
+
+const ExaminationQuestion = Type.Object(
+  {
+    topic: Text(63, 'The check, or `testers`.'),
+    reason: Text(512, 'What the check found.'),
+    cases: Type.Array(ExaminationCase, {
+      maxItems: 12,
+      'x-kubernetes-list-type': 'atomic',
+      description: 'The first cases.',
+    }),
+  },
+  { ...closed, description: 'A question of the examination.' },
+);
+
 /** What a reviewer has to know beyond the tool itself. */
 export const PromotionReview = Type.Object(
   {
-    object: {
+    object: Type.Optional({
       ...ObjectName,
-      description: 'The EmergentTool of the agent, with source, schemas and tests.',
-    },
+      description: 'The EmergentTool of the agent, with source, schemas and tests. Absent for tier Agent.',
+    }),
     replaces: Type.Optional(
       Type.Object(
         {
@@ -34,6 +56,13 @@ export const PromotionReview = Type.Object(
       ),
     ),
     agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
+    questions: Type.Optional(
+      Type.Array(ExaminationQuestion, {
+        maxItems: 16,
+        'x-kubernetes-list-type': 'atomic',
+        description: 'What the examination of the tool leaves to the approver.',
+      }),
+    ),
   },
   { ...closed, description: 'Facts for the reviewer of a promotion. Only for type `PromoteTool`.' },
 );

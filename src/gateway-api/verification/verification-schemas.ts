@@ -8,16 +8,23 @@ import type { CaseOutputs, RunOutput, VerificationCase } from '../../tempering/v
 import { AnyJson } from '../../tools/event-schema/parts.ts';
 import { describes, DigestText } from '../schema-parts.ts';
 
-/** Tests, recorded inputs and the inputs of examinations. */
+/** Tests and recorded inputs, or the inputs of a round of the examination. */
 const MAX_CASES = 1_000;
+/** Re-runs, then rounds of the examination: what one round gives decides the inputs of the next. */
+export const MAX_ROUNDS = 24;
 
 const Attempt = Type.String({
   pattern: '^[A-Za-z0-9_-]{1,64}$',
   description: 'The verification that the work is for.',
 });
+const Round = Type.Integer({
+  minimum: 0,
+  maximum: MAX_ROUNDS,
+  description: '0: the tests and recorded inputs. Further ones: the inputs of the examination.',
+});
 const Artifact = Type.Unsafe<ToolArtifact>({
   type: 'object',
-  description: '`spec.artifact` of an EmergentTool, without its tests.',
+  description: '`spec.artifact` of an EmergentTool, or a version of it that an examination runs, without tests.',
 });
 const Case = describes<Omit<VerificationCase, 'recording'>>()(
   Type.Object({
@@ -29,13 +36,20 @@ const Case = describes<Omit<VerificationCase, 'recording'>>()(
 export const VerificationWork = Type.Object(
   {
     attempt: Attempt,
+    round: Round,
     artifact: Artifact,
     dependencies: Type.Array(Type.Object({ digest: DigestText, artifact: Artifact }, closed), {
       description: 'The forged tools that its steps call, by the digest that the steps pin.',
     }),
     cases: Type.Array(Case, { description: 'Each is run twice. No case has an expected output.' }),
+    maxLimitFailures: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'Cases that end at a limit of time or memory, after which the pod runs no further ones.',
+      }),
+    ),
   },
-  { ...closed, description: 'What a verifier pod runs.' },
+  { ...closed, description: 'What a verifier pod runs in one round.' },
 );
 export type VerificationWork = Static<typeof VerificationWork>;
 
@@ -56,6 +70,7 @@ const Output = describes<RunOutput>()(
 export const VerificationOutputs = Type.Object(
   {
     attempt: Attempt,
+    round: Round,
     outputs: Type.Array(Type.Unsafe<CaseOutputs>(Type.Tuple([Output, Output])), {
       maxItems: MAX_CASES,
       description: 'What both runs of each case gave, in the order of the cases.',
@@ -66,6 +81,9 @@ export const VerificationOutputs = Type.Object(
 export type VerificationOutputs = Static<typeof VerificationOutputs>;
 
 export const VerificationQuery = Type.Object(
-  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 30, description: 'Seconds.' })) },
+  {
+    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 30, description: 'Seconds.' })),
+    round: Type.Optional({ ...Round, description: 'The round that the pod waits for; the first one without it.' }),
+  },
   closed,
 );

@@ -10,52 +10,40 @@ import { assertRan, outcomeOf, reportTests } from '../../tempering/verification/
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Examination } from './examinations.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
-export type VerificationResult =
-  | { kind: 'figures'; figures: RerunFigures; refusal?: string; facts: Readonly<Record<string, number>> }
-  | { kind: 'unusable'; problem: string };
+export type VerificationResult = { kind: 'figures'; figures: RerunFigures } | { kind: 'unusable'; problem: string };
 
-export interface VerifiedTool {
-  tool: RegisteredTool;
-  attempt: string;
-  examinations: readonly Examination[];
-}
-
-/** What the pod runs: tests, recorded inputs, then the inputs of the examinations. No expected output is part of it. */
+/** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
 export function verificationWork(
-  { tool, attempt, examinations }: VerifiedTool,
+  { tool, attempt }: { tool: RegisteredTool; attempt: string },
   recorded: readonly RecordedInput[],
   dependencies: ReadonlyMap<string, ToolArtifact>,
 ): VerificationWork {
   const { tests } = parseAccepted(tool.artifact);
-  const inputs = [
-    ...recorded.map(({ input }) => input as JsonObject),
-    ...examinations.flatMap((examination) => examination.inputs(tool)),
-  ];
   return {
     attempt,
+    round: 0,
     artifact: withoutTests(tool.artifact),
     dependencies: [...dependencies].map(([digest, artifact]) => ({ digest, artifact: withoutTests(artifact) })),
     cases: [
       ...tests.map(({ input, fixtures }) => ({ input, fixtures })),
-      ...inputs.map((input) => ({ input, fixtures: [] })),
+      ...recorded.map(({ input }) => ({ input: input as JsonObject, fixtures: [] })),
     ],
   };
 }
 
 /** Compares what the pod sent. `roots` are the root messages of the recorded inputs of the work. */
 export function compareVerification(
-  { tool, attempt, examinations }: VerifiedTool,
-  roots: readonly string[],
+  { tool, attempt, roots }: { tool: RegisteredTool; attempt: string; roots: readonly string[] },
   sent: Json,
 ): VerificationResult {
   if (!Check(VerificationOutputs, sent)) return { kind: 'unusable', problem: 'the pod sent outputs of another form' };
-  if (sent.attempt !== attempt) return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
+  if (sent.attempt !== attempt || sent.round !== 0) {
+    return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
+  }
   const open = parseAccepted(tool.artifact);
-  const examined = examinations.map((examination) => ({ examination, count: examination.inputs(tool).length }));
-  const expected = open.tests.length + roots.length + examined.reduce((sum, { count }) => sum + count, 0);
+  const expected = open.tests.length + roots.length;
   if (sent.outputs.length !== expected) {
     return { kind: 'unusable', problem: `the pod sent ${sent.outputs.length} outputs for ${expected} cases` };
   }
@@ -69,17 +57,9 @@ export function compareVerification(
   const outcomes = sent.outputs.slice(open.tests.length).map((runs) => outcomeOf(tool.artifact, runs));
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const recorded = roots.map((root) => ({ root, answers: 'none' as const }));
-  const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
-  let at = roots.length;
-  const facts: Record<string, number> = {};
-  for (const { examination, count } of examined) {
-    const result = examination.examine(tool, outcomes.slice(at, (at += count)));
-    for (const [name, value] of Object.entries(result.facts)) facts[`${examination.name}.${name}`] = value;
-    if (!result.passed) return { kind: 'figures', figures, facts, refusal: `${examination.name}: ${result.reason}` };
-  }
-  return { kind: 'figures', figures, facts };
+  return { kind: 'figures', figures: rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas) };
 }
 
-function withoutTests(artifact: ToolArtifact): ToolArtifact {
+export function withoutTests(artifact: ToolArtifact): ToolArtifact {
   return { ...artifact, tests: [] };
 }

@@ -24,7 +24,13 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../../support/gateway/model-gateway-fixture.ts';
-import { aCandidate, judgeAnswer, reviewerAnswer, reviewModels } from '../../support/gateway/review-answers.ts';
+import {
+  aCandidate,
+  judgeAnswer,
+  reviewerAnswer,
+  reviewModels,
+  testerAnswer,
+} from '../../support/gateway/review-answers.ts';
 
 describe('review of forged tools', () => {
   let fixture: ModelGatewayFixture;
@@ -40,6 +46,8 @@ describe('review of forged tools', () => {
         { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
         { when: { model: 'safety' }, answer: { text: reviewerAnswer(true) } },
         { when: { model: 'correctness' }, answer: { text: reviewerAnswer(true) } },
+        { when: { model: 'first' }, answer: { text: testerAnswer() } },
+        { when: { model: 'second' }, answer: { text: testerAnswer(1) } },
         { when: { model: 'veto' }, answer: { text: reviewerAnswer(false) } },
         { answer: { text: 'hello' } },
       ],
@@ -52,6 +60,8 @@ describe('review of forged tools', () => {
     fixture.setPolicy('unjudged', policy);
     const panel = (...reviewers: string[]) => ({ ...policy, models: { judge: 'default/judge', reviewers } });
     fixture.setPolicy('promoting', panel('replay/safety', 'replay/correctness'));
+    const testers = ['replay/first', 'replay/second'];
+    fixture.setPolicy('tested', { ...policy, models: { judge: 'default/judge', testers } });
     fixture.setPolicy('refusing', panel('replay/safety', 'replay/veto'));
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
     fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
@@ -334,28 +344,71 @@ describe('review of forged tools', () => {
     assert.equal((await verdictOf('third', 'uid-strict'))?.approved, false, 'one veto refuses');
   });
 
+  it('two testers write cases for a tool once per attempt, at the cost of its agent', async () => {
+    createForgingAgent('tess', 'tested');
+    const candidate = aCandidate('double');
+    assert.ok((await result('tess', candidate)).accepted);
+    const { digest } = candidate;
+    const jobs = createPanelReviews(await fixture.nats.connect('operator'));
+    const states = createPromotionStates(await fixture.nats.connect('gateway'));
+    const answersTo = (attempt: string) =>
+      pollValue(
+        `the cases of ${attempt}`,
+        () => states.testerAnswers({ agentUid: 'uid-tess', digest }, attempt),
+        (found) => found !== undefined,
+      );
+    const before = (await fixture.dailyUsage(one, 'tess')).inputTokens;
+    const request = { agentUid: 'uid-tess', session: 's1', digest };
+    await jobs.requestTesters({ ...request, attempt: 'first' }, 0);
+    const answers = await answersTo('first');
+    assert.deepEqual(
+      answers?.map(({ model, cases, dropped }) => [model, cases[0], cases.length, dropped]),
+      [
+        ['first', { input: { value: 21 }, expected: { result: 42 } }, 4, 0],
+        ['second', { input: { value: 21 }, expected: { result: 43 } }, 4, 0],
+      ],
+    );
+    const once = await pollValue(
+      'the usage of the testers',
+      async () => (await fixture.dailyUsage(one, 'tess')).inputTokens,
+      (inputTokens) => inputTokens > before,
+    );
+    await jobs.requestTesters({ ...request, attempt: 'first' }, 1);
+    await jobs.requestTesters({ ...request, attempt: 'second', session: 'closed' }, 0);
+    assert.deepEqual(await answersTo('second'), [], 'its session has no such tool');
+    assert.equal((await fixture.dailyUsage(one, 'tess')).inputTokens, once, 'a repeated request asks no model');
+  });
+
   it('a verifier pod gets its own work only, and its first outputs stay', async () => {
     const operator = createVerifications(await fixture.nats.connect('operator'));
     const work = {
       attempt: 'a-1',
+      round: 0,
       artifact: anArtifact(),
       dependencies: [],
       cases: [{ input: { value: 1 }, fixtures: [] }],
     };
     const waiting = one.call('GET', '/v1/verification?wait=20', { agent: 'pod-one' });
-    await operator.assign('pod-one', work as unknown as Json);
+    await operator.assign('pod-one', 0, work as unknown as Json);
     const answer = await waiting;
     assert.deepEqual([answer.status, JSON.parse(answer.text) as Json], [200, work]);
     assert.equal((await other.call('GET', '/v1/verification', { agent: 'pod-two' })).status, 204);
-    assert.equal(await operator.assign('pod-one', { ...work, attempt: 'a-2' } as unknown as Json), false);
+    assert.equal(await operator.assign('pod-one', 0, { ...work, attempt: 'a-2' } as unknown as Json), false);
     const run = (value: number) => ({ ok: true, output: { result: value } });
-    const send = (pod: string, outputs: unknown) =>
-      other.call('POST', '/v1/verification/outputs', { agent: pod, body: { attempt: 'a-1', outputs } });
+    const send = (pod: string, outputs: unknown, round = 0) =>
+      other.call('POST', '/v1/verification/outputs', { agent: pod, body: { attempt: 'a-1', round, outputs } });
     assert.equal((await send('pod-one', [[run(2)]])).status, 400);
     assert.equal((await send('pod-one', [[run(2), run(2)]])).status, 204);
     assert.equal((await send('pod-one', [[run(3), run(3)]])).status, 204);
-    assert.deepEqual(await operator.outputs('pod-one'), { attempt: 'a-1', outputs: [[run(2), run(2)]] });
-    assert.equal(await operator.outputs('pod-two'), undefined);
+    assert.deepEqual(await operator.outputs('pod-one', 0), { attempt: 'a-1', round: 0, outputs: [[run(2), run(2)]] });
+    assert.equal(await operator.outputs('pod-two', 0), undefined);
+    assert.equal((await send('pod-one', [[run(4), run(4)]], 1)).status, 204);
+    assert.equal(await operator.outputs('pod-one', 1), undefined, 'outputs of a round without work are dropped');
+    const next = one.call('GET', '/v1/verification?wait=20&round=1', { agent: 'pod-one' });
+    await operator.assign('pod-one', 1, { ...work, round: 1 } as unknown as Json);
+    assert.deepEqual(JSON.parse((await next).text) as Json, { ...work, round: 1 });
+    assert.equal((await send('pod-one', [[run(4), run(4)]], 1)).status, 204);
+    assert.notEqual(await operator.outputs('pod-one', 1), undefined);
     await operator.remove('pod-one');
     assert.equal((await one.call('GET', '/v1/verification', { agent: 'pod-one' })).status, 204);
   });

@@ -6,16 +6,20 @@ import type { Json } from '../../../src/lib/json.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
-import type { CaseOutputs } from '../../../src/tempering/verification/verification-case.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { runVerification } from '../../../src/pod/verifier/verification.ts';
+import type { Sandbox } from '../../../src/sandbox/port.ts';
+import { type CaseOutputs, VERIFICATION_TIMEOUT_MS } from '../../../src/tempering/verification/verification-case.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
 import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 
 const INTERVAL_MS = 20;
 
 /** What a simulated verifier sends for its work; undefined: nothing yet. */
-export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined;
+export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined | Promise<Json | undefined>;
 
 /**
- * Stands in for the containers of verifier pods: sends what `behaviour` makes of the work of each assigned pod, once, through what the
+ * Stands in for the containers of verifier pods: sends what `behaviour` makes of each round of an assigned pod, once, through what the
  * gateway's routes use. Returns the UIDs of the pods that had work.
  */
 export function simulateVerifiers(
@@ -26,17 +30,19 @@ export function simulateVerifiers(
 ): { served: string[]; ended: Promise<void> } {
   const verifications = createVerifications(gateway);
   const served: string[] = [];
+  const rounds = new Map<string, number>();
   const serve = async (): Promise<void> => {
     const selector = { namespace: RELEASE_NAMESPACE, labelSelector: LABELS.verification };
     for (const pod of await client.list<Pod>(TYPES.pods, selector, signal)) {
       const { uid = '' } = pod.metadata;
-      if (served.includes(uid)) continue;
-      const work = await verifications.work(uid);
+      const round = rounds.get(uid) ?? 0;
+      const work = await verifications.work(uid, round);
       const outputs =
-        work === undefined ? undefined : behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
+        work === undefined ? undefined : await behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
       if (outputs === undefined) continue;
-      served.push(uid);
-      await verifications.putOutputs(uid, outputs);
+      if (round === 0) served.push(uid);
+      rounds.set(uid, round + 1);
+      await verifications.putOutputs(uid, round, outputs);
     }
   };
   const run = async (): Promise<void> => {
@@ -49,13 +55,25 @@ export function simulateVerifiers(
   return { served, ended: run() };
 }
 
+/** Runs every case in the sandbox, as the containers of a pod do. */
+export function sandboxedOutputs(sandbox: Sandbox): Behaviour {
+  return async (work) => {
+    const op = {
+      signal: NEVER_ABORTED,
+      deadline: systemClock.monotonic() + VERIFICATION_TIMEOUT_MS,
+      key: work.attempt,
+    };
+    return (await runVerification(work, { sandbox, clock: systemClock }, op)) as unknown as Json;
+  };
+}
+
 /** Runs every case as the function does. */
 export function honestOutputs(run: (input: never) => Json): Behaviour {
-  return ({ attempt, cases }) => {
+  return ({ attempt, round, cases }) => {
     const outputs = cases.map(({ input }): CaseOutputs => {
       const output = { ok: true, output: run(input as never) } as const;
       return [output, output];
     });
-    return { attempt, outputs } as unknown as Json;
+    return { attempt, round, outputs } as unknown as Json;
   };
 }
