@@ -11,7 +11,7 @@ import type { TargetRules } from '../net/targets.ts';
 import type { Connection } from './connection.ts';
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH';
   readonly url: string;
   readonly body?: Json;
 }

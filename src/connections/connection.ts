@@ -23,6 +23,11 @@ const GitSection = Type.Object(
       maxLength: 253,
       description: 'The account that applies the repository to the cluster; Approvals name it.',
     }),
+    revocations: Type.Optional(
+      Type.Enum(['PullRequest', 'Commit'], {
+        description: 'How a gateway writes revocations: with a pull request, or with a commit on the branch itself.',
+      }),
+    ),
   },
   closed,
 );

@@ -7,6 +7,7 @@ import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Decision } from '../policy/types.ts';
+import { DROP_TOOL } from '../tempering/lifecycle/drop-tool.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 
@@ -17,7 +18,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: UNUSED_MEMORY, decide }),
   ];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, DISCOVER_TOOL, FORGE_TOOL];
+  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
 }
 
 /** Names that forged tools must not use. */

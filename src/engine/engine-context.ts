@@ -114,7 +114,7 @@ export function createForging(
     ...gateContext(caller),
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
-    replacesSessionTools: 'registry' in tempering,
+    replacesSessionTools: true,
   });
   return {
     tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),

@@ -98,6 +98,36 @@ describe('the engine', () => {
     assert.equal(registry.all().length, 1);
   });
 
+  it('an agent drops a tool of its session, learns which composed tools break, and forges the name again', async () => {
+    const { call, registry } = await anEngine();
+    assert.ok((await call('forge_tool', TWICE)).ok);
+    const steps = [{ name: 'double', tool: 'twice', inputMapping: { n: '$input.n' } }];
+    const chain = { ...TWICE, name: 'chain', implementation: { mode: 'compose', steps } };
+    assert.ok((await call('forge_tool', chain)).ok);
+    const digest = registry.byName('twice', { agent: 'a', namespace: 'n', session: 's-1' })?.digest;
+    const elsewhere = await call('drop_tool', { name: 'twice' }, 's-2');
+    assert.equal(!elsewhere.ok && elsewhere.error.code, 'TEMPER_TOOL_NOT_FOUND');
+    const dropped = await call('drop_tool', { name: 'twice' });
+    assert.deepEqual(dropped.ok && dropped.output, { dropped: 'twice', digest, brokenTools: ['chain'] });
+    const used = await call('twice', { n: 21 });
+    assert.equal(!used.ok && used.error.code, 'TEMPER_TOOL_NOT_FOUND');
+    const again = await call('drop_tool', { name: 'twice' });
+    assert.match(again.ok ? '' : again.error.message, /named "twice"; it forged chain/);
+    assert.ok((await call('forge_tool', TWICE)).ok);
+    const revived = await call('chain', { n: 21 });
+    assert.deepEqual(revived.ok && revived.output, { n: 42 }, 'the same content is the same digest');
+  });
+
+  it('an agent cannot drop an imported tool', async () => {
+    const { call, engine, records } = await anEngine();
+    const pending = { digest: `sha256:${'0'.repeat(64)}` as const, request: TWICE, importedAt: '' };
+    await storePendingImport(records, { agent: 'a', namespace: 'n', name: 'twice', ...pending });
+    await engine.submitPendingImports('s-1', anOp());
+    const refused = await call('drop_tool', { name: 'twice' });
+    assert.equal(!refused.ok && refused.error.code, 'TEMPER_TOOL_NOT_DROPPABLE');
+    assert.ok((await call('twice', { n: 1 })).ok);
+  });
+
   it('calls that a forge makes to test a composed tool do not count as uses', async () => {
     const { call, engine, registry } = await anEngine();
     await call('forge_tool', TWICE);

@@ -13,6 +13,7 @@ import { FORGE_STACK, FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
 import {
@@ -127,7 +128,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [...builtInTools(context, described), forge.tool];
+  const builtIn = [...builtInTools(context, described), forge.tool, createDropTool(tools)];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =

@@ -5,6 +5,8 @@ import type { Audit } from '../audit/port.ts';
 import type { MessageSender } from '../bus/port.ts';
 import type { Discovery } from '../discovery/port.ts';
 import type { Ledger } from '../ledger/port.ts';
+import type { CallOptions } from '../lib/call-options.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Model } from '../models/port.ts';
@@ -34,6 +36,8 @@ export interface SessionToolSource {
   resolve(agent: string, namespace: string, session: string): RegisteredTool[];
   /** Calls the listener after each change; returns the function that unsubscribes it. */
   onChange(listener: () => void): () => void;
+  /** Removes one tool that this session of this agent forged. Idempotent. */
+  drop(digest: Digest, scope: SessionScope, op: CallOptions): Promise<void>;
   /** Removes the session tools of this session of this agent only. Idempotent. */
   closeSession(session: SessionScope): Promise<void>;
 }

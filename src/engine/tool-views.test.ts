@@ -19,7 +19,7 @@ describe('tool views', () => {
   it('a view lists composed tools whose pinned names now refer to each other', () => {
     const registered = [aChain('first', 'second'), aChain('second', 'first'), aChain('own', 'own')];
     const view = createToolViews({
-      tools: { resolve: () => registered, onChange: () => () => undefined, closeSession: nothing },
+      tools: { resolve: () => registered, onChange: () => () => undefined, drop: nothing, closeSession: nothing },
       builtIn: [],
       forged: {
         sandbox: { run: nothing },

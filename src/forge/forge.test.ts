@@ -329,6 +329,12 @@ describe('refusals', () => {
     });
     assert.equal((await refused(aRequest(), full)).code, 'TEMPER_FORGE_LIMIT_REACHED');
   });
+  it('a full session can still replace its own tool', async () => {
+    const own = aTool('double', () => 1, { forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session' } });
+    const context = aContext({ decider: aDecider({ policy: { limits: { sessionTools: 1 } } }), tools: [own] });
+    const result = await forge().check({ request: aRequest() }, { ...context, replacesSessionTools: true });
+    assert.ok(!('accepted' in result), JSON.stringify(result));
+  });
   it('the forge refuses the name of an existing tool', async () => {
     const result = await refused(aRequest(), aContext({ tools: [aTool('double', () => 1)] }));
     assert.deepEqual([result.gate, result.code], ['shape', 'TEMPER_FORGE_NAME_TAKEN']);

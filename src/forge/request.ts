@@ -1,7 +1,7 @@
 import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
-import { FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
+import { DROP_TOOL_NAME, FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
 
 /** One violation of a rule by a request or a tool. `message` is printable and names the location, the rule and the remedy. */
 export interface ForgeViolation {
@@ -73,6 +73,7 @@ export const TOOL_REFERENCE = /^[a-z][a-z0-9_-]{0,62}(?:@sha256:[0-9a-f]{64})?$/
 /** Names that no tool may have. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   FORGE_TOOL_NAME,
+  DROP_TOOL_NAME,
   'invoke',
   'execute',
   'run',

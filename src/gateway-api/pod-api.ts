@@ -20,7 +20,7 @@ export type { ErrorBody } from './error-schema.ts';
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
-export type { DiscoveryRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
+export type { DiscoveryRequest, DropToolRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
 export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';
 
 export const POD_API_PATHS = {
@@ -44,6 +44,8 @@ export const POD_API_PATHS = {
   forgeReview: '/v1/forge/review',
   /** POST `RejectedToolRequest`: 204. */
   forgeRejected: '/v1/forge/rejected',
+  /** POST `DropToolRequest`: 204, also when the session does not have the tool. */
+  forgeDrop: '/v1/forge/drop',
   /** GET `/v1/sessions/{id}`: `SessionHistory`. POST `…/{id}/items` `AppendRequest`: `AppendResponse`. DELETE `…/{id}`. GET `…/{id}/tools`: `RegisteredTools`. */
   sessions: '/v1/sessions',
   /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; GET `?query=&limit=`: `MemoryHits`. */

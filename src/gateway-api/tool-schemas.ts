@@ -93,6 +93,12 @@ export const RejectedToolRequest = Type.Object(
 );
 export type RejectedToolRequest = Static<typeof RejectedToolRequest>;
 
+export const DropToolRequest = Type.Object(
+  { deliveryToken: DeliveryToken, digest: ToolDigest },
+  { ...closed, description: 'A tool of the session of the delivery that the agent drops.' },
+);
+export type DropToolRequest = Static<typeof DropToolRequest>;
+
 export const ForgeResult = Type.Union(
   [
     describes<AcceptedTool>()(

@@ -54,6 +54,20 @@ describe('the tools of a session in a pod', () => {
     assert.deepEqual(names(), ['kept', 'forged_now']);
   });
 
+  it('a tool that was dropped while the gateway listed the others does not come back', async () => {
+    const { tools, names, lists } = openTools();
+    const dropped = aSharedTool('dropped');
+    await tools.open('s-1', anOp(), [aSharedTool('kept'), dropped]);
+    const refreshed = tools.refresh(anOp());
+    const dropping = tools.drop(dropped.digest, { agent: 'analyst', namespace: 'team-a', session: 's-1' }, anOp());
+    lists[1]?.resolve([]);
+    await dropping;
+    assert.deepEqual(names(), ['kept']);
+    lists[0]?.resolve([aSharedTool('kept'), dropped]);
+    await refreshed;
+    assert.deepEqual(names(), ['kept']);
+  });
+
   it('a refresh for a session that has ended changes nothing', async () => {
     const { tools, names, answer } = openTools();
     await tools.open('s-0', anOp(), [aSharedTool('other')]);

@@ -4,14 +4,21 @@ import { parseArtifact } from '../forge/parse-artifact.ts';
 import type { AcceptedTool, ForgeCaller, ForgeResult, ForgeReview, SessionToolRegistry } from '../forge/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
+import type { Digest } from '../lib/canonical.ts';
 import { type Json, member } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
+import { isReplacedBy } from '../tempering/registry/visibility.ts';
 import { sessionTool } from '../tempering/registry/registered-tool.ts';
 import type { RegisteredTool, ToolScope } from '../tempering/types.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import { sessionPath } from './stores.ts';
-import { POD_API_PATHS, type RejectedToolRequest, type ReviewRequest } from '../gateway-api/pod-api.ts';
+import {
+  type DropToolRequest,
+  POD_API_PATHS,
+  type RejectedToolRequest,
+  type ReviewRequest,
+} from '../gateway-api/pod-api.ts';
 
 export interface RemoteToolsOptions {
   client: GatewayClient;
@@ -34,6 +41,8 @@ export class RemoteTools implements SessionToolSource {
   readonly #listeners = new Set<() => void>();
   #session = '';
   #tools: RegisteredTool[] = [];
+  /** Dropped and replaced tools, which a list that was requested earlier still contains. */
+  readonly #removed = new Set<Digest>();
 
   constructor(options: RemoteToolsOptions) {
     this.#options = options;
@@ -44,6 +53,7 @@ export class RemoteTools implements SessionToolSource {
     const listed = delivered ?? (await this.#list(session, op));
     this.#session = session;
     this.#tools = [];
+    this.#removed.clear();
     for (const tool of listed) this.#add(tool);
     this.#notify();
   }
@@ -78,7 +88,7 @@ export class RemoteTools implements SessionToolSource {
 
   async #list(session: string, op: CallOptions): Promise<RegisteredTool[]> {
     const answer = await this.#options.client.call({ method: 'GET', path: `${sessionPath(session)}/tools`, op });
-    return toolsIn(answer);
+    return toolsIn(answer).filter(({ digest }) => !this.#removed.has(digest));
   }
 
   resolve(_agent: string, _namespace: string, session: string): RegisteredTool[] {
@@ -88,6 +98,13 @@ export class RemoteTools implements SessionToolSource {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  async drop(digest: Digest, _scope: ToolScope, op: CallOptions): Promise<void> {
+    const body: DropToolRequest = { deliveryToken: this.#options.deliveryToken(), digest };
+    await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.forgeDrop, body, op });
+    this.#remove((tool) => tool.digest === digest);
+    this.#notify();
   }
 
   async closeSession({ session }: Pick<ToolScope, 'session'>): Promise<void> {
@@ -142,8 +159,16 @@ export class RemoteTools implements SessionToolSource {
     }
     // The tool is known already when an earlier registration lost its response and the tools were listed since.
     if (this.#tools.some(({ digest }) => digest === accepted.digest)) return;
-    this.#add(sessionTool(accepted, caller, this.#options.clock.now().toISOString()));
+    const tool = sessionTool(accepted, caller, this.#options.clock.now().toISOString());
+    this.#remove((other) => isReplacedBy(other, tool));
+    this.#removed.delete(tool.digest);
+    this.#add(tool);
     this.#notify();
+  }
+
+  #remove(matches: (tool: RegisteredTool) => boolean): void {
+    for (const { digest } of this.#tools.filter(matches)) this.#removed.add(digest);
+    this.#tools = this.#tools.filter((tool) => !matches(tool));
   }
 
   /** Skips a tool that cannot be used, so that the others stay available. */

@@ -212,9 +212,9 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
   });
 }
 
-function openPullRequests({ config, transport, bus, directory, log }: ServerContext): AsyncDisposable {
+function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {
   const client = createKubeClient(transport, { isLeader: () => false });
-  return startPullRequests({ connections: config.connections, client, bus, directory, clock, log });
+  return startPullRequests({ connections: config.connections, client, bus, directory, watches, clock, log });
 }
 
 interface ServerContext {

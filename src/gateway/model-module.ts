@@ -4,6 +4,7 @@ import { openSharedLedger } from '../nats/ledger/ledger.ts';
 import { createDocumentStore } from '../nats/jetstream/document-store.ts';
 import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
+import { createToolEvidence } from '../nats/promotion/evidence.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
@@ -41,6 +42,7 @@ export const openModelModule: OpenModule = async (context) => {
   });
   const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
+  const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
   const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
@@ -56,7 +58,7 @@ export const openModelModule: OpenModule = async (context) => {
   return {
     routes: [
       modelRoutes(modelDeps),
-      reviewRoutes({ ...modelDeps, registry, demotions, vetter, canaries }),
+      reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
       discoveryRoutes({ catalog, registry: sessionRegistry }),

@@ -73,6 +73,10 @@ export const ERROR_CODES = {
     meaning: 'No tool of that name is visible to the agent.',
     fix: 'Use a listed tool, or forge one.',
   },
+  TEMPER_TOOL_NOT_DROPPABLE: {
+    meaning: 'An agent can drop only tools that it forged in this session; this one was imported or promoted.',
+    fix: 'Ask a user to demote it with `temper demote`.',
+  },
   TEMPER_TOOL_INPUT_INVALID: {
     meaning: 'The arguments break the input schema of the tool.',
     fix: 'Correct the member the message names.',

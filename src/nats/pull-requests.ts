@@ -3,14 +3,18 @@ import type { JetStreamConnection } from './connection/connection.ts';
 import { createDocumentStore } from './jetstream/document-store.ts';
 import { BUCKETS } from './jetstream/names.ts';
 
-/** The pull request of one ApprovalRequest, as a gateway last saw it. */
+/** What a gateway last saw in Git of one ApprovalRequest, or of one revocation. */
 export interface PullRequestState {
+  /** `Revocation`: of an Approval that takes a tool out of service. */
+  readonly kind: 'Request' | 'Revocation';
   readonly namespace: string;
-  /** Name and UID of the ApprovalRequest. */
+  /** Name and UID of the ApprovalRequest, or of the Approval. */
   readonly request: string;
   readonly requestUid: string;
-  /** `Failed`: it could not be opened or read; the next round tries again. */
-  readonly state: 'Open' | 'Merged' | 'Closed' | 'Failed';
+  /** The connection, branch and folder. */
+  readonly place: string;
+  /** `Failed`: it could not be opened or read; the next round tries again. `Absent`: the branch has no approval that a revocation is for. */
+  readonly state: 'Open' | 'Merged' | 'Closed' | 'Failed' | 'Absent';
   /** RFC 3339: the last look at the server. */
   readonly checkedAt: string;
   readonly number?: number;
@@ -64,7 +68,7 @@ function parseDocument(value: Json | undefined): PullRequestDocument | undefined
   };
 }
 
-const STATES: readonly PullRequestState['state'][] = ['Open', 'Merged', 'Closed', 'Failed'];
+const STATES: readonly PullRequestState['state'][] = ['Open', 'Merged', 'Closed', 'Failed', 'Absent'];
 
 function parseState(value: Json): PullRequestState | undefined {
   const state = STATES.find((known) => known === textAt(value, ['state']));
@@ -72,6 +76,8 @@ function parseState(value: Json): PullRequestState | undefined {
   const number = member(value, 'number');
   const [url, message] = [textAt(value, ['url']), textAt(value, ['message'])];
   return {
+    kind: textAt(value, ['kind']) === 'Revocation' ? 'Revocation' : 'Request',
+    place: textAt(value, ['place']),
     namespace: textAt(value, ['namespace']),
     request: textAt(value, ['request']),
     requestUid: textAt(value, ['requestUid']),

@@ -14,6 +14,7 @@ import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
 import { OperatorIdentity } from './approval/operator-identity.ts';
+import { RevocationsInGit } from './approval/revocations-in-git.ts';
 import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
 import { type AllQueues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
@@ -116,6 +117,7 @@ export interface Components {
   /** Undefined without NATS. */
   readonly pendingCalls: PendingCallSource | undefined;
   readonly pullRequests: PullRequestReader | undefined;
+  readonly revocationsInGit: RevocationsInGit;
   /** Undefined without NATS: levels then change by edits only. */
   readonly trustEvidence: TrustEvidence | undefined;
   /** Undefined without NATS or without verifiers: no tool is promoted. */
@@ -174,6 +176,7 @@ export function createComponents(
     validation,
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
+    revocationsInGit: new RevocationsInGit(),
     ...promotions,
   };
 }

@@ -41,6 +41,7 @@ export interface LeaderTaskDeps
     | 'promotions'
     | 'promotionStore'
     | 'queues'
+    | 'revocationsInGit'
     | 'starts'
     | 'trustEvidence'
   > {
@@ -127,9 +128,12 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
 }
 
 function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): LeaderTask {
-  const pullRequests = new PullRequestEvents(reader, deps.events);
+  const pullRequests = new PullRequestEvents(deps.events);
   return periodic(deps, 'pull-requests', async () => {
-    await pullRequests.report();
+    const states = await reader.states();
+    if (states === undefined) return PULL_REQUEST_INTERVAL_MS;
+    pullRequests.report(states);
+    for (const approval of deps.revocationsInGit.update(states)) deps.queues.approvals.add(approval, PRIORITY.resync);
     return PULL_REQUEST_INTERVAL_MS;
   });
 }

@@ -3,6 +3,9 @@ import type { CallerContext } from './contract.ts';
 /** The name of the tool with which an agent forges. No forged tool can have it. */
 export const FORGE_TOOL_NAME = 'forge_tool';
 
+/** The tool with which an agent drops a tool of its session. No forged tool can have its name. */
+export const DROP_TOOL_NAME = 'drop_tool';
+
 /** The call stack of a forge that does not start from a call of `forge_tool`, such as the forge of an imported package. */
 export const FORGE_STACK: readonly string[] = [FORGE_TOOL_NAME];
 

@@ -49,6 +49,25 @@ describe('an answer that forges a tool and calls it', () => {
     assert.deepEqual(ended, ['early', 'forge_tool', 'ant', 'forge_tool', 'bee']);
   });
 
+  it('drop_tool waits for the calls before it, and the calls after it wait for drop_tool', async () => {
+    const tools: Record<string, ScriptedTool> = {
+      async ant() {
+        await new Promise((resolve) => setImmediate(resolve));
+        return 'ant' in tools ? 'still there' : 'gone';
+      },
+      async drop_tool() {
+        await new Promise((resolve) => setImmediate(resolve));
+        delete tools.ant;
+        return 'dropped';
+      },
+      forge_tool: () => ('ant' in tools ? 'name taken' : 'name free'),
+    };
+    const answer = calls(['ant', {}, 'c1'], ['drop_tool', { name: 'ant' }, 'c2'], ['forge_tool', {}, 'c3']);
+    const { send, model } = scriptedLoop([answer, says('done')], tools);
+    await send('go');
+    assert.deepEqual(resultsIn(model.requests[1]?.messages), ['"still there"', '"dropped"', '"name free"']);
+  });
+
   it('a call that waits for forge_tool gets its own result when the forge is refused', async () => {
     const refuse = (): never => {
       throw new TemperError('TEMPER_FORGE_STATIC', 'no');

@@ -12,7 +12,7 @@ import type {
   ToolResult,
 } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
-import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
+import { DROP_TOOL_NAME, FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { untilAborted } from '../abort.ts';
 import { callKey } from './resume.ts';
 import { resultSummary, resultText } from '../history/tool-result-text.ts';
@@ -52,9 +52,8 @@ export interface ToolCallsOutcome {
 
 /**
  * Runs the calls of one answer concurrently; only the first `allowed` calls reach the invoker. The calls after a call of
- * `forge_tool` wait for it, so that they can call the tool that it makes, and do not start while it is parked. A failure of a tool is the
- * result of its call. An
- * exception of the invoker is a failure of the engine: the concurrent calls are awaited and their results stored, the waiting
+ * `forge_tool` wait for it, so that they can call the tool that it makes, and do not start while it is parked. A call of `drop_tool` also
+ * waits for the calls before it, which may call the tool. A failure of a tool is the result of its call. An exception of the invoker is a failure of the engine: the concurrent calls are awaited and their results stored, the waiting
  * ones do not start, then the first exception is thrown, with the others in its cause.
  */
 export async function runToolCalls(
@@ -75,17 +74,22 @@ export async function runToolCalls(
       if ('parked' in call) outcome.parked.push(call);
       else outcome.results.push(call);
     }
-    if (outcome.parked.some(({ tool }) => tool === FORGE_TOOL_NAME)) break;
+    if (outcome.parked.some(({ tool }) => changesTools(tool))) break;
   }
   return outcome;
 }
 
-/** The calls in their order, split after each call of `forge_tool`. */
+function changesTools(tool: string): boolean {
+  return tool === FORGE_TOOL_NAME || tool === DROP_TOOL_NAME;
+}
+
+/** The calls in their order, split after each call that changes the tools of the session, and before each that removes one. */
 function concurrentBatches(calls: readonly ToolCall[]): { call: ToolCall; index: number }[][] {
   const batches: { call: ToolCall; index: number }[][] = [[]];
   for (const [index, call] of calls.entries()) {
+    if (call.name === DROP_TOOL_NAME) batches.push([]);
     batches.at(-1)?.push({ call, index });
-    if (call.name === FORGE_TOOL_NAME) batches.push([]);
+    if (changesTools(call.name)) batches.push([]);
   }
   return batches;
 }

@@ -240,5 +240,18 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Withdrawn: 'A later decision revoked the tool, so the Approval has no effect.',
       },
     },
+    {
+      type: 'InGit',
+      meaning:
+        'The branch that a policy of the namespace names has the revocation. Present only for the decision that takes a tool out of service which the branch has.',
+      reasons: {
+        RevocationRecorded: 'The branch has the revocation, so a cluster rebuilt from it does not use the tool.',
+        RevocationProposed: 'A pull request with the revocation waits for a merge. The message has its address.',
+        RevocationRefused:
+          'A user closed the pull request without a merge. Reopen it, or remove the files of the tool from the branch.',
+        RevocationNotWritten:
+          'Git could not be read or written. The message names the cause; correct the connection, its token, or the branch and path of the policy. The gateway tries again each minute.',
+      },
+    },
   ],
 };

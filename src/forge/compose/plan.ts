@@ -1,7 +1,7 @@
 import type { ComposeStep } from '../../api/v1alpha1/emergenttool.ts';
 import { printable } from '../../lib/printable.ts';
 import { parseUntrustedJson } from '../../lib/json.ts';
-import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
+import { DROP_TOOL_NAME, FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { splitReference, type ForgeViolation } from '../request.ts';
 import { type StepCondition, ConditionError, conditionReferences, parseCondition } from './condition.ts';
 import { conditionHints } from './template-hints.ts';
@@ -39,6 +39,7 @@ export function planSteps(name: string, steps: readonly ComposeStep[]): ComposeP
     const { name: toolName } = splitReference(step.tool);
     if (toolName === name) report(step, 'a tool cannot call itself; use a loop in a sandbox tool');
     if (toolName === FORGE_TOOL_NAME) report(step, 'a step cannot forge tools');
+    if (toolName === DROP_TOOL_NAME) report(step, 'a step cannot drop tools');
     return { name: step.name, tool: step.tool, toolName, mapping, ...(condition === undefined ? {} : { condition }) };
   });
   return { steps: planned, violations };

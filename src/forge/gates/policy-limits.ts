@@ -34,9 +34,11 @@ export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: 
   if (tests < ceilings.minTestCases) {
     refuse(`${tests} different test cases are fewer than the ${ceilings.minTestCases} required`);
   }
-  const session = view.list().filter((tool) => tool.forged?.tier === 'Session').length;
+  // A tool with the same name is replaced.
+  const others = view.list().filter(({ name, forged }) => forged?.tier === 'Session' && name !== artifact.name);
+  const session = others.length;
   if (session >= ceilings.sessionTools) {
-    const message = `the session has ${session} of ${ceilings.sessionTools} allowed forged tools; use the existing ones`;
+    const message = `the session has ${session} of ${ceilings.sessionTools} allowed forged tools; use the existing ones, or drop one`;
     violations.push({ code: 'TEMPER_FORGE_LIMIT_REACHED', message });
   }
   return violations;

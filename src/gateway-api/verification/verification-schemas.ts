@@ -17,11 +17,8 @@ const Attempt = Type.String({
   pattern: '^[A-Za-z0-9_-]{1,64}$',
   description: 'The verification that the work is for.',
 });
-const Round = Type.Integer({
-  minimum: 0,
-  maximum: MAX_ROUNDS,
-  description: '0: the tests and recorded inputs. Further ones: the inputs of the examination.',
-});
+const roundOf = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_ROUNDS, description });
+const Round = roundOf('0: the tests and recorded inputs. Further ones: the inputs of the examination.');
 const Artifact = Type.Unsafe<ToolArtifact>({
   type: 'object',
   description: '`spec.artifact` of an EmergentTool, or a version of it that an examination runs, without tests.',
@@ -83,7 +80,7 @@ export type VerificationOutputs = Static<typeof VerificationOutputs>;
 export const VerificationQuery = Type.Object(
   {
     wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 30, description: 'Seconds.' })),
-    round: Type.Optional({ ...Round, description: 'The round that the pod waits for; the first one without it.' }),
+    round: Type.Optional(roundOf('The round that the pod waits for; the first one without it.')),
   },
   closed,
 );

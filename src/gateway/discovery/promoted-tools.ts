@@ -1,3 +1,4 @@
+import { TemperError } from '../../lib/errors.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { AgentDirectory } from '../deps.ts';
 import type { CapabilityCatalog } from './catalog.ts';
@@ -20,7 +21,16 @@ export function withPromotedTools(
     },
     async register(agentUid, tool, check) {
       const others = await promoted(agentUid);
-      await registry.register(agentUid, tool, (actives) => check([...actives, ...others]));
+      return registry.register(agentUid, tool, (actives) => check([...actives, ...others]));
+    },
+    async drop(agentUid, session, digest) {
+      const promotion = (await promoted(agentUid)).find((tool) => tool.digest === digest);
+      if (promotion === undefined) return registry.drop(agentUid, session, digest);
+      const { artifact, tier } = promotion;
+      throw new TemperError(
+        'TEMPER_TOOL_NOT_DROPPABLE',
+        `"${artifact.name}" has tier ${tier} now, so only a user can remove it (kubectl temper demote)`,
+      );
     },
     // Session tools only, for counting and reports.
     allTools: (agentUid) => registry.allTools(agentUid),

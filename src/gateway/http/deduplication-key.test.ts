@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { deduplicationKey, type KeyedRoute } from './deduplication-key.ts';
 
-const ROUTES: readonly KeyedRoute[] = ['review/observed', 'review/reported', 'reports'];
+const ROUTES: readonly KeyedRoute[] = ['review/observed', 'review/reported', 'review/drop', 'reports'];
 
 describe('keys of records', () => {
   it('records of two routes, two agents or two requests never share a key, whatever the client sends', () => {

@@ -1,7 +1,7 @@
 import { sha256 } from '../../lib/canonical.ts';
 
 /** The routes that write records with keys of clients. The evidence is part of the name. */
-export type KeyedRoute = 'review/observed' | 'review/reported' | 'reports';
+export type KeyedRoute = 'review/observed' | 'review/reported' | 'review/drop' | 'reports';
 
 /**
  * The key under which NATS stores a record once. Of two records with one key the second is dropped, so a record that the gateway

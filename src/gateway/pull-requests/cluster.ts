@@ -6,14 +6,19 @@ import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { Connection } from '../../connections/connection.ts';
 import type { KubeReader, ResourceType } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
+import { canonicalJson } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
-import { pullRequestServer } from '../../review/pull-requests/servers.ts';
 import type { PromotionObjects } from '../../review/gitops/review-of-objects.ts';
+import { pullRequestServer } from '../../review/pull-requests/servers.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { GatewayInformers } from '../cluster/informers.ts';
 import type { AgentDirectory } from '../deps.ts';
-import type { PendingRequest } from './follow.ts';
+import type { GitOpsPlace, GitTask } from './follow.ts';
+import { requestTask } from './request-task.ts';
+import { revocationTask } from './revocation-task.ts';
+import { revokedPromotions } from './revoked-promotions.ts';
 import { followPullRequests } from './rounds.ts';
 
 export interface PullRequestOptions {
@@ -21,6 +26,7 @@ export interface PullRequestOptions {
   readonly client: KubeReader;
   readonly bus: JetStreamConnection;
   readonly directory: Pick<AgentDirectory, 'agent'>;
+  readonly watches: Pick<GatewayInformers, 'approvals' | 'policies' | 'tools'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -38,7 +44,7 @@ const TOOLS = typeOf('EmergentTool', 'emergenttools');
 
 /** Opens and follows pull requests in the background until it is disposed. Without a connection for Git it does nothing. */
 export function startPullRequests(options: PullRequestOptions): AsyncDisposable {
-  const { connections, client, bus, directory, clock, log } = options;
+  const { connections, bus, clock, log } = options;
   const namespaces = [...new Set(connections.filter(({ git }) => git !== undefined).flatMap((one) => one.namespaces))];
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -53,9 +59,8 @@ export function startPullRequests(options: PullRequestOptions): AsyncDisposable 
             clock,
             log,
             serverOf: (connection) => pullRequestServer(connection, { clock }),
-            pending: async (aborted) =>
-              (await Promise.all(namespaces.map((one) => pendingIn(client, directory, one, aborted)))).flat(),
-            objectsOf: (pending, aborted) => objectsOf(client, pending, aborted),
+            tasks: async (aborted) =>
+              inTurns(await Promise.all(namespaces.map((one) => tasksIn(options, one, aborted)))),
           },
           signal,
         );
@@ -67,32 +72,65 @@ export function startPullRequests(options: PullRequestOptions): AsyncDisposable 
   };
 }
 
+/** The first of each list, then the second of each: no namespace with many tasks keeps those of another out. */
+function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1))).flat();
+}
+
+async function tasksIn(options: PullRequestOptions, namespace: string, signal: AbortSignal): Promise<GitTask[]> {
+  return [...(await requestTasks(options, namespace, signal)), ...revocationTasks(options, namespace, signal)];
+}
+
 /** Requests for tier Shared that no approver decided yet, of agents whose policy names a connection. */
-async function pendingIn(
-  client: KubeReader,
-  directory: Pick<AgentDirectory, 'agent'>,
+async function requestTasks(
+  { client, directory }: PullRequestOptions,
   namespace: string,
   signal: AbortSignal,
-): Promise<PendingRequest[]> {
+): Promise<GitTask[]> {
   const requests = await client.list<ApprovalRequest & KubeObject>(APPROVAL_REQUESTS, { namespace }, signal);
-  return requests.flatMap((request): PendingRequest[] => {
+  return requests.flatMap((request): GitTask[] => {
     const { agent, subject } = request.spec;
     if (request.status?.decision !== undefined || subject.promotion?.tier !== 'Shared') return [];
     const gitOps = directory.agent(namespace, agent.name)?.policy?.spec.promotion?.toShared?.gitOps;
-    return gitOps === undefined ? [] : [{ request, namespace, gitOps }];
+    if (gitOps === undefined) return [];
+    const { digest } = subject.promotion;
+    const objects = async () => {
+      const found = await objectsOf(client, { namespace, digest }, signal);
+      return found === undefined ? undefined : { ...found, request };
+    };
+    return [requestTask({ request, namespace, gitOps }, objects)];
   });
 }
 
+/** Revocations of every user, for every place that a policy of the namespace names: the agent of the tool may be gone. */
+function revocationTasks({ client, watches }: PullRequestOptions, namespace: string, signal: AbortSignal): GitTask[] {
+  const isOwn = ({ metadata }: KubeObject) => metadata.namespace === namespace;
+  const places = placesOf(watches.policies.store.list().filter(isOwn));
+  if (places.length === 0) return [];
+  const approvals = watches.approvals.store.list().filter(isOwn);
+  const revoked = revokedPromotions(namespace, approvals, watches.tools.store.list().filter(isOwn));
+  return revoked.flatMap((one) =>
+    places.map((gitOps) => revocationTask(one, gitOps, () => objectsOf(client, one, signal))),
+  );
+}
+
+function placesOf(policies: ReturnType<PullRequestOptions['watches']['policies']['store']['list']>): GitOpsPlace[] {
+  const places = policies.flatMap(({ spec }) => spec.promotion?.toShared?.gitOps ?? []);
+  return [...new Map(places.map((place) => [canonicalJson({ ...place }), place])).values()];
+}
+
+/** The objects of the tool with the digest. Undefined when it has none. */
 async function objectsOf(
   client: KubeReader,
-  { request, namespace }: PendingRequest,
+  { namespace, digest }: { namespace: string; digest: string },
   signal: AbortSignal,
 ): Promise<PromotionObjects | undefined> {
   const [tools, approvals] = await Promise.all([
     client.list<EmergentTool & KubeObject>(TOOLS, { namespace }, signal),
     client.list<Approval & KubeObject>(APPROVALS, { namespace }, signal),
   ]);
-  const own = tools.filter(({ spec }) => spec.digest === request.spec.subject.promotion?.digest);
+  const own = tools.filter(({ spec }) => spec.digest === digest);
   const tool = own.find(({ spec }) => spec.tier === 'Agent') ?? own[0];
-  return tool === undefined ? undefined : { tool, tools, approvals, request };
+  return tool === undefined ? undefined : { tool, tools, approvals };
 }

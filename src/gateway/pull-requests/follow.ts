@@ -1,35 +1,51 @@
-import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
-import { type Connection, gitConnectionFor } from '../../connections/connection.ts';
+import { type Connection, type GitConnection, gitConnectionFor } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
-import { type PromotionObjects, reviewOfObjects } from '../../review/gitops/review-of-objects.ts';
-import { pullRequestDraft } from '../../review/pull-requests/draft.ts';
-import { openPullRequest } from '../../review/pull-requests/open-pull-request.ts';
-import type { PullRequest, PullRequestServer } from '../../review/pull-requests/port.ts';
-import type { GitConnection } from '../../connections/connection.ts';
+import type { RepositoryPlace } from '../../review/pull-requests/draft.ts';
+import type { PullRequestServer } from '../../review/pull-requests/port.ts';
 
-/** An ApprovalRequest for tier Shared whose policy asks for a pull request. */
-export interface PendingRequest {
-  readonly request: ApprovalRequest;
+/** `promotion.toShared.gitOps` of a policy. */
+export type GitOpsPlace = RepositoryPlace & { readonly connection: string };
+
+/** What a branch of a repository needs because of one object. */
+export interface GitTask {
+  readonly kind: PullRequestState['kind'];
   readonly namespace: string;
-  /** `promotion.toShared.gitOps` of the policy. */
-  readonly gitOps: { readonly connection: string; readonly branch: string; readonly path: string };
+  /** Name and UID of the object. */
+  readonly name: string;
+  readonly uid: string;
+  readonly gitOps: GitOpsPlace;
+  /** Opens the pull request, or reads its state. Undefined: the branch needs nothing. */
+  run(repository: TaskRepository, known: PullRequestState | undefined): Promise<GitTaskResult | undefined>;
+}
+
+export interface TaskRepository {
+  readonly server: PullRequestServer;
+  readonly connection: GitConnection;
+  readonly op: CallOptions;
+}
+
+/** A commit on the branch itself has neither number nor URL. */
+export interface GitTaskResult {
+  readonly state: 'Open' | 'Merged' | 'Closed';
+  readonly number?: number;
+  readonly url?: string;
 }
 
 export interface FollowDeps {
   readonly connections: readonly Connection[];
   readonly clock: Clock;
   serverOf(connection: GitConnection): PullRequestServer;
-  /** The objects of the promotion; undefined when the tool does not exist. */
-  objectsOf(pending: PendingRequest, signal: AbortSignal): Promise<PromotionObjects | undefined>;
 }
 
 const OPEN_INTERVAL_MS = 60_000;
-/** A closed request may be opened again, and a failure may be of a configuration that stays as it is. */
+/** A closed request may be opened again, and a branch may lose what was merged. */
 const SLOW_INTERVAL_MS = 5 * 60_000;
+/** Most of what was revoked once stays as it is. */
+const RECORDED_INTERVAL_MS = 30 * 60_000;
 const TIMEOUT_MS = 30_000;
 const MAX_MESSAGE = 400;
 
@@ -37,52 +53,53 @@ const MAX_MESSAGE = 400;
 export function isDue(known: PullRequestState | undefined, now: Date): boolean {
   if (known === undefined) return true;
   const age = now.getTime() - Date.parse(known.checkedAt);
-  const interval = known.state === 'Open' || known.state === 'Failed' ? OPEN_INTERVAL_MS : SLOW_INTERVAL_MS;
-  return !(age >= 0 && age < interval);
+  return !(age >= 0 && age < intervalOf(known));
 }
 
-/** Opens the pull request of a request, or reads its state. A failure is a state too; never throws but for an aborted signal. */
+function intervalOf({ kind, state }: PullRequestState): number {
+  if (state === 'Open' || state === 'Failed') return OPEN_INTERVAL_MS;
+  return kind === 'Revocation' && state !== 'Closed' ? RECORDED_INTERVAL_MS : SLOW_INTERVAL_MS;
+}
+
+/** Is it a state of the task? A request keeps its pull request when its policy names another place, and a revocation may have several. */
+export function isStateOf({ kind, uid, gitOps }: GitTask): (state: PullRequestState) => boolean {
+  const place = placeOf(gitOps);
+  return (state) => state.kind === kind && state.requestUid === uid && (kind === 'Request' || state.place === place);
+}
+
+/** Does one task. A failure is a state too; never throws but for an aborted signal. */
 export async function follow(
-  pending: PendingRequest,
+  task: GitTask,
   known: PullRequestState | undefined,
   deps: FollowDeps,
   signal: AbortSignal,
 ): Promise<PullRequestState> {
-  const { request, namespace } = pending;
-  const about = { namespace, request: request.metadata.name, requestUid: request.metadata.uid ?? '' };
+  const { kind, namespace, name, uid, gitOps } = task;
   const checkedAt = deps.clock.now().toISOString();
+  const about = { kind, namespace, request: name, requestUid: uid, place: placeOf(gitOps), checkedAt };
+  const before = identityOf(known);
   try {
-    const { number, url, state } = await current(pending, known, deps, signal);
-    return { ...about, state, checkedAt, number, url: printable(url, MAX_MESSAGE) };
+    const connection = gitConnectionFor(deps.connections, gitOps.connection, namespace);
+    const op: CallOptions = { signal, deadline: deps.clock.monotonic() + TIMEOUT_MS, key: uid };
+    const found = await task.run({ server: deps.serverOf(connection), connection, op }, known);
+    return found === undefined
+      ? { ...about, state: 'Absent' }
+      : { ...about, ...before, ...identityOf(found), state: found.state };
   } catch (error) {
     signal.throwIfAborted();
-    const message = printable(messageOf(error), MAX_MESSAGE);
-    const { number, url } = known ?? {};
-    return {
-      ...about,
-      state: 'Failed',
-      checkedAt,
-      message,
-      ...(number === undefined ? {} : { number }),
-      ...(url === undefined ? {} : { url }),
-    };
+    return { ...about, ...before, state: 'Failed', message: printable(messageOf(error), MAX_MESSAGE) };
   }
 }
 
-async function current(
-  pending: PendingRequest,
-  known: PullRequestState | undefined,
-  deps: FollowDeps,
-  signal: AbortSignal,
-): Promise<PullRequest> {
-  const { namespace, request, gitOps } = pending;
-  const connection = gitConnectionFor(deps.connections, gitOps.connection, namespace);
-  const server = deps.serverOf(connection);
-  const op: CallOptions = { signal, deadline: deps.clock.monotonic() + TIMEOUT_MS, key: request.spec.nonce };
-  if (known?.number !== undefined && known.state !== 'Failed') return server.get(known.number, op);
-  const objects = await deps.objectsOf(pending, signal);
-  if (objects === undefined) throw new Error('the tool of the request does not exist');
-  const { approver } = connection.git;
-  const review = reviewOfObjects(objects, { namespace, nonce: request.spec.nonce, approvedBy: approver });
-  return openPullRequest(server, pullRequestDraft(review, gitOps), op);
+/** What identifies the pull request on its server. */
+function identityOf(found: Partial<Pick<GitTaskResult, 'number' | 'url'>> | undefined) {
+  const { number, url } = found ?? {};
+  return {
+    ...(number === undefined ? {} : { number }),
+    ...(url === undefined ? {} : { url: printable(url, MAX_MESSAGE) }),
+  };
+}
+
+function placeOf({ connection, branch, path }: GitOpsPlace): string {
+  return JSON.stringify([connection, branch, path]);
 }

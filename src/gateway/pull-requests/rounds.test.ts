@@ -11,6 +11,7 @@ import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
 import { anArtifact, createFakeClock } from '../../tempering/tempering.testing.ts';
+import { requestTask } from './request-task.ts';
 import { pullRequestRound, type RoundDeps } from './rounds.ts';
 
 const MINUTE_MS = 60_000;
@@ -64,6 +65,9 @@ class MemoryServer implements PullRequestServer {
   }
   async createBranch(): Promise<void> {
     this.#called('branch');
+  }
+  async commit(): Promise<void> {
+    this.#called('commit');
   }
   async create(draft: PullRequestDraft): Promise<PullRequest> {
     this.#called('create');
@@ -125,9 +129,15 @@ function aFixture(requests: ApprovalRequest[] = [aRequest()]) {
     connections,
     log: createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() }),
     serverOf: () => server,
-    pending: async () =>
-      pendingRequests.requests.map((request) => ({ request, namespace: 'team-a', gitOps: pendingRequests.gitOps })),
-    objectsOf: async ({ request }) => ({ tool: TOOL, tools: [TOOL], approvals: [], request }),
+    tasks: async () =>
+      pendingRequests.requests.map((request) =>
+        requestTask({ request, namespace: 'team-a', gitOps: pendingRequests.gitOps }, async () => ({
+          tool: TOOL,
+          tools: [TOOL],
+          approvals: [],
+          request,
+        })),
+      ),
   });
   const round = (holder = 'one') => pullRequestRound(depsOf(holder), NEVER_ABORTED);
   const states = () =>

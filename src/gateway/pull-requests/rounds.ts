@@ -1,13 +1,14 @@
 import { type PullRequestState, type PullRequestStore, MAX_PULL_REQUESTS } from '../../nats/pull-requests.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { follow, type FollowDeps, isDue, type PendingRequest } from './follow.ts';
+import { follow, type FollowDeps, type GitTask, isDue, isStateOf } from './follow.ts';
 
 export interface RoundDeps extends FollowDeps {
   /** Unique per gateway process. */
   readonly holder: string;
   readonly store: PullRequestStore;
   readonly log: Logger;
-  pending(signal: AbortSignal): Promise<PendingRequest[]>;
+  /** All tasks; those beyond the limit wait until others end. */
+  tasks(signal: AbortSignal): Promise<GitTask[]>;
 }
 
 const ROUND_INTERVAL_MS = 15_000;
@@ -54,7 +55,7 @@ async function release({ store, clock, holder }: RoundDeps): Promise<void> {
   await store.write({ ...document, until: clock.now().toISOString() }, revision);
 }
 
-/** The states of all pending requests; those that are decided or gone are left out. */
+/** The states of all tasks; those that are done or gone are left out. */
 async function followAll(
   deps: RoundDeps,
   before: readonly PullRequestState[],
@@ -63,24 +64,24 @@ async function followAll(
   const { clock, log } = deps;
   const deadline = clock.monotonic() + ROUND_BUDGET_MS;
   const states: PullRequestState[] = [];
-  for (const pending of (await deps.pending(signal)).slice(0, MAX_PULL_REQUESTS)) {
-    const known = before.find(({ requestUid }) => requestUid === pending.request.metadata.uid);
+  for (const task of (await deps.tasks(signal)).slice(0, MAX_PULL_REQUESTS)) {
+    const known = before.find(isStateOf(task));
     const isLater = clock.monotonic() >= deadline || !isDue(known, clock.now());
     if (isLater) {
       if (known !== undefined) states.push(known);
       continue;
     }
-    const state = await follow(pending, known, deps, signal);
+    const state = await follow(task, known, deps, signal);
     if (state.state !== known?.state || state.message !== known.message) logChange(log, state);
     states.push(state);
   }
   return states;
 }
 
-function logChange(log: Logger, { namespace, request, state, url, message }: PullRequestState): void {
-  const fields = { namespace, request, state, ...(url === undefined ? {} : { url }) };
-  if (state === 'Failed') log.warn({ ...fields, problem: message }, 'a pull request could not be opened or read');
-  else log.info(fields, 'the state of a pull request changed');
+function logChange(log: Logger, { kind, namespace, request, state, url, message }: PullRequestState): void {
+  const fields = { namespace, name: request, kind, state, ...(url === undefined ? {} : { url }) };
+  if (state === 'Failed') log.warn({ ...fields, problem: message }, 'Git could not be read or written');
+  else log.info(fields, 'the state in Git changed');
 }
 
 function leaseEnd(now: Date): string {

@@ -6,8 +6,9 @@ import { builtInNames } from '../../engine/built-in.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
+import type { ToolEvidence } from '../../nats/promotion/evidence.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { ForgeResult, RejectedToolRequest, ReviewRequest } from '../../gateway-api/tool-schemas.ts';
+import { DropToolRequest, ForgeResult, RejectedToolRequest, ReviewRequest } from '../../gateway-api/tool-schemas.ts';
 import { ATTRIBUTES, continueTrace, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { Canaries } from '../../tempering/canary/canaries.ts';
@@ -31,6 +32,7 @@ import type { ArtifactVetter } from './vetting/pool.ts';
 
 export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory'> {
   registry: SessionRegistry;
+  evidence: Pick<ToolEvidence, 'remove'>;
   demotions: Demotions;
   /** Vets submitted artifacts outside the thread that serves requests. */
   vetter: ArtifactVetter;
@@ -95,6 +97,27 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
         const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);
         await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
+        return reply.code(204).send(null);
+      },
+    );
+    server.post(
+      POD_API_PATHS.forgeDrop,
+      {
+        config,
+        schema: {
+          ...POD_SECURITY,
+          body: DropToolRequest,
+          summary: 'Removes a tool from the session of the delivery',
+          response: { 204: Done, ...ERROR_RESPONSES },
+        },
+      },
+      async (request, reply) => {
+        const { deliveryToken, digest } = request.body;
+        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
+        deps.reviewLimits.take(claims.agentUid, 1);
+        const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
+        const key = deduplicationKey('review/drop', claims.agentUid, [request.idempotencyKey]);
+        await toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess).drop(claims.session, digest);
         return reply.code(204).send(null);
       },
     );
@@ -220,6 +243,10 @@ function toolsOf(
     builtIn: builtInNames(),
     limits: decider.forgeLimits,
     demoted: (digest) => own.demotions.reason(namespace, digest),
+    async removeEvidence(digest) {
+      const all = await own.registry.allTools(agentUid);
+      if (!all.some((tool) => tool.digest === digest)) await own.evidence.remove(agentUid, digest);
+    },
     evidence,
   });
 }

@@ -7,8 +7,8 @@ import { printable } from '../../lib/printable.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { sessionTool } from '../../tempering/registry/registered-tool.ts';
 import { rejectionRecord } from '../../tempering/registry/rejected-attempts.ts';
-import { assertCanActivate, type ToolLimits } from '../../tempering/registry/visibility.ts';
-import { recordActivation } from '../../tempering/registry/tool-store.ts';
+import { assertCanActivate, isReplacedBy, type ToolLimits } from '../../tempering/registry/visibility.ts';
+import { recordActivation, recordDrop } from '../../tempering/registry/tool-store.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 
 export interface GatewayToolsDeps {
@@ -21,22 +21,26 @@ export interface GatewayToolsDeps {
   limits: ToolLimits;
   /** Why a tool is out of service; undefined when it is in service. */
   demoted: (digest: Digest) => string | undefined;
+  /** Deletes the uses of a digest that no session of the agent has any more. */
+  removeEvidence: (digest: Digest) => Promise<void>;
   /** `observed`: the gateway refused the tool. `reported`: the pod reports that it refused it. */
   evidence: 'observed' | 'reported';
 }
 
 export interface GatewayTools extends SessionToolRegistry {
-  /** Writes the audit record of an accepted tool. */
-  recordAccepted(tool: RegisteredTool, caller: ForgeCaller): Promise<void>;
+  /** Writes the audit record of an accepted tool, and of those that it replaces. */
+  recordAccepted(tool: RegisteredTool, caller: ForgeCaller, replaced?: readonly RegisteredTool[]): Promise<void>;
+  /** Removes a tool of the session and records it. Idempotent; false when the session does not have it. */
+  drop(session: string, digest: Digest): Promise<boolean>;
 }
 
 /** Session tools of one agent, stored in NATS for all replicas of the gateway. */
 export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
-  const recordAccepted = (tool: RegisteredTool, { agent }: ForgeCaller): Promise<void> =>
+  const recordAccepted: GatewayTools['recordAccepted'] = (tool, { agent }, replaced = []) =>
     recordActivation(deps.audit, tool, {
       action: 'tool.accepted',
       actor: `agent/${agent}`,
-      supersedes: [],
+      supersedes: replaced,
       policyRevision: deps.limits.policyRevision,
     });
   return {
@@ -45,10 +49,20 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
       const tool = sessionTool(accepted, caller, deps.clock.now().toISOString());
       assertNotDemoted(tool, deps);
       const { builtIn, limits } = deps;
-      await deps.registry.register(deps.agentUid, tool, (actives) =>
-        assertCanActivate(tool, actives, { builtIn, limits, replaces: [] }),
-      );
-      await recordAccepted(tool, caller);
+      const replaced = await deps.registry.register(deps.agentUid, tool, (actives) => {
+        const replaces = actives.filter((other) => isReplacedBy(other, tool));
+        assertCanActivate(tool, actives, { builtIn, limits, replaces });
+        return replaces;
+      });
+      await recordAccepted(tool, caller, replaced);
+      for (const { digest } of replaced) await deps.removeEvidence(digest);
+    },
+    async drop(session, digest) {
+      const dropped = await deps.registry.drop(deps.agentUid, session, digest);
+      if (dropped === undefined) return false;
+      await recordDrop(deps.audit, dropped);
+      await deps.removeEvidence(digest);
+      return true;
     },
     recordRejected: (refused, caller) => deps.audit.append(rejectionRecord(refused, caller, deps.evidence)),
   };

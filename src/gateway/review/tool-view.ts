@@ -27,6 +27,6 @@ export function descriptionOnlyView(
   scope: { agent: string; namespace: string; session: string },
 ): ToolView {
   const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: neverRun }));
-  const store = { resolve: () => [...tools], onChange: () => () => undefined, closeSession: neverRun };
+  const store = { resolve: () => [...tools], onChange: () => () => undefined, drop: neverRun, closeSession: neverRun };
   return createToolViews({ tools: store, builtIn, forged: FORGED })(scope);
 }

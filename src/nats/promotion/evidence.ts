@@ -6,8 +6,8 @@ import { countUse, emptyUseRecord, statisticsOf, type UseRecord } from '../../te
 import { toCountedUse } from '../../tempering/use/use-store.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
-import { BUCKETS, token } from '../jetstream/names.ts';
-import { parseJsonBytes } from '../jetstream/stream-reader.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
+import { parseJsonBytes, purge } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { type ChunkedValues, createChunkedValues } from './chunked-values.ts';
 
@@ -24,6 +24,8 @@ export interface ToolEvidence {
   statistics(agentUid: string, tool: UsedTool): Promise<ToolStatistics>;
   /** The kept inputs, those of further root messages first, as far as they have at most `maxBytes` together. */
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
+  /** Deletes the statistics and the inputs of a tool. */
+  remove(agentUid: string, digest: Digest): Promise<void>;
 }
 
 export interface UsedTool {
@@ -89,6 +91,11 @@ export function createToolEvidence(
         found.push({ ...(value as unknown as RecordedInput), digest, root });
       }
       return found;
+    },
+    async remove(agentUid, digest) {
+      const subject = bucketSubject(BUCKETS.evidence, `${token(agentUid)}.${token(digest.slice('sha256:'.length))}.>`);
+      await purge(connection, bucketStream(BUCKETS.evidence), subject);
+      await quotaOf(agentUid)?.recount('evidence');
     },
   };
 }

@@ -17,21 +17,33 @@ export interface SessionRegistry {
   /** The digests of `tools`, with one read instead of two. */
   digests(agentUid: string, session: string): Promise<Digest[]>;
   /**
-   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown. Idempotent:
-   * a tool whose digest is active already stays as it is, and `check` is not called. Throws TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
+   * Calls `check` with the active tools, and again after each conflict with another gateway; what `check` throws is thrown, and the tools
+   * that it returns are replaced. Returns the replaced tools. Idempotent: a tool whose digest is active already stays as it is, and
+   * `check` is not called. Throws TEMPER_FORGE_LIMIT_REACHED after 32 conflicts.
    */
-  register(agentUid: string, tool: RegisteredTool, check: (actives: readonly RegisteredTool[]) => void): Promise<void>;
+  register(
+    agentUid: string,
+    tool: RegisteredTool,
+    check: (actives: readonly RegisteredTool[]) => readonly RegisteredTool[],
+  ): Promise<readonly RegisteredTool[]>;
+  /** Removes one tool of the session and returns it; undefined when the session does not have it. */
+  drop(agentUid: string, session: string, digest: Digest): Promise<RegisteredTool | undefined>;
   close(agentUid: string, session: string): Promise<void>;
 }
 
 const MAX_ATTEMPTS = 32;
+
+/** The new list of a session and what leaves it; undefined when nothing changes. */
+type ListChange = (
+  tools: readonly RegisteredTool[],
+) => { keep: readonly RegisteredTool[]; remove: readonly RegisteredTool[] } | undefined;
 
 /**
  * A tool is first written under its digest, where it is not active yet. It becomes active when the session's list contains its digest;
  * the list is only written over the revision that was read (compare and swap).
  */
 function createSessionRegistry(
-  stored: Pick<SessionToolStore, 'put' | 'list' | 'removeSession'>,
+  stored: Pick<SessionToolStore, 'put' | 'list' | 'remove' | 'removeSession'>,
   lists: DocumentStore,
 ): SessionRegistry {
   const readTools = async (agentUid: string, session: string) => {
@@ -44,6 +56,20 @@ function createSessionRegistry(
   };
   const readDigests = async (agentUid: string, session: string): Promise<Digest[]> =>
     parseDigests((await lists.get(listKey(agentUid, session)))?.value);
+  /** Compares and swaps the list, then deletes what it no longer names. Returns the removed tools. */
+  const changeList = async (agentUid: string, session: string, change: ListChange): Promise<RegisteredTool[]> => {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const { tools, revision } = await readTools(agentUid, session);
+      const changed = change(tools);
+      if (changed === undefined) return [];
+      const digests = changed.keep.map(({ digest }) => digest);
+      if ((await lists.write(listKey(agentUid, session), { digests }, revision)) === undefined) continue;
+      for (const { digest } of changed.remove) await stored.remove(agentUid, session, digest);
+      return [...changed.remove];
+    }
+    const message = `the tools of session "${session}" were changed ${MAX_ATTEMPTS} times by other gateways; try again`;
+    throw new TemperError('TEMPER_FORGE_LIMIT_REACHED', message, { retry: 'backoff' });
+  };
   return {
     digests: readDigests,
     async allTools(agentUid) {
@@ -60,19 +86,25 @@ function createSessionRegistry(
       const { session } = tool.owner;
       const isActive = (tools: readonly RegisteredTool[]) => tools.some(({ digest }) => digest === tool.digest);
       const { tools: before } = await readTools(agentUid, session);
-      if (isActive(before)) return;
+      if (isActive(before)) return [];
       check(before);
       await stored.put(agentUid, tool);
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-        const { tools, revision } = await readTools(agentUid, session);
+      const replaced = await changeList(agentUid, session, (tools) => {
         // A retry of the same request at another gateway was faster.
-        if (isActive(tools)) return;
-        check(tools);
-        const digests = [...tools.map(({ digest }) => digest), tool.digest];
-        if ((await lists.write(listKey(agentUid, session), { digests }, revision)) !== undefined) return;
-      }
-      const message = `the tools of session "${session}" were changed ${MAX_ATTEMPTS} times by other gateways; forge again`;
-      throw new TemperError('TEMPER_FORGE_LIMIT_REACHED', message, { retry: 'backoff' });
+        if (isActive(tools)) return undefined;
+        const replaces = check(tools);
+        return { keep: [...tools.filter((other) => !replaces.includes(other)), tool], remove: replaces };
+      });
+      // A concurrent drop of the same digest may have removed what was written before the list named it.
+      await stored.put(agentUid, tool);
+      return replaced;
+    },
+    async drop(agentUid, session, digest) {
+      const removed = await changeList(agentUid, session, (tools) => {
+        const remove = tools.filter((tool) => tool.digest === digest);
+        return remove.length === 0 ? undefined : { keep: tools.filter((tool) => !remove.includes(tool)), remove };
+      });
+      return removed[0];
     },
     close: (agentUid, session) => stored.removeSession(agentUid, session),
   };

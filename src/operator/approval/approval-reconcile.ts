@@ -12,6 +12,8 @@ import { type Stored, TYPES } from '../kube/types.ts';
 import type { AdmissionAge } from '../tool/admission-age.ts';
 import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
 import { type ObservedApproval, planApproval } from './approval-plan.ts';
+import { GIT_CONDITION, planGitCondition } from './git-condition.ts';
+import type { RevocationsInGit } from './revocations-in-git.ts';
 import { pruneApproval, type StoredApproval } from './stored-decision.ts';
 
 export interface ApprovalDeps extends ToolCaches {
@@ -19,6 +21,7 @@ export interface ApprovalDeps extends ToolCaches {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly admissionAge: () => AdmissionAge;
+  readonly revocationsInGit: RevocationsInGit;
 }
 
 /** Shows the author of an Approval about a promotion whether it applies. It decides nothing itself. */
@@ -47,11 +50,16 @@ export class ApprovalReconciler {
     const approval = this.#statuses.latest(cached);
     const observed = this.#observe(approval);
     if (observed === undefined) return { kind: 'done' };
-    const { generation } = approval.metadata;
+    const { generation, uid } = approval.metadata;
     const now = this.#deps.clock.now();
+    const inGit = this.#deps.revocationsInGit.of(uid);
+    const ofGit = inGit === undefined ? undefined : planGitCondition(inGit);
+    const findings = [planApproval(observed), ...(ofGit === undefined ? [] : [ofGit])];
+    // What is not known yet stays as it is.
+    const removable = inGit === undefined ? [] : [GIT_CONDITION];
     const status: ApprovalStatus = {
       observedGeneration: generation,
-      conditions: updateConditions(approval.status?.conditions, [], [planApproval(observed)], generation, now),
+      conditions: updateConditions(approval.status?.conditions, removable, findings, generation, now),
     };
     const events = await this.#statuses.write(cached, approval, status, signal);
     this.#statuses.recordEvents(approval, events ?? []);

@@ -103,7 +103,7 @@ function podProblemOf(
   { pod }: { pod: { name: string; uid: string } },
   tool: RegisteredTool | undefined,
 ): string | undefined {
-  return tool === undefined ? 'its session was closed' : verifierPods.problemOf(pod);
+  return tool === undefined ? 'its session was closed or no longer has it' : verifierPods.problemOf(pod);
 }
 
 async function observeExamining(

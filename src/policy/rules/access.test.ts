@@ -273,7 +273,7 @@ describe('decisions about forging', () => {
     assert.equal(ceilings.minTestCases, 2);
   });
 
-  it('the right to forge allows forge_tool and forged tools without a grant by name', () => {
+  it('the right to forge allows forge_tool, drop_tool and forged tools without a grant by name', () => {
     const change = { agent: { ...enabled, grants: { tools: [] } } };
     const forgeTool: PolicyRequest = {
       kind: 'Tool',
@@ -290,6 +290,8 @@ describe('decisions about forging', () => {
       forged: true,
     };
     assert.equal(outcome(forgeTool, change), 'Allow grant.tools');
+    assert.equal(outcome({ ...forgeTool, name: 'drop_tool', action: 'code:write' }, change), 'Allow grant.tools');
+    assert.equal(outcome({ ...forgeTool, name: 'drop_tool' }), 'Deny grant.forge');
     assert.equal(outcome(forgeTool, { ...change, tainted: true }), 'Deny tainted.forge');
     assert.equal(outcome(forgeTool), 'Deny grant.forge');
     assert.equal(outcome({ ...forgeTool, forged: true }, { agent: { grants: { tools: [] } } }), 'Deny grant.tools');

@@ -26,11 +26,11 @@ export function toToolInput(request: RequestOf<'Tool'>): ToolRuleInput {
   };
 }
 
-/** The tool that forges tools. It is granted by `spec.forge`, not by name. */
-const FORGE_TOOL = 'forge_tool';
+/** The tools that change the tools of a session: one forges, one drops. They are granted by `spec.forge`, not by name. */
+const FORGE_TOOLS: ReadonlySet<string> = new Set(['forge_tool', 'drop_tool']);
 
 export function isForgeTool({ name, forged }: ToolRuleInput): boolean {
-  return name === FORGE_TOOL && !forged;
+  return FORGE_TOOLS.has(name) && !forged;
 }
 
 /** The tool for tool discovery. It only shows tools that the agent may list, so it needs no grant, no level and no approver. */

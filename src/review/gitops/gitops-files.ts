@@ -19,6 +19,8 @@ export interface GitOpsFile {
 export const TOOL_FILE = 'emergenttool.yaml';
 export const APPROVAL_FILE = 'approval.yaml';
 export const REVOCATION_FILE = 'revocation.yaml';
+/** The page for reviewers. */
+export const REVIEW_FILES = ['review.md', 'review.html'] as const;
 
 /** The API server refuses the deletion of an Approval, so a controller must not try it when the file is gone. */
 const KEEP = {
@@ -27,6 +29,11 @@ const KEEP = {
 };
 
 const MAX_REASON = 1_500;
+
+/** What the decisions of a promotion say. */
+export type PromotionFacts = Pick<ToolReview, 'namespace' | 'object' | 'digest' | 'promotion'> & {
+  readonly artifact: Pick<ToolReview['artifact'], 'name'>;
+};
 
 /** The folder of one tool, below the folder of the export. */
 export function gitOpsFolder({ namespace, object }: Pick<ToolReview, 'namespace' | 'object'>): string {
@@ -43,16 +50,22 @@ export function gitOpsFiles(review: ToolReview): GitOpsFile[] {
   const manifests: [string, EmergentTool | Approval][] = [
     [TOOL_FILE, sharedTool(review)],
     [APPROVAL_FILE, approvalOf(review)],
-    ...(review.promotion.revoked === undefined ? [] : [[REVOCATION_FILE, revocationOf(review)] as [string, Approval]]),
   ];
   return [
     ...manifests.map(([name, object]) => ({
       path: `${folder}/${name}`,
       text: manifestText(object as unknown as JsonObject),
     })),
-    { path: `${folder}/review.md`, text: renderMarkdown(document) },
-    { path: `${folder}/review.html`, text: renderHtml(document, `Review of ${review.artifact.name}`) },
+    ...(review.promotion.revoked === undefined ? [] : [revocationFile(review)]),
+    { path: `${folder}/${REVIEW_FILES[0]}`, text: renderMarkdown(document) },
+    { path: `${folder}/${REVIEW_FILES[1]}`, text: renderHtml(document, `Review of ${review.artifact.name}`) },
   ];
+}
+
+/** The file that revokes a promotion. It needs nothing of the tool but its name and digest. */
+export function revocationFile(facts: PromotionFacts): GitOpsFile {
+  const text = manifestText(revocationOf(facts) as unknown as JsonObject);
+  return { path: `${gitOpsFolder(facts)}/${REVOCATION_FILE}`, text };
 }
 
 function sharedTool({ namespace, object, artifact, digest, contributors, promotion }: ToolReview): EmergentTool {
@@ -75,7 +88,7 @@ function approvalOf(review: ToolReview): Approval {
 }
 
 /** Approvals are immutable, so a revocation is an object of its own; it outranks the approval. */
-function revocationOf(review: ToolReview): Approval {
+function revocationOf(review: PromotionFacts): Approval {
   const { revoked } = review.promotion;
   const reason = revoked?.reason === undefined ? '' : `: ${revoked.reason}`;
   const text = visibleLine(`revoked by ${revoked?.by ?? ''}${reason}`, MAX_REASON);
@@ -83,11 +96,11 @@ function revocationOf(review: ToolReview): Approval {
 }
 
 /** A request with a new nonce gets an object of its own. */
-function approvalName({ object, promotion }: ToolReview): string {
+function approvalName({ object, promotion }: PromotionFacts): string {
   return `${object}-${createHash('sha256').update(promotion.nonce).digest('hex').slice(0, 12)}`;
 }
 
-function decisionOf(review: ToolReview, name: string, decision: 'Approve' | 'Revoke', reason: string): Approval {
+function decisionOf(review: PromotionFacts, name: string, decision: 'Approve' | 'Revoke', reason: string): Approval {
   const { namespace, artifact, digest, promotion } = review;
   return {
     apiVersion: API_VERSION,

@@ -1,4 +1,4 @@
-import type { ApiResponse, ConnectionClient } from '../../connections/connection-client.ts';
+import type { ApiRequest, ApiResponse, ConnectionClient } from '../../connections/connection-client.ts';
 import type { GitConnection } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -36,7 +36,11 @@ export class RepositoryApi {
     return this.#expect(response, [200, 201], `creating ${path}`);
   }
 
-  #send(method: 'GET' | 'POST', path: string, body: Json | undefined, op: CallOptions): Promise<ApiResponse> {
+  async update(path: string, body: Json, op: CallOptions): Promise<Json> {
+    return this.#expect(await this.#send('PATCH', path, body, op), [200], `changing ${path}`);
+  }
+
+  #send(method: ApiRequest['method'], path: string, body: Json | undefined, op: CallOptions): Promise<ApiResponse> {
     return this.#client({ method, url: `${this.#root}${path}`, ...(body === undefined ? {} : { body }) }, op);
   }
 

@@ -1,6 +1,15 @@
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { gitOpsFiles, gitOpsFolder } from '../gitops/gitops-files.ts';
+import {
+  APPROVAL_FILE,
+  type GitOpsFile,
+  gitOpsFiles,
+  gitOpsFolder,
+  type PromotionFacts,
+  revocationFile,
+  REVIEW_FILES,
+  TOOL_FILE,
+} from '../gitops/gitops-files.ts';
 import { foreign, heading, paragraph, type ReviewDocument } from '../page/document.ts';
 import { renderMarkdown } from '../render/markdown.ts';
 import { evidenceSections } from '../sections/evidence.ts';
@@ -21,28 +30,70 @@ const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** GitHub permits 65,536 characters. */
 const MAX_CHARACTERS = 60_000;
 
+/** The folder of a promotion in a repository. Throws TEMPER_MANIFEST_INVALID as `pullRequestDraft` does. */
+export function folderIn(place: RepositoryPlace, facts: Pick<PromotionFacts, 'namespace' | 'object'>): string {
+  const path = checkedPlace(place);
+  return `${path === '' ? '' : `${path}/`}${gitOpsFolder(facts)}`;
+}
+
 /**
- * The pull request of a promotion. Its branch is named after the nonce, so that equal requests give the same branch; a revocation has one of its
+ * The pull request of a promotion. A revocation leaves the tool and its Approval as they are: Approvals are immutable, so a controller could
+ * not apply another text. Its branch is named after the nonce, so that equal requests give the same branch; a revocation has one of its
  * own. Throws TEMPER_MANIFEST_INVALID for a branch or path that Git or a shell could read as something else.
  */
 export function pullRequestDraft(review: ToolReview, place: RepositoryPlace): PullRequestDraft {
-  const { promotion, namespace, object, artifact } = review;
-  const path = checkedPlace(place);
+  const frame = frameOf(review, place);
+  const page = `${frame.folder}/review.md`;
+  return {
+    ...frame,
+    body: bounded([...summarySections(review), paragraph('The whole page is in ', foreign(page), '.')], page),
+    comment: bounded([heading(2, 'Evidence and verdicts'), ...evidenceSections(review)], page),
+    files: gitOpsFiles(review).map((file) => below(place, file)),
+    kept: review.promotion.revoked === undefined ? [] : pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE]),
+  };
+}
+
+/** The revocation of a tool whose object is gone: one file, and the others stay. */
+export function revocationDraft(facts: PromotionFacts, place: RepositoryPlace): PullRequestDraft {
+  const frame = frameOf(facts, place);
+  const { by = '', reason = '' } = facts.promotion.revoked ?? {};
+  return {
+    ...frame,
+    body: renderMarkdown([
+      paragraph('Digest: ', foreign(facts.digest)),
+      paragraph('Revoked by: ', foreign(by)),
+      paragraph('Reason: ', foreign(reason === '' ? 'none given' : reason)),
+    ]),
+    comment: renderMarkdown([paragraph('The cluster has no object of this tool any more.')]),
+    files: [below(place, revocationFile(facts))],
+    kept: pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE, ...REVIEW_FILES]),
+  };
+}
+
+function frameOf(
+  facts: PromotionFacts,
+  place: RepositoryPlace,
+): Pick<PullRequestDraft, 'branch' | 'base' | 'title' | 'folder'> {
+  const { promotion, namespace, artifact } = facts;
+  const folder = folderIn(place, facts);
   if (!NONCE.test(promotion.nonce)) throw invalid('the nonce of the request', promotion.nonce);
   const isRevocation = promotion.revoked !== undefined;
-  const prefix = path === '' ? '' : `${path}/`;
-  const folder = `${prefix}${gitOpsFolder({ namespace, object })}`;
   const title = `${isRevocation ? 'Revoke' : 'Share'} tool ${artifact.name} in namespace ${namespace}`;
-  const page = `${folder}/review.md`;
   return {
     branch: `temper/${isRevocation ? 'revoke' : 'share'}-${promotion.nonce}`,
     base: place.branch,
     title: printable(title, 200),
-    body: bounded([...summarySections(review), paragraph('The whole page is in ', foreign(page), '.')], page),
-    comment: bounded([heading(2, 'Evidence and verdicts'), ...evidenceSections(review)], page),
     folder,
-    files: gitOpsFiles(review).map((file) => ({ ...file, path: `${prefix}${file.path}` })),
   };
+}
+
+function below(place: RepositoryPlace, file: GitOpsFile): GitOpsFile {
+  const path = checkedPlace(place);
+  return { ...file, path: path === '' ? file.path : `${path}/${file.path}` };
+}
+
+function pathsIn(folder: string, names: readonly string[]): string[] {
+  return names.map((name) => `${folder}/${name}`);
 }
 
 /** Servers refuse longer texts, and a cut text could end inside of a box. */

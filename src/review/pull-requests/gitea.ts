@@ -32,6 +32,9 @@ export function giteaServer(api: RepositoryApi): PullRequestServer {
       const body = { branch: base, new_branch: branch, message: title, files: changes.map(operationOf) };
       await api.create('/contents', body, EXISTS, op);
     },
+    async commit({ base, title }, changes, op) {
+      await api.create('/contents', { branch: base, message: title, files: changes.map(operationOf) }, [], op);
+    },
     async create({ branch, base, title, body }, op) {
       const created = await api.create('/pulls', { head: branch, base, title, body }, EXISTS, op);
       return created === undefined ? undefined : pullRequestOf(created);

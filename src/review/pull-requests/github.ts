@@ -1,6 +1,7 @@
+import type { CallOptions } from '../../lib/call-options.ts';
 import { type Json, textAt } from '../../lib/json.ts';
 import { encodedPath, listOf, numberAt, type RepositoryApi } from './api.ts';
-import type { FileChange, PullRequest, PullRequestServer } from './port.ts';
+import type { FileChange, PullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
 
 /** The branch, or the pull request from it, exists; also any other invalid request. The caller looks which. */
 const EXISTS = [422];
@@ -23,13 +24,13 @@ export function githubServer(api: RepositoryApi, repository: string): PullReques
       const files = listOf(found).filter((entry) => textAt(entry, ['type']) === 'file');
       return new Map(files.map((file) => [textAt(file, ['path']), textAt(file, ['sha'])]));
     },
-    async createBranch({ branch, base, title }, changes, op) {
-      const parent = textAt(await api.get(`/git/ref/heads/${encodedPath(base)}`, op), ['object', 'sha']);
-      const baseTree = textAt(await api.get(`/git/commits/${encodeURIComponent(parent)}`, op), ['tree', 'sha']);
-      const entries = changes.map(treeEntry);
-      const tree = textAt(await api.create('/git/trees', { base_tree: baseTree, tree: entries }, [], op), ['sha']);
-      const commit = await api.create('/git/commits', { message: title, tree, parents: [parent] }, [], op);
-      await api.create('/git/refs', { ref: `refs/heads/${branch}`, sha: textAt(commit, ['sha']) }, EXISTS, op);
+    async createBranch(draft, changes, op) {
+      const sha = await commitOn(api, draft, changes, op);
+      await api.create('/git/refs', { ref: `refs/heads/${draft.branch}`, sha }, EXISTS, op);
+    },
+    async commit(draft, changes, op) {
+      const sha = await commitOn(api, draft, changes, op);
+      await api.update(`/git/refs/heads/${encodedPath(draft.base)}`, { sha, force: false }, op);
     },
     async create({ branch, base, title, body }, op) {
       const created = await api.create('/pulls', { head: branch, base, title, body }, EXISTS, op);
@@ -42,6 +43,20 @@ export function githubServer(api: RepositoryApi, repository: string): PullReques
       await api.create(`/issues/${number}/comments`, { body: text }, [], op);
     },
   };
+}
+
+/** Creates a commit on top of the base branch that no branch has yet, and returns its name. */
+async function commitOn(
+  api: RepositoryApi,
+  { base, title }: Pick<PullRequestDraft, 'base' | 'title'>,
+  changes: readonly FileChange[],
+  op: CallOptions,
+): Promise<string> {
+  const parent = textAt(await api.get(`/git/ref/heads/${encodedPath(base)}`, op), ['object', 'sha']);
+  const baseTree = textAt(await api.get(`/git/commits/${encodeURIComponent(parent)}`, op), ['tree', 'sha']);
+  const entries = changes.map(treeEntry);
+  const tree = textAt(await api.create('/git/trees', { base_tree: baseTree, tree: entries }, [], op), ['sha']);
+  return textAt(await api.create('/git/commits', { message: title, tree, parents: [parent] }, [], op), ['sha']);
 }
 
 function treeEntry({ path, text }: FileChange): Json {

@@ -27,6 +27,10 @@ export function gitlabServer(api: RepositoryApi): PullRequestServer {
       const body = { branch, start_branch: base, commit_message: title, actions: changes.map(actionOf) };
       await api.create('/repository/commits', body, BRANCH_EXISTS, op);
     },
+    async commit({ base, title }, changes, op) {
+      const body = { branch: base, commit_message: title, actions: changes.map(actionOf) };
+      await api.create('/repository/commits', body, [], op);
+    },
     async create({ branch, base, title, body }, op) {
       const request = { source_branch: branch, target_branch: base, title, description: body };
       const created = await api.create('/merge_requests', request, REQUEST_EXISTS, op);

@@ -33,16 +33,18 @@ async function open(server: PullRequestServer, draft: PullRequestDraft, op: Call
 }
 
 /** New and changed files, and those of an earlier promotion that this one does not have. */
-async function changesOf(
+export async function changesOf(
   server: PullRequestServer,
-  { base, folder, files }: PullRequestDraft,
+  { base, folder, files, kept }: PullRequestDraft,
   op: CallOptions,
 ): Promise<FileChange[]> {
   const existing = await server.filesIn(folder, base, op);
-  const written = files.map(({ path, text }) => ({ path, text, previous: existing.get(path) }));
-  const kept = new Set(files.map(({ path }) => path));
+  const written = files
+    .filter(({ path }) => !(kept.includes(path) && existing.has(path)))
+    .map(({ path, text }) => ({ path, text, previous: existing.get(path) }));
+  const named = new Set([...kept, ...files.map(({ path }) => path)]);
   const removed = [...existing]
-    .filter(([path]) => !kept.has(path))
+    .filter(([path]) => !named.has(path))
     .map(([path, previous]) => ({ path, text: undefined, previous }));
   return [...written, ...removed];
 }

@@ -20,6 +20,8 @@ export interface PullRequestDraft {
   /** The folder of the promotion in the repository; what else it contains is removed. */
   readonly folder: string;
   readonly files: readonly GitOpsFile[];
+  /** Paths of the folder that stay as the base branch has them. Those of `files` are written where it has none. */
+  readonly kept: readonly string[];
 }
 
 /** The files of a commit, compared with the base branch. */
@@ -45,6 +47,12 @@ export interface PullRequestServer {
   /** Creates the branch with one commit on top of the base, or neither. Does nothing when the branch exists. */
   createBranch(
     draft: Pick<PullRequestDraft, 'branch' | 'base' | 'title'>,
+    changes: readonly FileChange[],
+    op: CallOptions,
+  ): Promise<void>;
+  /** Adds one commit to the base branch, or nothing: also when the branch has moved or the account may not write to it. */
+  commit(
+    draft: Pick<PullRequestDraft, 'base' | 'title'>,
     changes: readonly FileChange[],
     op: CallOptions,
   ): Promise<void>;

@@ -6,11 +6,11 @@ import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { Json } from '../../lib/json.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';
 import { RepositoryApi } from './api.ts';
-import { pullRequestDraft } from './draft.ts';
+import { pullRequestDraft, revocationDraft } from './draft.ts';
 import { giteaServer } from './gitea.ts';
 import { githubServer } from './github.ts';
 import { gitlabServer } from './gitlab.ts';
-import { openPullRequest } from './open-pull-request.ts';
+import { changesOf, openPullRequest } from './open-pull-request.ts';
 import type { PullRequestServer } from './port.ts';
 
 const op = { signal: NEVER_ABORTED, deadline: Number.MAX_SAFE_INTEGER, key: 'test' };
@@ -107,6 +107,59 @@ describe('pull requests on GitHub', () => {
       code: 'TEMPER_CONNECTION_FAILED',
       message: /temper\/share-/,
     });
+  });
+});
+
+describe('a commit on the branch itself', () => {
+  const changes = [{ path: `${FOLDER}/revocation.yaml`, text: 'kind: Approval\n', previous: undefined }];
+
+  it('GitHub moves the branch only from the commit that was read', async () => {
+    const { apiAt, requests } = connectionWith('GitHub', {
+      'GET /repos/org/tools/git/ref/heads/main': [200, { object: { sha: 'c0' } }],
+      'GET /repos/org/tools/git/commits/c0': [200, { tree: { sha: 't0' } }],
+      'POST /repos/org/tools/git/trees': [201, { sha: 't1' }],
+      'POST /repos/org/tools/git/commits': [201, { sha: 'c1' }],
+      'PATCH /repos/org/tools/git/refs/heads/main': [200, {}],
+    });
+    await githubServer(apiAt('repos/org/tools'), 'org/tools').commit(draft, changes, op);
+    assert.deepEqual(requests.at(-1)?.body, { sha: 'c1', force: false });
+  });
+
+  it('GitLab and Gitea commit without a new branch, and a branch that moved is an error that may be retried', async () => {
+    const moved = { code: 'TEMPER_CONNECTION_FAILED', retry: 'backoff' };
+    const gitlab = connectionWith('GitLab', { 'POST /p/repository/commits': [201, {}] });
+    await gitlabServer(gitlab.apiAt('p')).commit(draft, changes, op);
+    assert.deepEqual(gitlab.requests[0]?.body, {
+      branch: 'main',
+      commit_message: draft.title,
+      actions: [{ action: 'create', file_path: changes[0]?.path, content: 'kind: Approval\n' }],
+    });
+    const gitea = connectionWith('Gitea', { 'POST /r/contents': [422, { message: 'already exists' }] });
+    await assert.rejects(giteaServer(gitea.apiAt('r')).commit(draft, changes, op), moved);
+    assert.equal((gitea.bodyOf('/contents') as { branch: string }).branch, 'main');
+  });
+});
+
+describe('the changes of a revocation', () => {
+  it('the tool and its Approval stay as the branch has them, and are written where it has none', async () => {
+    const review = aReview();
+    const revoked = { ...review, promotion: { ...review.promotion, revoked: { by: 'alice' } } };
+    const facts = { ...revoked, artifact: { name: review.artifact.name } };
+    const on = (names: string[]) => ({
+      filesIn: async () => new Map(names.map((name) => [`${FOLDER}/${name}`, 'v1'])),
+    });
+    const changed = async (branch: string[], one = pullRequestDraft(revoked, PLACE)) =>
+      (await changesOf(on(branch) as never, one, op)).map(({ path, text }) =>
+        [path.replace(`${FOLDER}/`, ''), text === undefined ? 'removed' : ''].join(' ').trim(),
+      );
+    const all = ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html'];
+    assert.deepEqual((await changed(all)).sort(), ['review.html', 'review.md', 'revocation.yaml']);
+    assert.deepEqual((await changed([])).sort(), [...all, 'revocation.yaml'].sort());
+    assert.deepEqual(await changed(all, revocationDraft(facts, PLACE)), ['revocation.yaml']);
+    const files = Object.fromEntries(revocationDraft(facts, PLACE).files.map(({ path, text }) => [path, text]));
+    const [, page] = Object.entries(files).find(([path]) => path.endsWith('revocation.yaml')) ?? [];
+    const same = pullRequestDraft(revoked, PLACE).files.find(({ path }) => path.endsWith('revocation.yaml'));
+    assert.equal(page, same?.text);
   });
 });
 

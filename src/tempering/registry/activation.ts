@@ -20,6 +20,9 @@ export interface Activation {
 /** The action of the record that a user adopted the state folder; its fact `tools` is `active` or `inactive`. */
 export const ADOPTED = 'state.adopted';
 
+/** The action of the record that an agent dropped a tool of its session; the fact `object` names it. */
+export const DROPPED = 'tool.dropped';
+
 const UNPROVEN =
   'nothing proves its acceptance, because the state folder was adopted without its tools; export and import it, or trust them all with temper audit --adopt --with-tools';
 
@@ -56,6 +59,9 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
       return;
     case 'tool.demoted':
       demote(ledger, record);
+      return;
+    case DROPPED:
+      ledger.byObject.delete(text(record.facts, 'object'));
       return;
     case 'session.closed':
       for (const item of ledger.byObject.values()) {

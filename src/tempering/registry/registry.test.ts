@@ -9,7 +9,7 @@ import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
-import { openRegistry, type RegistryChange } from './registry.ts';
+import { openRegistry, type Registry, type RegistryChange } from './registry.ts';
 import type { PromotionOrder } from './registered-tool.ts';
 import { aCaller, anAcceptance, anArtifact, aRegistry, aUse, aVerdict, createFakeClock } from '../tempering.testing.ts';
 import type { RegisteredTool } from '../types.ts';
@@ -108,6 +108,27 @@ describe('registering a tool', () => {
       [first.digest],
     );
     assert.equal((await again.statistics(second.digest, 'team-a')).totalUses, 0);
+  });
+  it('a dropped tool leaves one session, stays away after a restart, and can be forged again', async () => {
+    const records = memoryRecordStore();
+    const registry = await aRegistry(records);
+    const { digest, artifact } = anAcceptance();
+    for (const session of ['s-1', 's-2']) await registry.register(anAcceptance(), aCaller({ session }));
+    await registry.recordUse(aUse(artifact, { value: 1 }));
+    await registry.drop(digest, aCaller({ session: 's-3' }));
+    await registry.drop(digest, aCaller({ agent: 'writer' }));
+    const here = (from: Registry) => names(from.resolve('analyst', 'team-a', 's-1'));
+    assert.deepEqual(here(registry), ['double:Session'], 'another session or agent drops nothing');
+    await registry.drop(digest, aCaller());
+    await registry.drop(digest, aCaller());
+    for (const current of [registry, await aRegistry(records)]) {
+      assert.deepEqual(here(current), []);
+      assert.deepEqual(names(current.resolve('analyst', 'team-a', 's-2')), ['double:Session']);
+    }
+    await registry.drop(digest, aCaller({ session: 's-2' }));
+    assert.equal((await registry.statistics(digest, 'team-a')).totalUses, 0);
+    await registry.register(anAcceptance(), aCaller());
+    assert.deepEqual(here(await aRegistry(records)), ['double:Session']);
   });
   it('tool limits apply per session', async () => {
     const registry = await aRegistry();

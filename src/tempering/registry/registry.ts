@@ -15,8 +15,8 @@ import {
   type RejectedAttempt,
   type RejectedAttemptStore,
 } from './rejected-attempts.ts';
-import { assertCanActivate, isReplacedBy, isVisible, TIERS, type ToolLimits } from './visibility.ts';
-import { createToolDocumentStore, recordActivation, type ToolDocumentStore } from './tool-store.ts';
+import { assertCanActivate, isReplacedBy, isSessionToolOf, isVisible, TIERS, type ToolLimits } from './visibility.ts';
+import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumentStore } from './tool-store.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
 
@@ -47,6 +47,8 @@ export interface Registry extends SessionToolRegistry {
   assertPromotable(order: PromotionOrder): void;
   /** Removes the tool from every view synchronously; durable when the promise resolves. In one namespace, or in all when it is absent. */
   demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void>;
+  /** Removes an active tool that this session of this agent forged, with its use records. Idempotent. The digest stays permitted. */
+  drop(digest: Digest, scope: ToolScope): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
   statistics(digest: Digest, namespace: string): Promise<ToolStatistics>;
   recordedInputs(digest: Digest, namespace: string): Promise<RecordedInput[]>;
@@ -182,6 +184,15 @@ class RecordRegistry implements Registry {
     });
   }
 
+  drop(digest: Digest, scope: ToolScope): Promise<void> {
+    return this.#queue.run(async () => {
+      const tool = this.#actives().find((other) => other.digest === digest && isSessionToolOf(other, scope));
+      if (tool === undefined) return;
+      await recordDrop(this.#deps.audit, tool);
+      await this.#remove(tool, 'dropped by its agent');
+    });
+  }
+
   async recordUse(use: ToolUse): Promise<void> {
     // A reported use of a tool that the agent cannot see is ignored, so that it cannot fill the disk.
     if (this.#withDigest(use.digest).some((tool) => isVisible(tool, use))) await this.#uses.record(use);
@@ -206,7 +217,7 @@ class RecordRegistry implements Registry {
   closeSession(scope: ToolScope): Promise<void> {
     return this.#queue.run(async () => {
       const { agent, namespace, session } = scope;
-      const closed = this.all().filter((tool) => tool.tier === 'Session' && isOwnSession(tool.owner, scope));
+      const closed = this.all().filter((tool) => isSessionToolOf(tool, scope));
       const facts = { agent, namespace, tools: closed.length };
       await this.#deps.audit.append({
         action: 'session.closed',
@@ -313,10 +324,6 @@ function withoutShadow(tool: RegisteredTool, builtIn: ReadonlySet<string>): Regi
     active: false,
     inactiveReason: 'its name is that of a built-in tool; forge it again under another',
   };
-}
-
-function isOwnSession(owner: ToolScope, { agent, namespace, session }: ToolScope): boolean {
-  return owner.session === session && owner.agent === agent && owner.namespace === namespace;
 }
 
 function widestActiveFirst(a: RegisteredTool, b: RegisteredTool): number {

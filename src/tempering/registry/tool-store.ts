@@ -2,7 +2,7 @@ import type { Audit } from '../../audit/port.ts';
 import type { Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { sessionPath } from '../../tools/session-path.ts';
-import type { Activation, ActivationLedger } from './activation.ts';
+import { type Activation, type ActivationLedger, DROPPED } from './activation.ts';
 import { artifactDigest, fromDocuments, recordDigest, toDocuments } from './serialization.ts';
 import { hexOf } from './object-name.ts';
 import { sessionCollections } from './visibility.ts';
@@ -147,5 +147,17 @@ export async function recordActivation(audit: Audit, tool: RegisteredTool, how: 
       ...(policyRevision === undefined ? {} : { policyRevision }),
       ...(supersedes.length === 0 ? {} : { supersedes: supersedes.map(({ object }) => object) }),
     },
+  });
+}
+
+/** Appends the audit record that removes a dropped tool. */
+export async function recordDrop(audit: Audit, tool: RegisteredTool): Promise<void> {
+  const { agent, namespace, session } = tool.owner;
+  await audit.append({
+    action: DROPPED,
+    actor: `agent/${agent}`,
+    evidence: 'observed',
+    subject: tool.digest,
+    facts: { tool: tool.artifact.name, object: tool.object, agent, namespace, session },
   });
 }

@@ -94,12 +94,14 @@ export function assertCanActivate(
   assertLimit(tool, others, deps.limits);
 }
 
+/** Whether this session of this agent forged the tool, which is not promoted. */
+export function isSessionToolOf({ tier, owner }: RegisteredTool, { agent, namespace, session }: ToolScope): boolean {
+  return tier === 'Session' && owner.session === session && owner.agent === agent && owner.namespace === namespace;
+}
+
 /** The tool of the same session that a forge replaces: it has the same name and other content. */
 export function isReplacedBy(other: RegisteredTool, tool: RegisteredTool): boolean {
-  const isOwnSession = (['agent', 'namespace', 'session'] as const).every(
-    (key) => other.owner[key] === tool.owner[key],
-  );
-  const isSessionTool = other.tier === 'Session' && tool.tier === 'Session' && isOwnSession;
+  const isSessionTool = tool.tier === 'Session' && isSessionToolOf(other, tool.owner);
   return isSessionTool && other.artifact.name === tool.artifact.name && other.digest !== tool.digest;
 }
 

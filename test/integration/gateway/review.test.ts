@@ -6,17 +6,13 @@ import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { RemoteTools } from '../../../src/gateway-client/tools.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type Json, textAt } from '../../../src/lib/json.ts';
+import { textAt } from '../../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
-import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
-import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
-import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
-import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import { pollValue } from '../../support/poll.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import type { UsedSessionTool } from '../../../src/gateway/pods/tool-use-reports.ts';
@@ -31,6 +27,7 @@ import {
   reviewModels,
   testerAnswer,
 } from '../../support/gateway/review-answers.ts';
+import { promotionJobTests } from './suites/promotion-jobs.ts';
 
 describe('review of forged tools', () => {
   let fixture: ModelGatewayFixture;
@@ -306,112 +303,13 @@ describe('review of forged tools', () => {
     );
   });
 
-  it('two reviewers review a tool once per attempt, at the cost of its agent', async () => {
-    createForgingAgent('pia', 'promoting');
-    const candidate = aCandidate('double');
-    assert.ok((await result('pia', candidate)).accepted);
-    const { digest } = candidate;
-    const reviews = createPanelReviews(await fixture.nats.connect('operator'));
-    const states = createPromotionStates(await fixture.nats.connect('gateway'));
-    const verdictOf = (attempt: string, agentUid = 'uid-pia') =>
-      pollValue(
-        `the verdict of ${attempt}`,
-        () => states.review({ agentUid, digest }, attempt),
-        (found) => found !== undefined,
-      );
-    const request = { agentUid: 'uid-pia', session: 's1', digest, facts: { tests: 3 } };
-    const before = (await fixture.dailyUsage(one, 'pia')).inputTokens;
-    await reviews.request({ ...request, attempt: 'first' }, 0);
-    const verdict = await verdictOf('first');
-    assert.ok(verdict?.approved, verdict?.reasoning ?? 'no verdict');
-    assert.deepEqual(
-      verdict.verdicts.map(({ model }) => model),
-      ['safety', 'correctness'],
-    );
-    // Another replica may have charged it.
-    const once = await pollValue(
-      'the usage of the panel',
-      async () => (await fixture.dailyUsage(one, 'pia')).inputTokens,
-      (inputTokens) => inputTokens > before,
-    );
-    await reviews.request({ ...request, attempt: 'first' }, 1);
-    await reviews.request({ ...request, attempt: 'second', session: 'closed' }, 0);
-    assert.match((await verdictOf('second'))?.reasoning ?? '', /no such tool/);
-    assert.equal((await fixture.dailyUsage(one, 'pia')).inputTokens, once, 'a repeated request asks no model');
-    createForgingAgent('strict', 'refusing');
-    assert.ok((await result('strict', candidate)).accepted);
-    await reviews.request({ ...request, agentUid: 'uid-strict', attempt: 'third' }, 0);
-    assert.equal((await verdictOf('third', 'uid-strict'))?.approved, false, 'one veto refuses');
-  });
-
-  it('two testers write cases for a tool once per attempt, at the cost of its agent', async () => {
-    createForgingAgent('tess', 'tested');
-    const candidate = aCandidate('double');
-    assert.ok((await result('tess', candidate)).accepted);
-    const { digest } = candidate;
-    const jobs = createPanelReviews(await fixture.nats.connect('operator'));
-    const states = createPromotionStates(await fixture.nats.connect('gateway'));
-    const answersTo = (attempt: string) =>
-      pollValue(
-        `the cases of ${attempt}`,
-        () => states.testerAnswers({ agentUid: 'uid-tess', digest }, attempt),
-        (found) => found !== undefined,
-      );
-    const before = (await fixture.dailyUsage(one, 'tess')).inputTokens;
-    const request = { agentUid: 'uid-tess', session: 's1', digest };
-    await jobs.requestTesters({ ...request, attempt: 'first' }, 0);
-    const answers = await answersTo('first');
-    assert.deepEqual(
-      answers?.map(({ model, cases, dropped }) => [model, cases[0], cases.length, dropped]),
-      [
-        ['first', { input: { value: 21 }, expected: { result: 42 } }, 4, 0],
-        ['second', { input: { value: 21 }, expected: { result: 43 } }, 4, 0],
-      ],
-    );
-    const once = await pollValue(
-      'the usage of the testers',
-      async () => (await fixture.dailyUsage(one, 'tess')).inputTokens,
-      (inputTokens) => inputTokens > before,
-    );
-    await jobs.requestTesters({ ...request, attempt: 'first' }, 1);
-    await jobs.requestTesters({ ...request, attempt: 'second', session: 'closed' }, 0);
-    assert.deepEqual(await answersTo('second'), [], 'its session has no such tool');
-    assert.equal((await fixture.dailyUsage(one, 'tess')).inputTokens, once, 'a repeated request asks no model');
-  });
-
-  it('a verifier pod gets its own work only, and its first outputs stay', async () => {
-    const operator = createVerifications(await fixture.nats.connect('operator'));
-    const work = {
-      attempt: 'a-1',
-      round: 0,
-      artifact: anArtifact(),
-      dependencies: [],
-      cases: [{ input: { value: 1 }, fixtures: [] }],
-    };
-    const waiting = one.call('GET', '/v1/verification?wait=20', { agent: 'pod-one' });
-    await operator.assign('pod-one', 0, work as unknown as Json);
-    const answer = await waiting;
-    assert.deepEqual([answer.status, JSON.parse(answer.text) as Json], [200, work]);
-    assert.equal((await other.call('GET', '/v1/verification', { agent: 'pod-two' })).status, 204);
-    assert.equal(await operator.assign('pod-one', 0, { ...work, attempt: 'a-2' } as unknown as Json), false);
-    const run = (value: number) => ({ ok: true, output: { result: value } });
-    const send = (pod: string, outputs: unknown, round = 0) =>
-      other.call('POST', '/v1/verification/outputs', { agent: pod, body: { attempt: 'a-1', round, outputs } });
-    assert.equal((await send('pod-one', [[run(2)]])).status, 400);
-    assert.equal((await send('pod-one', [[run(2), run(2)]])).status, 204);
-    assert.equal((await send('pod-one', [[run(3), run(3)]])).status, 204);
-    assert.deepEqual(await operator.outputs('pod-one', 0), { attempt: 'a-1', round: 0, outputs: [[run(2), run(2)]] });
-    assert.equal(await operator.outputs('pod-two', 0), undefined);
-    assert.equal((await send('pod-one', [[run(4), run(4)]], 1)).status, 204);
-    assert.equal(await operator.outputs('pod-one', 1), undefined, 'outputs of a round without work are dropped');
-    const next = one.call('GET', '/v1/verification?wait=20&round=1', { agent: 'pod-one' });
-    await operator.assign('pod-one', 1, { ...work, round: 1 } as unknown as Json);
-    assert.deepEqual(JSON.parse((await next).text) as Json, { ...work, round: 1 });
-    assert.equal((await send('pod-one', [[run(4), run(4)]], 1)).status, 204);
-    assert.notEqual(await operator.outputs('pod-one', 1), undefined);
-    await operator.remove('pod-one');
-    assert.equal((await one.call('GET', '/v1/verification', { agent: 'pod-one' })).status, 204);
-  });
+  promotionJobTests(() => ({
+    fixture,
+    one,
+    other,
+    accept: async (agent, candidate) => assert.ok((await result(agent, candidate)).accepted),
+    createForgingAgent,
+  }));
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],
@@ -480,7 +378,7 @@ describe('review of forged tools', () => {
     assert.ok((await result('vera', aCandidate('after'))).accepted);
   });
 
-  it('one of two tools with the same name, submitted to two replicas at once, is registered', async () => {
+  it('a session keeps one of two tools with the same name that are submitted to two replicas at once', async () => {
     createForgingAgent('dora');
     for (let round = 0; round < 5; round += 1) {
       const session = `race-${round}`;
@@ -489,16 +387,50 @@ describe('review of forged tools', () => {
         result('dora', aCandidate('double'), { session }),
         result('dora', second, { session, replica: other }),
       ]);
-      const won = results.filter(({ accepted }) => accepted);
-      assert.equal(won.length, 1);
-      const lost = results.find(({ accepted }) => !accepted);
-      assert.ok(lost !== undefined && !lost.accepted && lost.code === 'TEMPER_FORGE_NAME_TAKEN');
-      const kept = await tools('dora', session);
-      assert.deepEqual(
-        kept.map(({ digest }) => digest),
-        won.map(({ digest }) => digest),
+      assert.ok(
+        results.every(({ accepted }) => accepted),
+        'the later one replaces the earlier one',
       );
+      const kept = await tools('dora', session);
+      assert.equal(kept.length, 1);
+      assert.ok(results.some(({ digest }) => digest === kept[0]?.digest));
     }
+  });
+
+  it('a session replaces and drops its own tools on every replica, with their uses, and those of no other session', async () => {
+    createForgingAgent('rita', 'small');
+    const bus = await fixture.nats.connect('gateway');
+    const evidence = createToolEvidence(bus);
+    const [first, second] = [aCandidate('double'), aCandidate('double', { description: 'Doubles it, corrected.' })];
+    const digests = async (session = 's1') => (await tools('rita', session, other)).map(({ digest }) => digest);
+    for (const session of ['s1', 's2']) assert.ok((await result('rita', first, { session })).accepted);
+    assert.ok((await result('rita', aCandidate('triple'))).accepted);
+    assert.ok((await result('rita', second)).accepted, 'a replacement needs no place within the limit of two tools');
+    assert.deepEqual([new Set(await digests()).has(first.digest), (await digests()).length], [false, 2]);
+    assert.deepEqual(await digests('s2'), [first.digest]);
+    await report('rita', second.digest, '1', fixture.deliveryToken('rita', 's1', 'root-1'));
+    const uses = async () => (await evidence.statistics('uid-rita', { ...second, namespace: 'team-a' })).totalUses;
+    assert.equal(await uses(), 1);
+    const drop = (agent: string, digest: Digest, replica = one) => {
+      const body = { deliveryToken: fixture.deliveryToken(agent, 's1'), digest };
+      return replica.call('POST', POD_API_PATHS.forgeDrop, { agent, body });
+    };
+    createForgingAgent('rolf');
+    assert.equal((await drop('rolf', second.digest)).status, 204, 'another agent removes nothing');
+    assert.equal((await digests()).length, 2);
+    for (const replica of [one, other, one]) assert.equal((await drop('rita', second.digest, replica)).status, 204);
+    assert.equal((await digests()).includes(second.digest), false);
+    assert.equal(await uses(), 0);
+    assert.deepEqual(await digests('s2'), [first.digest]);
+    assert.ok((await result('rita', first)).accepted, 'the name is free again');
+    assert.ok((await digests()).includes(first.digest));
+    const records = (await createNatsAudit(bus).all('team-a', 1_000)).filter(({ actor }) => actor === 'agent/rita');
+    assert.deepEqual(
+      records.filter(({ action }) => action === 'tool.dropped').map(({ subject, evidence: kind }) => [subject, kind]),
+      [[second.digest, 'observed']],
+    );
+    const replacing = records.find(({ subject }) => subject === second.digest);
+    assert.match(JSON.stringify(replacing?.facts['supersedes']), /double-/);
   });
 
   it('the same review at two replicas at once registers the tool once and accepts both', async () => {

@@ -8,12 +8,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openAudit } from '../../../src/audit/recorded-trail.ts';
 import { type GitConnection, gitConnectionFor, parseConnections } from '../../../src/connections/connection.ts';
+import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { fileRecordStore } from '../../../src/lib/file-record-store.ts';
 import { gitOpsFiles } from '../../../src/review/gitops/gitops-files.ts';
 import { pullRequestDraft } from '../../../src/review/pull-requests/draft.ts';
 import { openPullRequest } from '../../../src/review/pull-requests/open-pull-request.ts';
 import type { PullRequest, PullRequestDraft, PullRequestServer } from '../../../src/review/pull-requests/port.ts';
+import { recordRevocation } from '../../../src/review/pull-requests/record-revocation.ts';
 import { pullRequestServer } from '../../../src/review/pull-requests/servers.ts';
 import { aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
 import type { ToolReview } from '../../../src/review/tool-review.ts';
@@ -46,12 +48,13 @@ describe('pull requests over a connection to Gitea', () => {
   let tokenFile: string;
   let connection: GitConnection;
   let server: PullRequestServer;
+  let cluster: GatewayFixture;
 
   const sectionOf = (changes: object = {}) => ({
     name: 'tools',
     hosts: [`localhost:${gitea.port}`],
     private: true,
-    namespaces: ['team-a'],
+    namespaces: ['team-a', 'team-b'],
     credentialFile: tokenFile,
     caFile: gitea.caFile,
     git: { type: 'Gitea', apiUrl: `${gitea.url}/api/v1`, repository: 'owner/tools', approver: 'system:admin' },
@@ -89,7 +92,7 @@ describe('pull requests over a connection to Gitea', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-pull-requests-'));
-    gitea = await startGitea();
+    [gitea, cluster] = await Promise.all([startGitea(), GatewayFixture.open(['team-a', 'team-b'])]);
     await gitea.call('POST', '/user/repos', { name: 'tools', auto_init: true, default_branch: 'main' });
     tokenFile = join(folder, 'token');
     await writeFile(tokenFile, `${gitea.token}\n`);
@@ -99,7 +102,7 @@ describe('pull requests over a connection to Gitea', () => {
   });
 
   after(async () => {
-    await gitea?.[Symbol.asyncDispose]();
+    await Promise.all([gitea?.[Symbol.asyncDispose](), cluster?.[Symbol.asyncDispose]()]);
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
@@ -199,7 +202,6 @@ describe('pull requests over a connection to Gitea', () => {
   });
 
   it('a gateway opens the pull request of a pending request, follows it, and finds it again after its restart', async () => {
-    await using cluster = await GatewayFixture.open(['team-a']);
     const objects = '/apis/temper.dev/v1alpha1/namespaces/team-a';
     const gitOps = { connection: 'tools', branch: 'main', path: 'tools' };
     await cluster.createPolicy('team-a', 'shared', { promotion: { toShared: { gitOps } } });
@@ -243,10 +245,85 @@ describe('pull requests over a connection to Gitea', () => {
     );
     const asGateway = createPullRequestStore(await cluster.nats.connect('gateway'));
     await asGateway.write({ holder: '', until: '', requests: [] }, revision);
-    await cluster.startReplica({ connections });
+    const restarted = await cluster.startReplica({ connections });
     await pollValue('the merged pull request', states, (found) => found === 'Merged');
+    await restarted.stop();
     assert.equal((await pulls(branch)).length, 1);
     assert.ok(!cluster.logLines.join('').includes(gitea.token), 'the log has no credential');
+  });
+
+  it('a gateway brings the revocation of a user into Git, again after a restart, and when Gitea is back', async () => {
+    const gitOps = { connection: 'tools', branch: 'main', path: 'revoked' };
+    await cluster.createPolicy('team-b', 'shared', { promotion: { toShared: { gitOps } } });
+    const review = { ...reviewOf('gateway-revokes'), namespace: 'team-b' };
+    const { nonce } = review.promotion;
+    const { digest } = review;
+    const object = sharedObjectName('team-b', review.artifact.name, digest as Digest);
+    const shared = pullRequestDraft({ ...review, object }, { branch: 'main', path: 'revoked' });
+    await merge((await open(shared)).number);
+    const folderOf = `revoked/team-b/${object}`;
+    const approval = await fileOn('main', `${folderOf}/approval.yaml`);
+    const subject = { promotion: { tool: review.artifact.name, digest, tier: 'Shared' } };
+    const decide = (name: string, decision: string, user: string) =>
+      cluster.create('/apis/temper.dev/v1alpha1/namespaces/team-b/approvals', {
+        apiVersion: 'temper.dev/v1alpha1',
+        kind: 'Approval',
+        metadata: { name, namespace: 'team-b' },
+        spec: { decision, nonce, reason: 'wrong unit', approvedBy: { username: user }, subject },
+      });
+    await decide('from-git', 'Approve', 'system:admin');
+    const connections = parseConnections([sectionOf()], 'test');
+    const asOperator = createPullRequestStore(await cluster.nats.connect('operator'));
+    const state = async () =>
+      (await asOperator.read()).document?.requests
+        .filter(({ namespace }) => namespace === 'team-b')
+        .map((one) => `${one.kind} ${one.request} ${one.state}`)
+        .join();
+    await gitea.kill();
+    const first = await cluster.startReplica({ connections });
+    await decide('no-more', 'Revoke', 'alice');
+    await pollValue('the failure', state, (found) => found === 'Revocation no-more Failed');
+    await first.stop();
+    await gitea.restart();
+    const { document, revision } = await asOperator.read();
+    const failed = document?.requests.find(({ kind }) => kind === 'Revocation');
+    assert.match(failed?.message ?? '', /connection "tools"/);
+    const asGateway = createPullRequestStore(await cluster.nats.connect('gateway'));
+    await asGateway.write({ holder: '', until: '', requests: [] }, revision);
+    const second = await cluster.startReplica({ connections });
+    await pollValue('the open pull request', state, (found) => found === 'Revocation no-more Open');
+    await second.stop();
+    const branch = `temper/revoke-${nonce}`;
+    const [pull, ...others] = (await pulls(branch)) as { number: number }[];
+    assert.equal(others.length, 0);
+    await merge(pull?.number ?? 0);
+    assert.equal(await fileOn('main', `${folderOf}/approval.yaml`), approval, 'the Approval is not written again');
+    assert.match(await fileOn('main', `${folderOf}/revocation.yaml`), /decision: "Revoke"[^]*alice: wrong unit/);
+    assert.match(await fileOn('main', `${folderOf}/review.md`), /revenue_by_region/, 'the page stays');
+    const { revision: last } = await asOperator.read();
+    await asGateway.write({ holder: '', until: '', requests: [] }, last);
+    const third = await cluster.startReplica({ connections });
+    await pollValue('the recorded revocation', state, (found) => found === 'Revocation no-more Merged');
+    assert.equal((await pulls(branch)).length, 1);
+    await third.stop();
+  });
+
+  it('a revocation becomes a commit on the branch when the connection says so, once, and only where Git has an approval', async () => {
+    const review = reviewOf('commit', { object: 'committed-tool' });
+    const revoked = { ...review, promotion: { ...review.promotion, revoked: { by: 'alice' } } };
+    const draft = pullRequestDraft(revoked, PLACE);
+    const order = { folder: draft.folder, base: 'main', how: 'Commit', draft: async () => draft } as const;
+    assert.equal(await recordRevocation(server, order, op()), undefined, 'the branch does not have the tool');
+    await merge((await open(pullRequestDraft(review, PLACE))).number);
+    const { folder } = draft;
+    const approval = await fileOn('main', `${folder}/approval.yaml`);
+    assert.deepEqual(await recordRevocation(server, order, op()), { state: 'Merged' });
+    assert.deepEqual(await recordRevocation(server, order, op()), { state: 'Merged' });
+    assert.equal(await fileOn('main', `${folder}/approval.yaml`), approval);
+    assert.match(await fileOn('main', `${folder}/revocation.yaml`), /revoked by alice/);
+    assert.deepEqual(await pulls(draft.branch), []);
+    const commits = await gitea.call('GET', `/repos/owner/tools/commits?sha=main&path=${folder}/revocation.yaml`);
+    assert.equal((commits as unknown[]).length, 1);
   });
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {

@@ -137,7 +137,7 @@ describe('promotion to tier Agent', () => {
     const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
     const artifact = anArtifact(`double_${serial}`, changes);
     const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
-    await openSessionRegistry(gateway).register(uid, tool, () => undefined);
+    await openSessionRegistry(gateway).register(uid, tool, () => []);
     const use = (value: number): ToolUse => ({
       agent: name,
       namespace: 'team-a',

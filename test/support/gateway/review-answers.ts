@@ -28,7 +28,7 @@ export const reviewerAnswer = (approved: boolean) =>
 export const testerAnswer = (offset = 0) =>
   JSON.stringify({
     nonce: 'NONCE',
-    lines: [1],
+    lines: [4],
     cases: [21, 22, 23, 24].map((value) => ({
       input: JSON.stringify({ value }),
       expected: JSON.stringify({ result: 2 * value + offset }),

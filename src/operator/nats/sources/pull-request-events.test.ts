@@ -7,17 +7,15 @@ import { PullRequestEvents } from './pull-request-events.ts';
 describe('the Events of pull requests', () => {
   it('each change of a pull request is one Event of its ApprovalRequest', async () => {
     const recorded: string[] = [];
-    let states: PullRequestState[] | undefined;
-    const events = new PullRequestEvents(
-      { states: async () => states },
-      {
-        record: ({ kind, metadata }, { type, reason, message }: EventNote) => {
-          recorded.push(`${kind}/${metadata.name} ${type} ${reason} ${message}`);
-        },
-        [Symbol.asyncDispose]: async () => undefined,
+    const events = new PullRequestEvents({
+      record: ({ kind, metadata }, { type, reason, message }: EventNote) => {
+        recorded.push(`${kind}/${metadata.name} ${type} ${reason} ${message}`);
       },
-    );
+      [Symbol.asyncDispose]: async () => undefined,
+    });
     const open: PullRequestState = {
+      kind: 'Request',
+      place: '',
       namespace: 'team-a',
       request: 'csv-rows-k4q7p',
       requestUid: 'u-1',
@@ -27,14 +25,11 @@ describe('the Events of pull requests', () => {
       url: 'https://git.example.com/org/tools/pulls/3',
     };
     const failed = { ...open, state: 'Failed' as const, message: 'connection "tools": the server answered 500' };
-    for (const next of [undefined, [open], [{ ...open, checkedAt: 'later' }], undefined, [open], [failed], [failed]]) {
-      states = next;
-      await events.report();
+    const revocation = { ...failed, kind: 'Revocation' as const };
+    for (const next of [[open], [{ ...open, checkedAt: 'later' }], [open, revocation], [failed], [failed]]) {
+      events.report(next);
     }
-    for (const state of ['Merged', 'Closed'] as const) {
-      states = [{ ...open, state }];
-      await events.report();
-    }
+    for (const state of ['Merged', 'Closed'] as const) events.report([{ ...open, state }]);
     assert.deepEqual(
       recorded.map((line) => line.split(' ').slice(0, 3).join(' ')),
       [

@@ -2,33 +2,29 @@ import { API_VERSION } from '../../../api/names.ts';
 import type { EventNote, EventSubject } from '../../../kube/events/event-note.ts';
 import type { EventRecorder } from '../../../kube/events/event-recorder.ts';
 import type { PullRequestState } from '../../../nats/pull-requests.ts';
-import type { PullRequestReader } from '../../ports.ts';
 
 /** Reports each change of a pull request as an Event of its ApprovalRequest. A new leader repeats the last one. */
 export class PullRequestEvents {
-  readonly #reader: PullRequestReader;
   readonly #events: EventRecorder;
   #reported: ReadonlyMap<string, string> = new Map();
 
-  constructor(reader: PullRequestReader, events: EventRecorder) {
-    this.#reader = reader;
+  constructor(events: EventRecorder) {
     this.#events = events;
   }
 
-  /** Does nothing while NATS is unreachable. */
-  async report(): Promise<void> {
-    const states = await this.#reader.states();
-    if (states === undefined) return;
+  report(all: readonly PullRequestState[]): void {
+    const states = all.filter(({ kind }) => kind === 'Request');
     for (const state of states) {
       if (this.#reported.get(state.requestUid) !== fingerprint(state)) {
-        this.#events.record(subjectOf(state), pullRequestNote(state));
+        const note = pullRequestNote(state);
+        if (note !== undefined) this.#events.record(subjectOf(state), note);
       }
     }
     this.#reported = new Map(states.map((state) => [state.requestUid, fingerprint(state)]));
   }
 }
 
-function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote {
+function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote | undefined {
   switch (state) {
     case 'Open':
       return {
@@ -54,6 +50,8 @@ function pullRequestNote({ state, url = '', message = '' }: PullRequestState): E
         reason: 'PullRequestFailed',
         message: `the pull request could not be opened or read: ${message}; the gateway tries again`,
       };
+    case 'Absent':
+      return undefined;
   }
 }
 

@@ -1,0 +1,47 @@
+import type { CallOptions } from '../../lib/call-options.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { APPROVAL_FILE, REVOCATION_FILE } from '../gitops/gitops-files.ts';
+import { changesOf, openPullRequest } from './open-pull-request.ts';
+import type { PullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
+
+/** A revocation in a repository. A commit on the branch itself has neither number nor URL. */
+export type RecordedRevocation = Pick<PullRequest, 'state'> & Partial<PullRequest>;
+
+export interface RevocationOrder {
+  /** The folder of the tool and the branch that a cluster is rebuilt from. */
+  readonly folder: string;
+  readonly base: string;
+  readonly how: 'PullRequest' | 'Commit';
+  /** Called only when the branch needs the revocation. */
+  draft(): Promise<PullRequestDraft>;
+}
+
+/**
+ * Brings a revocation into the branch from which a cluster is rebuilt, or follows the pull request that does. Undefined: the branch has no
+ * approval of the tool, so nothing brings it back. Can be repeated at any time: what counts is the branch.
+ */
+export async function recordRevocation(
+  server: PullRequestServer,
+  order: RevocationOrder,
+  op: CallOptions,
+): Promise<RecordedRevocation | undefined> {
+  const { folder, base, how } = order;
+  const files = await server.filesIn(folder, base, op);
+  const revocation = `${folder}/${REVOCATION_FILE}`;
+  if (files.has(revocation)) return { state: 'Merged' };
+  if (!files.has(`${folder}/${APPROVAL_FILE}`)) return undefined;
+  const draft = await order.draft();
+  if (how === 'Commit') {
+    await server.commit(draft, await changesOf(server, draft, op), op);
+    return { state: 'Merged' };
+  }
+  const pullRequest = await openPullRequest(server, draft, op);
+  // A user may have merged it since the first look.
+  const isMissing = async () => !(await server.filesIn(folder, base, op)).has(revocation);
+  if (pullRequest.state !== 'Merged' || !(await isMissing())) return pullRequest;
+  throw new TemperError(
+    'TEMPER_CONNECTION_FAILED',
+    `${pullRequest.url} is merged, and branch ${base} has no ${REVOCATION_FILE} of the tool; restore the file`,
+    { retry: 'backoff' },
+  );
+}
