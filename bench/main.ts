@@ -12,6 +12,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   cli: async () => (await import('./cli.ts')).benchCli(),
+  'library-hygiene': async () => (await import('./library-hygiene.ts')).benchLibraryHygiene(),
   'first-token': async () => (await import('./first-token.ts')).benchFirstToken(),
 };
 

@@ -80,6 +80,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
+    field: 'spec.decay.maxHarmPercent',
+    where: 'cluster',
+    plan: 'deactivate a tool for an agent whose tasks it spoils',
+    inForce: is(100),
+  },
+  {
+    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',

@@ -14,6 +14,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addNats } from './nats/nats-program.ts';
+import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
 import { versionText } from './version.ts';
 
@@ -45,12 +46,14 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addTrace(program, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
+  addReactivate(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
-  const tool = program.command('tool').description('check, call, export and import tools');
+  const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
   addPackages(tool, io, finish);
+  addRegistryVerbs(tool, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addNats(program, io, finish);
   addServe(
@@ -189,6 +192,21 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
         finish(await readingState(options.state, () => decide({ ...options, verb, target }, io)));
       });
   }
+}
+
+function addReactivate(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('reactivate <tool>', { hidden: isPlugin(io) })
+    .description('verify a deactivated tool again, and reactivate it')
+    .requiredOption('--reason <text>', 'reason; it is stored with the decision')
+    .addOption(state())
+    .addOption(output())
+    .action(async (target: string, options) => {
+      refusePlugin('reactivate', io);
+      const { recordDecision: decide } = await import('./state/record-decision.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => decide({ ...options, verb: 'Reactivate', target }, io)));
+    });
 }
 
 async function decideOnCluster(

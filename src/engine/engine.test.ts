@@ -210,6 +210,26 @@ describe('the engine', () => {
     for (const message of messages) assert.doesNotMatch(message, /[0-9a-f]{64}/);
   });
 
+  it('a deactivated tool is reactivated when its tests pass again, and not when its name is taken', async () => {
+    const { call, engine, registry, events } = await anEngine();
+    await call('forge_tool', TWICE);
+    const owner = { agent: 'a', namespace: 'n' };
+    const [tool] = registry.all();
+    assert.ok(tool);
+    await registry.deactivate(tool.digest, owner, 'its tasks end badly');
+    assert.equal((await call('twice', { n: 1 })).ok, false);
+    await engine.reactivate(tool.digest, 'checked', 'user/kim');
+    assert.ok((await call('twice', { n: 1 })).ok, JSON.stringify(events));
+
+    await registry.deactivate(tool.digest, owner, 'its tasks end badly');
+    await call('forge_tool', { ...TWICE, description: 'Doubles one number.' });
+    await engine.reactivate(tool.digest, 'checked', 'user/kim');
+    assert.ok(
+      events.some((event) => event.type === 'warning' && event.code === 'TEMPER_FORGE_NAME_TAKEN'),
+      JSON.stringify(events),
+    );
+  });
+
   it('a demoted tool is removed immediately, and its digest is never accepted again', async () => {
     const { call, engine, registry } = await anEngine();
     await call('forge_tool', TWICE);

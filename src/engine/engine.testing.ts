@@ -13,6 +13,7 @@ import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import type { Model, ModelEvent, ModelRequest } from '../models/port.ts';
 import { createSafeFetch, type SafeFetch } from '../net/fetch.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
+import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { openRegistry } from '../tempering/registry/registry.ts';
 import type { ApprovalInput } from '../tools/approvals.ts';
 import type { AgentEvent } from '../tools/events.ts';
@@ -78,6 +79,9 @@ export interface EngineChanges {
   fetch?: SafeFetch;
   /** The text of the model's answers to requests that are no reviews. */
   respond?: (request: ModelRequest) => string;
+  /** The events of those answers, in place of `respond`. */
+  answer?: (request: ModelRequest) => ModelEvent[];
+  onUse?: LocalLifecyclePorts['onUse'];
   records?: RecordStore;
 }
 
@@ -90,10 +94,11 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
   const book = await openLedgerBook(records, clock);
   const events: AgentEvent[] = [];
   const asked: ApprovalInput[] = [];
-  const model = scriptedModel((request) => [
+  const respond = (request: ModelRequest): ModelEvent[] => [
     ...(changes.respond === undefined ? [] : [{ type: 'text' as const, text: changes.respond(request) }]),
     { type: 'end', stopReason: 'stop', usage, model: 'x' },
-  ]);
+  ];
+  const model = scriptedModel(changes.answer ?? respond);
   const spec = { ...AGENT, ...changes.agent };
   const engine = createEngine(
     {
@@ -119,6 +124,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
         registry,
         audit,
         records,
+        ...(changes.onUse === undefined ? {} : { onUse: changes.onUse }),
         openFreshSandbox: async () => {
           const fresh = await createSupervisor({ clock, maxRunners: 1 });
           return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };

@@ -47,6 +47,8 @@ export interface Engine {
   invoke(tool: string, input: Json, session: string, op: CallOptions): Promise<ToolResult>;
   /** Removes a tool from every view immediately. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
+  /** Verifies a deactivated tool again and reactivates it; a failure is an event. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
+  reactivate(digest: Digest, reason: string, actor: string): Promise<void>;
   /** Submits the pending imports of this agent to the forge of a session. Call when a session starts. Does nothing when the tool lifecycle is remote. */
   submitPendingImports(session: string, op: CallOptions): Promise<void>;
   /** Closes the session and removes its session tools. */
@@ -82,6 +84,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     invoke: (tool, input, session, op) =>
       guards.withGuard(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
     demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
+    reactivate: (digest, reason, actor) => lifecycle.reactivate(digest, reason, actor),
     async submitPendingImports(session, op) {
       if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());

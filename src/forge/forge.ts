@@ -65,15 +65,20 @@ export interface Forge {
 
 export function createForge(deps: ForgeDeps): Forge {
   return {
-    inspect: (source, context) => inspect(source, context, deps.schemas),
+    inspect: (source, context) => inspectTool(source, context, deps.schemas),
     async check(source, context) {
-      const inspected = inspect(source, context, deps.schemas);
+      const inspected = inspectTool(source, context, deps.schemas);
       return 'accepted' in inspected ? inspected : testedCandidate(deps, inspected, context);
     },
   };
 }
 
-function inspect(source: ForgeSource, context: ForgeContext, schemas: SchemaCompiler): Inspected | RefusedTool {
+/** Runs the gates that execute no code of the tool; needs no sandbox. */
+export function inspectTool(
+  source: ForgeSource,
+  context: ForgeContext,
+  schemas: SchemaCompiler,
+): Inspected | RefusedTool {
   const drafted = 'request' in source ? draft(source.request, context) : submitted(source.artifact, context);
   if ('accepted' in drafted) return drafted;
   const { artifact, log, warnings } = drafted;

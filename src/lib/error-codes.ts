@@ -1,3 +1,4 @@
+import { OCI_ERROR_CODES } from './error-codes/oci.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
 
 /**
@@ -224,8 +225,9 @@ export const ERROR_CODES = {
   },
 
   TEMPER_TOOL_DEMOTED: {
-    meaning: 'This version of the tool was demoted, by a user or because of its failure record.',
-    fix: 'Forge a corrected tool; the same source stays demoted.',
+    meaning:
+      'This version of the tool was demoted, by a user or because of its failure record, or deactivated because of the tasks that called it.',
+    fix: 'Forge a corrected tool; the same source stays demoted. A user can reactivate a deactivated one.',
   },
   TEMPER_PROMOTION_NOT_READY: {
     meaning: 'The evidence for the tool does not meet the rule for the next tier.',
@@ -478,6 +480,7 @@ export const ERROR_CODES = {
   },
 
   ...STATE_ERROR_CODES,
+  ...OCI_ERROR_CODES,
 } as const satisfies Record<string, ErrorCodeEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

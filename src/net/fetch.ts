@@ -41,6 +41,8 @@ export interface SafeFetchOptions {
   certificateAuthorities?: readonly string[];
   /** Limit of a request body and of a decompressed response body. Default 1 MiB. */
   maxBodyBytes?: number;
+  /** Lower-case names of response headers to return in addition to the allowlisted ones. Never for responses that untrusted code reads. */
+  returnedHeaders?: ReadonlySet<string>;
   /** Called for every request that is sent, redirects included. */
   onRequest?: (hop: { method: string; host: string; port: number }) => void;
 }
@@ -50,6 +52,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const TOTAL_TIMEOUT_MS = 30_000;
 const MAX_REDIRECTS = 5;
 const MAX_BYTES = 1_048_576;
+const NO_HEADERS: ReadonlySet<string> = new Set();
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 type FetchOptions = SafeFetchOptions & { network: Network; maxBodyBytes: number };
@@ -166,7 +169,7 @@ async function requestHop(
     const body = redirects ? '' : await textOf(received.body, received.headers['content-encoding'], options);
     const response: FetchResponse = {
       status: received.statusCode,
-      headers: headersToReturn(received.headers),
+      headers: headersToReturn(received.headers, options.returnedHeaders ?? NO_HEADERS),
       body,
       url: target.url.href,
       redirected: false,

@@ -57,11 +57,12 @@ export function withoutCredentials(headers: Record<string, string>): Record<stri
 
 export function headersToReturn(
   headers: Readonly<Record<string, string | string[] | undefined>>,
+  additional: ReadonlySet<string>,
 ): Record<string, string> {
   const returned: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
-    const passes = RETURNED.has(key) || key.startsWith('x-ratelimit-');
+    const passes = RETURNED.has(key) || additional.has(key) || key.startsWith('x-ratelimit-');
     if (!passes || value === undefined) continue;
     returned[key] = (typeof value === 'string' ? value : value.join(', ')).slice(0, MAX_VALUE);
   }

@@ -34,6 +34,7 @@ import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
+import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
 import { VerifierPods } from './verifier/verifier-pods.ts';
@@ -123,6 +124,8 @@ export interface Components {
   /** Undefined without NATS or without verifiers: no tool is promoted. */
   readonly promotions: PromotionReconciler | undefined;
   readonly promotionStore: PromotionStore | undefined;
+  /** Undefined when `promotions` is. */
+  readonly reruns: ToolReruns | undefined;
   readonly verifierPods: VerifierPods;
   readonly verifierPool: VerifierPool;
   readonly audit: OperatorAudit | undefined;
@@ -255,7 +258,7 @@ function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
   parts: Pick<Components, 'client' | 'informers' | 'pki' | 'queues' | 'events'>,
-): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore'> {
+): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns'> {
   const { clock, ids } = deps;
   const { client, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
@@ -270,14 +273,16 @@ function createPromotions(
   const gatewayEndpoint = () => pki.gatewayEndpoint;
   const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
   const store = template === undefined ? undefined : deps.promotions;
-  if (store === undefined) return { verifierPods, verifierPool, promotions: undefined, promotionStore: undefined };
+  const none = { promotions: undefined, promotionStore: undefined, reruns: undefined };
+  if (store === undefined) return { verifierPods, verifierPool, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
   const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
   const age = admissionAgeOf(config, informers);
   const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
-  return { verifierPods, verifierPool, promotions, promotionStore: store };
+  const reruns = new ToolReruns({ client, clock, store, verifierPods });
+  return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }
 
 function createPolicyMonitor(

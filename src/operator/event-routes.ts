@@ -157,13 +157,18 @@ export function routeVerifiers({
   informers,
   queues,
   verifierPods,
-}: Pick<RouteDeps, 'informers' | 'queues'> & { readonly verifierPods: VerifierPods }): void {
+}: Pick<RouteDeps, 'informers'> & { readonly queues: AllQueues; readonly verifierPods: VerifierPods }): void {
   informers.verifiers.subscribe((change, origin) => {
     verifierPods.onObserved(change.object.metadata.uid);
     if (change.type === 'updated' && podFingerprint(change.before) === podFingerprint(change.object)) return;
     queues.verifiers.add(VERIFIERS_KEY, priorityOf(origin));
-    for (const key of verifierPods.waiting) queues.promotions.add(key);
+    for (const key of verifierPods.waiting) (isToolKey(key) ? queues.tools : queues.promotions).add(key);
   });
+}
+
+/** Keys of tools are `namespace/name`; those of promotions have three parts. */
+function isToolKey(key: string): boolean {
+  return key.split('/').length === 2;
 }
 
 /** Has the namespace agents or a warm pool? Reads only the agents of the namespace. */

@@ -41,8 +41,10 @@ export interface LeaderTaskDeps
     | 'promotions'
     | 'promotionStore'
     | 'queues'
+    | 'reruns'
     | 'revocationsInGit'
     | 'starts'
+    | 'tools'
     | 'trustEvidence'
   > {
   /** Undefined with an external NATS server. */
@@ -140,7 +142,7 @@ function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): Leade
 
 /** Takes requests, continues what an earlier leader left, and follows the results of verifiers and panels. */
 function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
-  const { promotions, promotionStore: store, queues } = deps;
+  const { promotions, promotionStore: store, queues, reruns } = deps;
   if (promotions === undefined || store === undefined) return [];
   const requeue = (key: string): void => queues.promotions.add(key);
   queues.verifiers.add(VERIFIERS_KEY, PRIORITY.resync);
@@ -154,11 +156,15 @@ function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
       return signal.aborted ? 0 : RETRY_MS;
     }),
     periodic(deps, 'promotions', async (signal) => {
+      reruns?.resume(deps.tools.list());
       await promotions.resume(requeue, signal);
       return PROMOTIONS_INTERVAL_MS;
     }),
     periodic(deps, 'promotion-results', async (signal) => {
-      for await (const _ of store.results(signal)) promotions.waiting().forEach(requeue);
+      for await (const _ of store.results(signal)) {
+        promotions.waiting().forEach(requeue);
+        for (const key of reruns?.waiting() ?? []) queues.tools.add(key);
+      }
       return signal.aborted ? 0 : RETRY_MS;
     }),
   ];

@@ -15,7 +15,7 @@ import type { RecordStore } from '../lib/record-store.ts';
  */
 export interface UserDecision {
   id: string;
-  verb: 'Approve' | 'Deny' | 'Demote';
+  verb: 'Approve' | 'Deny' | 'Demote' | 'Reactivate';
   /** Name of the ApprovalRequest, or name or digest of the tool. */
   target: string;
   reason: string;
@@ -104,8 +104,9 @@ async function readDecision(file: string, id: string, uid: number | undefined): 
 
 function parseDecision(id: string, value: Json, by: string): UserDecision | undefined {
   const { verb, target, reason, time } = isJsonObject(value) ? value : {};
-  if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote') return undefined;
-  if (typeof target !== 'string' || !(verb === 'Demote' ? TOOL_NAME : REQUEST_NAME).test(target)) return undefined;
+  if (verb !== 'Approve' && verb !== 'Deny' && verb !== 'Demote' && verb !== 'Reactivate') return undefined;
+  const isAboutTool = verb === 'Demote' || verb === 'Reactivate';
+  if (typeof target !== 'string' || !(isAboutTool ? TOOL_NAME : REQUEST_NAME).test(target)) return undefined;
   if (typeof reason !== 'string' || reason.length > MAX_REASON) return undefined;
   if (typeof time !== 'string' || Number.isNaN(Date.parse(time))) return undefined;
   return { id, verb, target, reason, by, time };

@@ -15,6 +15,8 @@ export interface DecisionWatcherDeps {
   registry: Registry;
   approvals: FileApprovals;
   engine: Engine;
+  /** The agent of this process. */
+  agent: { name: string; namespace: string };
   events: EventSink;
 }
 
@@ -63,14 +65,19 @@ export class DecisionWatcher {
   }
 
   async #apply(decision: UserDecision): Promise<void> {
-    if (decision.verb !== 'Demote') return this.#deps.approvals.decide(decision);
+    const { verb, reason, by } = decision;
+    if (verb === 'Approve' || verb === 'Deny') return this.#deps.approvals.decide({ ...decision, verb });
     const { registry, engine } = this.#deps;
+    const owner = { agent: this.#deps.agent.name, namespace: this.#deps.agent.namespace };
     const matching = registry
       .all()
-      .filter(({ active }) => active)
+      .filter(({ active, digest }) => (verb === 'Demote' ? active : registry.deactivation(digest, owner) !== undefined))
       .filter(({ object, digest, artifact }) =>
         [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
       );
-    for (const tool of matching) await engine.demote(tool.digest, decision.reason, decision.by);
+    for (const digest of new Set(matching.map((tool) => tool.digest))) {
+      if (verb === 'Demote') await engine.demote(digest, reason, by);
+      else await engine.reactivate(digest, reason, by);
+    }
   }
 }

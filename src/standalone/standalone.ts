@@ -26,6 +26,8 @@ import type { EventSink } from '../tools/events.ts';
 import { createFileApprovals, expireAbandonedRequests } from './approvals.ts';
 import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './parked-turns.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
+import { deactivateHarmfulTools } from '../tempering/hygiene/tool-hygiene.ts';
+import { localToolTasks } from './levels/local-tasks.ts';
 import { evaluateLocalTrust } from './levels/local-trust.ts';
 import { LocalTaskRecorder } from './levels/task-recorder.ts';
 import { localCanaries } from './local-canaries.ts';
@@ -103,6 +105,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
         records,
         canaries: localCanaries(records, audit, options.judges),
         openFreshSandbox,
+        onUse: (digest, session) => tasks.used(digest, session),
       },
       workspace: options.workspace,
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
@@ -110,7 +113,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     agent,
     events,
   );
-  const engine = tasks.recorded(ownEngine);
+  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   opening.defer(() => engine.stop());
   await storeManifests(records, options, agent);
   const parked = createParkedTurns({ records, sessions: components.sessions, agent });
@@ -122,6 +125,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     registry: components.registry,
     approvals: components.approvals,
     engine,
+    agent,
     events,
   });
   opening.defer(() => decisionWatcher.stop());
@@ -130,6 +134,19 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const forgedTools = (session: string): RegisteredTool[] => registry.resolve(agent.name, agent.namespace, session);
   const parkedTurn: ParkedTurnsOfAgent['find'] = (session) => parked.find(session);
   return { engine, agent, records, forgedTools, parkedTurn, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+/** Assesses the tools of the agent now, because ratings may have come since the last run, and after each task. */
+async function assessedEngine(
+  engine: Engine,
+  tasks: LocalTaskRecorder,
+  { agent, records, ...deps }: { registry: Registry; events: EventSink; agent: EngineAgent; records: RecordStore },
+): Promise<Engine> {
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  const hygiene = { ...deps, owner, policy: agent.policy.spec };
+  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
+  await assess();
+  return tasks.recorded(engine, assess);
 }
 
 async function openComponents(

@@ -2,7 +2,8 @@
 # build-tools.sh [TOOL…]: builds the servers and commands that the tests use, once per version of their sources, and prints
 # the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
-#   nats-server, helm, coredns, kwok, pause, gitea (needs a C compiler; its folder also contains its templates and settings)
+#   nats-server, helm, coredns, kwok, pause, registry (CNCF distribution)
+#   gitea (needs a C compiler; its folder also contains its templates and settings)
 # KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
@@ -17,6 +18,7 @@ helm=3.22.0
 coredns=1.15.0
 kwok=0.8.0
 gitea=1.26.0
+registry=3.1.2
 
 case $kubernetes in
   "$newest") sources=hyperkube components='etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl' ;;
@@ -36,9 +38,10 @@ key_of() {
     coredns) echo "coredns-$coredns" ;;
     kwok) echo "kwok-$kwok" ;;
     gitea) echo "gitea-$gitea" ;;
+    registry) echo "registry-$registry" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok, pause and gitea" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok, pause, registry and gitea" >&2
       return 1
       ;;
   esac
@@ -83,6 +86,7 @@ build() {
       (cd "$module" && tar -cf - options public templates) | tar -C "$2/static" -xf - --no-same-permissions
       chmod -R u+w "$2/static"
       ;;
+    registry) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/distribution/distribution/v3/cmd/registry@v$registry" ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
   esac
 }

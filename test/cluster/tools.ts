@@ -18,6 +18,7 @@ const BUILDS = {
   kwok: 'kwok',
   pause: 'pause',
   gitea: 'gitea',
+  registry: 'registry',
 } as const;
 
 export type ToolName = keyof typeof BUILDS;

@@ -48,6 +48,7 @@ const MODULES: Record<string, readonly string[]> = {
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
   connections: ['lib', 'net'],
+  oci: ['lib', 'net'],
   review: ['lib', 'api', 'net', 'approvals', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,

@@ -28,6 +28,7 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
   EmergentTool: [
     'gateway/cluster/demotions.ts',
     'operator/promotion/tool-object.ts',
+    'operator/reruns',
     'operator/sharing',
     'operator/tool',
     'tempering/registry/serialization.ts',

@@ -146,6 +146,22 @@ export const EmergentToolSpec = Type.Object(
 );
 export type EmergentToolSpec = Static<typeof EmergentToolSpec>;
 
+const Count = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000, description });
+
+export const ToolVerification = Type.Object(
+  {
+    result: Type.Enum(['Passed', 'Failed'], { description: 'Whether the tool may be in service.' }),
+    verifiedAt: Text(40, 'When the operator compared the outputs, in RFC 3339 format.'),
+    observedGeneration: ObservedGeneration,
+    tests: Count('Tests that ran.'),
+    failedTests: Count('Tests that failed.'),
+    reruns: Count('Recorded inputs that ran again. 0 on a cluster that has recorded none, and for a scheduled run.'),
+    successes: Count('Recorded inputs with a valid output.'),
+  },
+  { ...closed, description: 'The last run of the tests in a verifier pod of this cluster.' },
+);
+export type ToolVerification = Static<typeof ToolVerification>;
+
 export const EmergentToolStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
@@ -155,6 +171,7 @@ export const EmergentToolStatus = Type.Object(
         description: 'The state of the next promotion.',
       }),
     ),
+    verification: Type.Optional(ToolVerification),
     conditions: Type.Optional(Conditions),
   },
   closed,

@@ -176,6 +176,10 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         InvalidSpec: 'The object is not a valid tool. The message names the rule and the next step.',
         NameTaken:
           'Another tool in service, or a built-in tool, has the name. Demote that tool, or forge this one under another name.',
+        Verifying:
+          'Tier Shared: approved. The tests run once more in a verifier pod of this cluster; the message states what the run waits for.',
+        VerificationFailed:
+          'A run of the tests in a verifier pod failed. Have the agent forge a corrected version. A tool that was in service is demoted.',
         DependencyInactive: 'A step calls a forged tool that is not in service at tier Shared. Share that tool first.',
         OwnerNotFound: 'Tier Agent: the agent that owns the tool does not exist.',
         PolicyDenied:

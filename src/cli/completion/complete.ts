@@ -27,6 +27,7 @@ const NAME_ARGUMENTS: Readonly<Record<string, string>> = {
   approve: 'approvalrequests',
   deny: 'approvalrequests',
   demote: 'tools',
+  reactivate: 'tools',
   'tool export': 'tools',
   trace: 'sessions',
 };

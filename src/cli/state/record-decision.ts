@@ -14,7 +14,7 @@ import { notFound } from './get.ts';
 import { stateFolder } from './state-folder.ts';
 
 export interface RecordDecisionOptions {
-  verb: 'Approve' | 'Deny' | 'Demote';
+  verb: 'Approve' | 'Deny' | 'Demote' | 'Reactivate';
   target: string;
   reason: string;
   state: string;
@@ -32,7 +32,7 @@ export async function recordDecision(options: RecordDecisionOptions, io: CliIo):
   privateFiles(folder);
   const records = fileRecordStore(folder);
   const isRunning = isStateLocked(folder);
-  if (options.verb === 'Demote') await assertTool(records, options.target);
+  if (options.verb === 'Demote' || options.verb === 'Reactivate') await assertTool(records, options.target);
   else await assertUndecided(records, options.target, isRunning);
   const session = textAt(await records.get('approvalrequests', options.target), ['spec', 'session']);
   const { target, verb, reason } = options;

@@ -5,6 +5,7 @@ import { explainStoredPromotion } from '../../tempering/lifecycle/explain-stored
 import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
 import { unrecordedCauses } from '../../tempering/promotion/recording-rules.ts';
 import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
+import { toolOutcomes } from './tool-outcomes.ts';
 import { sessionPath } from '../../tools/session-path.ts';
 import { emptyUseRecord, statisticsOf, type UseRecord } from '../../tempering/use/use-record.ts';
 
@@ -45,7 +46,7 @@ export function toolName(value: Json): string {
   return textAt(value, ['spec', 'artifact', 'name']);
 }
 
-/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, its examination, and what its promotions wait for. */
+/** Everything a reviewer needs about one tool: the object, its evidence, its use statistics, its examination, how the tasks ended that called it, and what its promotions wait for. */
 export async function toolWithEvidence(records: RecordStore, tool: StateTool): Promise<JsonObject> {
   const evidence = await records.get(tool.evidence, tool.name);
   const namespace = textAt(tool.value, ['metadata', 'namespace'], 'default');
@@ -54,12 +55,14 @@ export async function toolWithEvidence(records: RecordStore, tool: StateTool): P
   const examination = isDigest(digest)
     ? await records.get(`examinations/${namespace}`, digest.slice('sha256:'.length))
     : undefined;
+  const outcomes = isDigest(digest) ? await toolOutcomes(records, digest, namespace) : [];
   const promotion = await promotionOf(records, tool, evidence ?? null);
   return {
     object: tool.value,
     ...(evidence === undefined ? {} : { evidence }),
     ...(isJsonObject(uses) ? { uses: summaryOf(uses, digest as Digest, namespace) } : {}),
     ...(examination === undefined ? {} : { examination: findingsOf(examination) }),
+    ...(outcomes.length === 0 ? {} : { outcomes }),
     ...(promotion === undefined ? {} : { promotion: { ...promotion } }),
   };
 }

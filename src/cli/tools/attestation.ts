@@ -1,9 +1,7 @@
-import { writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import type { AuditKey } from '../../audit/signature.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import {
@@ -24,13 +22,8 @@ export async function attestationKey(io: CliIo): Promise<number> {
   return EXIT.ok;
 }
 
-/** Writes the signed attestation of a tool. Throws TEMPER_AUDIT_CHAIN_INVALID for a chain that this user did not sign. */
-export async function writeAttestation(
-  tool: RegisteredTool,
-  records: RecordStore,
-  file: string,
-  io: CliIo,
-): Promise<void> {
+/** The signed attestation of a tool. Throws TEMPER_AUDIT_CHAIN_INVALID for a chain that this user did not sign. */
+export async function signAttestation(tool: RegisteredTool, records: RecordStore, io: CliIo): Promise<string> {
   const key = await stateKeys(configFolder(io)).find();
   if (key === undefined)
     throw new TemperError(
@@ -39,7 +32,7 @@ export async function writeAttestation(
     );
   const chain = await openAudit({ records, clock: systemClock, key });
   const statement = toolStatement(tool, await chain.records(), chain.head(), systemClock.now().toISOString());
-  await writeFile(resolve(io.cwd, file), sealStatement(statement, keyOf(key)), { mode: 0o600 });
+  return sealStatement(statement, keyOf(key));
 }
 
 /** Verifies the attestation of a package against the digest of its content. Throws TEMPER_ATTESTATION_INVALID or TEMPER_USAGE. */
@@ -53,6 +46,21 @@ export async function verifyAttestation(
     throw new TemperError('TEMPER_USAGE', '--attestation and --trusted-key belong together; give both, or none');
   const pem = await readInputFile(trustedKey, '--trusted-key', io);
   assertStatementAbout(openEnvelope(await readInputFile(attestation, '--attestation', io), pem), digest);
+}
+
+/** The first of several attestations of one tool that the trusted key signed. Throws TEMPER_ATTESTATION_INVALID when there is none. */
+export function attestedBy(envelopes: readonly string[], pem: string, digest: string): string {
+  let last = new TemperError('TEMPER_ATTESTATION_INVALID', 'the tool has no attestation; nothing was written');
+  for (const envelope of envelopes) {
+    try {
+      assertStatementAbout(openEnvelope(envelope, pem), digest);
+      return envelope;
+    } catch (error) {
+      if (!isTemperError(error, 'TEMPER_ATTESTATION_INVALID')) throw error;
+      last = error;
+    }
+  }
+  throw last;
 }
 
 /** Derived from the key of the user, so that it needs no file of its own. */

@@ -23,6 +23,7 @@ import type { StoredApproval, StoredRequest } from '../approval/stored-decision.
 import type { StoredTool } from '../tool/stored-tool.ts';
 import { addToolIndexes, TOOL_INDEX } from '../tool/tool-index.ts';
 import { VerifierPods } from '../verifier/verifier-pods.ts';
+import { Crash } from './crash.testing.ts';
 import { MemoryPromotions } from './memory-promotions.testing.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import { type PromotionReconcilerDeps, PromotionReconciler } from './reconcile.ts';
@@ -30,38 +31,6 @@ import { type PromotionReconcilerDeps, PromotionReconciler } from './reconcile.t
 const LOG = createLogger({ level: 'silent', destination: { write: () => {} }, secrets: createSecretRedactor() });
 const TEMPLATE = { digest: 'sha256:t', labels: {}, spec: {} };
 const CALLER = { agent: 'analyst', namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
-
-/** Throws at one of the calls, before or after its effect, and at every later one: the process is dead. */
-class Crash {
-  #calls = 0;
-  readonly #at: number;
-  readonly #isAfterEffect: boolean;
-
-  constructor(at: number, isAfterEffect: boolean) {
-    this.#at = at;
-    this.#isAfterEffect = isAfterEffect;
-  }
-
-  wrap<T extends object>(target: T): T {
-    return new Proxy(target, {
-      get: (object, name) => {
-        const member = Reflect.get(object, name) as unknown;
-        if (typeof member !== 'function') return member;
-        return (...args: unknown[]) => this.#call(() => Reflect.apply(member, object, args) as unknown);
-      },
-    });
-  }
-
-  #call(effect: () => unknown): unknown {
-    this.#calls += 1;
-    if (this.#calls > this.#at || (this.#calls === this.#at && !this.#isAfterEffect)) throw new Error('killed');
-    const result = effect();
-    if (this.#calls !== this.#at || !(result instanceof Promise)) return result;
-    return result.then(() => {
-      throw new Error('killed');
-    });
-  }
-}
 
 /** What outlives an operator: the API server, NATS, and the verifier pods. */
 function aCluster(policy: object = {}, testers: object = {}) {

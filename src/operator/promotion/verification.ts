@@ -16,7 +16,7 @@ export type VerificationResult = { kind: 'figures'; figures: RerunFigures } | { 
 
 /** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
 export function verificationWork(
-  { tool, attempt }: { tool: RegisteredTool; attempt: string },
+  { tool, attempt }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string },
   recorded: readonly RecordedInput[],
   dependencies: ReadonlyMap<string, ToolArtifact>,
 ): VerificationWork {
@@ -35,7 +35,7 @@ export function verificationWork(
 
 /** Compares what the pod sent. `roots` are the root messages of the recorded inputs of the work. */
 export function compareVerification(
-  { tool, attempt, roots }: { tool: RegisteredTool; attempt: string; roots: readonly string[] },
+  { tool, attempt, roots }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string; roots: readonly string[] },
   sent: Json,
 ): VerificationResult {
   if (!Check(VerificationOutputs, sent)) return { kind: 'unusable', problem: 'the pod sent outputs of another form' };

@@ -6,6 +6,8 @@ import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AdmissionAge } from './admission-age.ts';
 import type { ObservedTool } from './plan.ts';
 import { policyDenial, promotionDenial, sharingRules } from './policy-limits.ts';
+import { promotionRules, type PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
+import { parseDuration } from '../../api/quantities.ts';
 import type { ObservedSharing } from '../sharing/sharing.ts';
 import type { StoredTool } from './stored-tool.ts';
 import { inNamespace, TOOL_INDEX, type ToolCaches } from './tool-index.ts';
@@ -77,6 +79,18 @@ export class ToolObserver {
     };
   }
 
+  /** What a run of the tests in a verifier pod needs. A Shared tool has no policy of its own: the policy of the agents with its digest counts. */
+  rerun(tool: StoredTool): { rules: PromotionRules; agentUids: string[]; reverifyEveryMs: number | undefined } {
+    const own = this.withDigest(tool).filter(({ facts }) => facts.tier === 'Agent');
+    const owners = own.map((other) => this.#ownerOf(other)).filter((agent) => agent !== undefined);
+    const [first] = owners;
+    return {
+      rules: promotionRules((first === undefined ? undefined : this.#policyOf(first))?.spec ?? {}),
+      agentUids: owners.map(({ metadata }) => metadata.uid),
+      reverifyEveryMs: this.#reverifyEvery(tool),
+    };
+  }
+
   /** The last Shared version of the tool with another digest. */
   replaced({ metadata, facts }: StoredTool): StoredTool | undefined {
     return this.#deps.tools
@@ -104,6 +118,19 @@ export class ToolObserver {
       return found.some((other) => other.facts.tier === 'Shared' && other.facts.tool === name && isInService(other));
     };
     return facts.steps.find((step) => !isCallable(step))?.name;
+  }
+
+  /** Tier Agent: of the policy of its agent. Tier Shared: the shortest interval of the policies of the namespace. */
+  #reverifyEvery(tool: StoredTool): number | undefined {
+    const owner = this.#ownerOf(tool);
+    const policies =
+      tool.facts.tier === 'Agent'
+        ? [owner === undefined ? undefined : this.#policyOf(owner)]
+        : this.#deps.policies.list().filter(({ metadata }) => metadata.namespace === tool.metadata.namespace);
+    const intervals = policies
+      .filter((policy) => policy !== undefined && this.#deps.validation.specError(policy) === undefined)
+      .flatMap((policy) => policy?.spec.decay?.reverifyEvery ?? []);
+    return intervals.length === 0 ? undefined : Math.min(...intervals.map(parseDuration));
   }
 
   #approvalsOf({ metadata, facts }: StoredTool) {

@@ -10,6 +10,9 @@ import { StatusWriter } from '../kube/status-writer.ts';
 import { type Stored, TYPES } from '../kube/types.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { OperatorAudit } from '../ports.ts';
+import { afterRerun, dueTime, neededRerun, type RerunOrder, type RerunProgress } from '../reruns/rerun-plan.ts';
+import { revocationOf, revoke } from '../reruns/revocation.ts';
+import type { ToolReruns } from '../reruns/tool-reruns.ts';
 import { ToolObserver, type ToolObserverDeps } from './observe.ts';
 import { type Activity, planActivity } from './plan.ts';
 import { requestObject } from '../sharing/request-object.ts';
@@ -25,6 +28,26 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly ids: IdGenerator;
   readonly identity: Pick<OperatorIdentity, 'name'>;
   readonly audit: OperatorAudit | undefined;
+  /** Undefined without NATS or without verifiers: no Shared tool enters service then. */
+  readonly reruns: ToolReruns | undefined;
+}
+
+/** The longest timer of a tool; the due time is compared again after it. */
+const MAX_DELAY_MS = 6 * 3_600_000;
+
+interface Rerun {
+  readonly order: RerunOrder | undefined;
+  readonly progress: RerunProgress;
+  /** Time to the next scheduled run. */
+  readonly dueMs: number | undefined;
+}
+
+/** What a reconcile found. */
+interface Report {
+  readonly activity: Activity;
+  readonly sharing: ConditionUpdate<'Shared'> | undefined;
+  readonly rerun: Rerun;
+  readonly operator: string;
 }
 
 interface Sharing {
@@ -33,6 +56,12 @@ interface Sharing {
 }
 
 const AUDIT_RETRY_MS = 10_000;
+const NO_VERIFIERS: RerunProgress = {
+  kind: 'waiting',
+  message:
+    'this installation has no verifier pods, and its tests have to run; set verifier.enabled in the values of the chart',
+  retryMs: MAX_DELAY_MS,
+};
 
 /**
  * Decides which EmergentTools are in service, and requests approvals for tier Shared. Writes nothing of an EmergentTool but its status, so
@@ -63,22 +92,50 @@ export class ToolReconciler {
     const cached = this.#deps.tools.get(namespace, name);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
       this.#statuses.forgetWrite(key);
+      await this.#deps.reruns?.release(key);
       return { kind: 'done' };
     }
     const tool = this.#statuses.latest(cached);
     const operator = await this.#deps.identity.name(signal);
-    const activity = planActivity(this.observer.activity(tool, operator));
-    if ('waitMs' in activity) return { kind: 'requeueAfter', afterMs: activity.waitMs };
+    const planned = planActivity(this.observer.activity(tool, operator));
+    if ('waitMs' in planned) return { kind: 'requeueAfter', afterMs: planned.waitMs };
+    const rerun = await this.#rerun(tool, planned, signal);
+    const activity = afterRerun(tool, planned, rerun.progress);
     const sharing = await this.#share(tool, activity, signal);
-    await this.#report(cached, tool, { activity, sharing: sharing?.condition }, signal);
-    const isAudited = await this.#audit.retry();
-    const delays = [sharing?.retryMs, isAudited ? undefined : AUDIT_RETRY_MS].filter((ms) => ms !== undefined);
-    return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
+    await this.#report(cached, tool, { activity, sharing: sharing?.condition, rerun, operator }, signal);
+    const retryMs = rerun.progress.kind === 'waiting' ? rerun.progress.retryMs : rerun.dueMs;
+    return this.#requeue([sharing?.retryMs, retryMs]);
   }
 
   /** Drops the in-memory state of a deleted tool. */
   forget(tool: StoredTool): void {
     this.#statuses.forget(tool);
+  }
+
+  async #rerun(tool: StoredTool, planned: Activity, signal: AbortSignal): Promise<Rerun> {
+    const { rules, agentUids, reverifyEveryMs } = this.observer.rerun(tool);
+    const now = this.#deps.clock.now();
+    const order = neededRerun(tool, planned, { now, reverifyEveryMs });
+    if (order === undefined) {
+      const dueAt = planned.status === 'True' ? dueTime(tool, reverifyEveryMs) : undefined;
+      const dueMs = dueAt === undefined ? undefined : Math.min(Math.max(dueAt - now.getTime(), 0), MAX_DELAY_MS);
+      return { order, progress: { kind: 'none' }, dueMs };
+    }
+    const progress = (await this.#deps.reruns?.step(tool, { order, rules, agentUids }, signal)) ?? NO_VERIFIERS;
+    return { order, progress, dueMs: undefined };
+  }
+
+  /** A failed scheduled run revokes the tool, before its status says so. The audit record comes first. */
+  async #beforeResult(
+    tool: StoredTool,
+    { verification, problem }: RerunProgress & { kind: 'ended' },
+    { order, operator }: { order: RerunOrder | undefined; operator: string },
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (order === undefined) return;
+    await this.#audit.verified(tool, verification, { order, problem });
+    if (verification.result === 'Passed' || order.cause === 'Approval') return;
+    await revoke(this.#deps.client, revocationOf(tool, operator, problem ?? 'its tests failed'), signal);
   }
 
   async #share(tool: StoredTool, { status, reason }: Activity, signal: AbortSignal): Promise<Sharing | undefined> {
@@ -104,13 +161,24 @@ export class ToolReconciler {
   async #report(
     cached: StoredTool,
     tool: StoredTool,
-    { activity, sharing }: { activity: Activity; sharing: ConditionUpdate<'Shared'> | undefined },
+    { activity, sharing, rerun, operator }: Report,
     signal: AbortSignal,
   ): Promise<void> {
-    const status = toolStatus(tool, activity, sharing, this.#deps.clock.now());
+    const { progress, order } = rerun;
+    const verification = progress.kind === 'ended' ? progress.verification : undefined;
+    if (progress.kind === 'ended') await this.#beforeResult(tool, progress, { order, operator }, signal);
+    const status = toolStatus(tool, activity, { sharing, verification }, this.#deps.clock.now());
     await this.#audit.before(tool, activity);
     const events = await this.#statuses.write(cached, tool, status, signal);
     this.#statuses.recordEvents(tool, events ?? []);
     await this.#audit.after(tool, activity);
+    if (order !== undefined && verification === undefined) return;
+    await this.#deps.reruns?.release(`${tool.metadata.namespace}/${tool.metadata.name}`);
+  }
+
+  async #requeue(times: readonly (number | undefined)[]): Promise<ReconcileResult> {
+    const isAudited = await this.#audit.retry();
+    const delays = [...times, isAudited ? undefined : AUDIT_RETRY_MS].filter((ms) => ms !== undefined);
+    return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
 }

@@ -1,4 +1,4 @@
-import type { EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
+import type { EmergentToolStatus, ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
 import { type ConditionUpdate, sameConditions, updateConditions } from '../conditions.ts';
 import type { Activity } from './plan.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -13,7 +13,10 @@ const PROMOTION_STATES: Readonly<Record<string, NonNullable<EmergentToolStatus['
 export function toolStatus(
   { metadata, status: before }: StoredTool,
   activity: Activity,
-  sharing: ConditionUpdate<'Shared'> | undefined,
+  {
+    sharing,
+    verification,
+  }: { sharing?: ConditionUpdate<'Shared'> | undefined; verification?: ToolVerification | undefined },
   now: Date,
 ): EmergentToolStatus {
   const { promotion: _before, ...kept } = before ?? {};
@@ -22,6 +25,7 @@ export function toolStatus(
     ...kept,
     observedGeneration: metadata.generation,
     active: activity.status === 'True',
+    ...(verification === undefined ? {} : { verification }),
     ...(sharing === undefined ? {} : { promotion: PROMOTION_STATES[sharing.reason] ?? 'Candidate' }),
     conditions: updateConditions(before?.conditions, ['Shared'], findings, metadata.generation, now),
   };
@@ -32,6 +36,7 @@ export function toolStatusDiffers({ status }: StoredTool, after: EmergentToolSta
     status?.observedGeneration !== after.observedGeneration ||
     status?.active !== after.active ||
     status?.promotion !== after.promotion ||
+    status?.verification?.verifiedAt !== after.verification?.verifiedAt ||
     !sameConditions(status?.conditions, after.conditions ?? [])
   );
 }

@@ -1,4 +1,7 @@
 import type { AuditRecord } from '../../audit/port.ts';
+import type { ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
+import { printable } from '../../lib/printable.ts';
+import type { RerunOrder } from '../reruns/rerun-plan.ts';
 import type { OperatorAudit } from '../ports.ts';
 import type { Activity } from './plan.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -33,6 +36,22 @@ export class TransitionAudit {
     const transition = transitionOf(tool, activity, 'tool.demoted');
     this.#unsent.set(transition.once, transition);
     await this.retry();
+  }
+
+  /** Throws when the record of a run of the tests cannot be stored. */
+  async verified(
+    tool: StoredTool,
+    { result, tests, failedTests, reruns, successes }: ToolVerification,
+    { order, problem }: { order: RerunOrder; problem: string | undefined },
+  ): Promise<void> {
+    const { namespace, name } = tool.metadata;
+    const { tool: toolName, digest, tier } = tool.facts;
+    const figures = { tests, failedTests, reruns, successes };
+    const action = result === 'Passed' ? 'tool.verified' : 'tool.verification-failed';
+    const reason = problem === undefined ? {} : { reason: printable(problem, 1_000) };
+    const facts = { tool: toolName, object: name, tier, namespace, cause: order.cause, ...figures, ...reason };
+    const record = { action, actor: 'system', evidence: 'observed', subject: digest, facts } as const;
+    await this.#append({ namespace, record, once: `tool.verified/${order.attempt}` });
   }
 
   /** False while a record is left. */

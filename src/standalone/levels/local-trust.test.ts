@@ -12,6 +12,7 @@ import { localTaskRecords, localTasks, rateTask, recordTask } from './local-task
 import { evaluateLocalTrust } from './local-trust.ts';
 import { LocalTaskRecorder } from './task-recorder.ts';
 
+const FORGED = `sha256:${'a'.repeat(64)}` as const;
 const NOW = new Date('2026-11-22T12:00:00Z');
 const OWN = { name: 'analyst', namespace: 'team-a' };
 const WEIGHTED: TrustPolicySpec = { strategy: { type: 'Weighted', minTasks: 3, minRatings: 3 } };
@@ -25,6 +26,7 @@ function aTask(change: object = {}) {
     outcome: 'completed' as const,
     endedAt: NOW.getTime() - 60_000,
     categories: [],
+    tools: [],
     ...change,
   };
 }
@@ -92,16 +94,17 @@ describe('the recorder of tasks', () => {
         recorder.observe({ type: 'tool-result', tool: 'file_read', ok: true, ...result });
         recorder.observe({ type: 'tool-result', tool: 'forged_one', ok: true, ...result });
         recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: false, ...result });
+        recorder.used(FORGED, 's-1');
         return handle();
       },
     } as unknown as Engine);
     await engine.handle({ session: 's-1', text: 'x' }, op).catch(() => undefined);
-    return (await localTasks(records, OWN)).map(({ outcome, categories }) => [outcome, ...categories]);
+    return (await localTasks(records, OWN)).map(({ outcome, categories, tools }) => [outcome, ...categories, ...tools]);
   }
 
-  it('an answered message is a completed task with the categories of its tools', async () => {
+  it('an answered message is a completed task with the categories of its tools and its forged tools', async () => {
     const outcomes = await outcomesOf(async () => ({ finishReason: 'complete' }));
-    assert.deepEqual(outcomes, [['completed', 'file_system', 'code_execution']]);
+    assert.deepEqual(outcomes, [['completed', 'file_system', 'code_execution', FORGED]]);
   });
 
   it('a cut answer and an error are failures, a missing quota is none, and a parked turn has not ended', async () => {

@@ -2,11 +2,13 @@ import type { ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { TaskOutcome } from '../../policy/trust/evidence.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
+import { MAX_TASK_TOOLS } from '../../tempering/hygiene/tool-task.ts';
 import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import { type LocalAgent, recordTask } from './local-tasks.ts';
 
@@ -17,11 +19,19 @@ export interface LocalTaskRecorderDeps {
   readonly agent: LocalAgent;
 }
 
-/** Records how each message of the user ends, and the categories of the tools that it called. */
+/** What the agent called for the message of a session that has not ended. */
+interface Calls {
+  readonly categories: Set<ToolCategoryName>;
+  readonly tools: Set<Digest>;
+}
+
+/** Records how each message of the user ends, the categories of the tools that it called, and the forged tools among them. */
 export class LocalTaskRecorder {
   readonly #deps: LocalTaskRecorderDeps;
   readonly #categories = new Map(builtInDescriptors().map(({ name, category }) => [name, category]));
-  readonly #called = new Set<ToolCategoryName>();
+  /** By session: a turn that waits for an approval goes on in another message. */
+  readonly #calls = new Map<string, Calls>();
+  #session = '';
 
   constructor(deps: LocalTaskRecorderDeps) {
     this.#deps = deps;
@@ -38,23 +48,34 @@ export class LocalTaskRecorder {
   /** A tool that was forged runs in the sandbox. */
   observe(event: AgentEvent): void {
     if (event.type === 'tool-result' && event.ok)
-      this.#called.add(this.#categories.get(event.tool) ?? 'code_execution');
+      this.#callsOf(this.#session).categories.add(this.#categories.get(event.tool) ?? 'code_execution');
   }
 
-  /** The engine, whose messages are recorded. A message that its user interrupts is no task. */
-  recorded(engine: Engine): Engine {
+  /** A call of a forged tool by the agent itself reached the tool. */
+  used(digest: Digest, session: string): void {
+    this.#callsOf(session).tools.add(digest);
+  }
+
+  /** The engine, whose messages are recorded; `onRecorded` runs after each. A message that its user interrupts is no task. */
+  recorded(engine: Engine, onRecorded: () => Promise<void> = async () => undefined): Engine {
     return {
       ...engine,
       handle: async (message, op) => {
-        this.#called.clear();
+        this.#session = message.session;
         try {
           const handled = await engine.handle(message, op);
           // A turn that waits for an approval has not ended.
-          if (handled.parked === undefined)
+          if (handled.parked === undefined) {
             await this.#record(message.session, handled.finishReason === 'complete' ? 'completed' : 'failed');
+            await onRecorded();
+          }
           return handled;
         } catch (error) {
-          if (isTemperError(error) && !op.signal.aborted) await this.#record(message.session, outcomeOf(error.code));
+          if (isTemperError(error) && !op.signal.aborted) {
+            await this.#record(message.session, outcomeOf(error.code));
+            await onRecorded();
+          }
+          this.#calls.delete(message.session);
           throw error;
         }
       },
@@ -64,6 +85,15 @@ export class LocalTaskRecorder {
   async #record(session: string, outcome: TaskOutcome): Promise<void> {
     const { records, clock, ids, agent } = this.#deps;
     const endedAt = clock.now().getTime();
-    await recordTask(records, agent, { id: ids.next('msg'), session, outcome, endedAt, categories: [...this.#called] });
+    const { categories, tools } = this.#callsOf(session);
+    this.#calls.delete(session);
+    const called = { categories: [...categories], tools: [...tools].slice(0, MAX_TASK_TOOLS) };
+    await recordTask(records, agent, { id: ids.next('msg'), session, outcome, endedAt, ...called });
+  }
+
+  #callsOf(session: string): Calls {
+    const known = this.#calls.get(session) ?? { categories: new Set(), tools: new Set() };
+    this.#calls.set(session, known);
+    return known;
   }
 }

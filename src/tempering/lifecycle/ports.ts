@@ -2,6 +2,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import type { Audit, AuditTrail } from '../../audit/port.ts';
 import type { ForgeReview, SessionToolRegistry } from '../../forge/types.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import type { Ledger } from '../../ledger/port.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
@@ -25,6 +26,8 @@ export interface LocalLifecyclePorts {
   records: RecordStore;
   /** Supervises judges and reviewers; default: none. */
   canaries?: Canaries;
+  /** Called for each call of a forged tool by the agent itself, not by another tool, that reached the tool. */
+  onUse?(digest: Digest, session: string): void;
   /** Opens a sandbox for verification, in processes separate from those of the engine's sandbox. */
   openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
 }

@@ -1,5 +1,6 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
+import { createReactivation, type Reactivation } from '../hygiene/reactivation.ts';
 import { createExaminer } from '../examination/examiner.ts';
 import { createModelTesters } from '../examination/testers/model-testers.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
@@ -21,12 +22,13 @@ export function createPromotionAndDemotion(
   context: LifecycleContext,
   here: LocalLifecyclePorts,
   builtIn: readonly Tool[],
-): { promotion: Promotion; demotion: Demotion } {
+): { promotion: Promotion; demotion: Demotion; reactivation: Reactivation } {
   const { ports, agent, agentModel, events, schemas } = context;
   const { registry, records } = here;
   const { clock, ids, approvals, audit } = ports;
   const nonce = (): string => ids.next('nonce');
   const rules = () => promotionRules(agent.policy.spec);
+  const limits = () => context.decider({ agent: agent.name, namespace: agent.namespace, session: '' }).forgeLimits;
   const verifier = verifierOf(context, here, builtIn);
   const { canaries = NO_CANARIES } = here;
   const model = context.reviewModel;
@@ -46,10 +48,25 @@ export function createPromotionAndDemotion(
     events,
     nonce,
     rules,
-    limits: () => context.decider({ agent: agent.name, namespace: agent.namespace, session: '' }).forgeLimits,
+    limits,
     persistSource: () => agent.spec.forge?.persistSource ?? true,
   });
-  return { promotion, demotion: createDemotion({ registry, verifier, schemas, events, rules }) };
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  return {
+    promotion,
+    demotion: createDemotion({ registry, verifier, schemas, events, rules }),
+    reactivation: createReactivation({
+      registry,
+      verifier,
+      schemas,
+      events,
+      audit,
+      clock,
+      owner,
+      limits,
+      minSuccessPercent: () => rules().minSuccessPercent,
+    }),
+  };
 }
 
 /** Creates a verifier that calls only built-in tools without side effects, with the permissions of the agent. */

@@ -15,9 +15,13 @@ export interface ToolLifecycle {
   observe(call: CompletedCall): void;
   /** Throws TEMPER_POLICY_DENIED when the lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
+  /** Verifies a deactivated tool again and reactivates it; reports a failure as an event. Throws as `demote` does. */
+  reactivate(digest: Digest, reason: string, actor: string): Promise<void>;
   /** Resumes promotions that awaited an approval when the previous process ended. */
   resume(): Promise<void>;
 }
+
+const REMOTE = 'this engine cannot demote or reactivate tools; the gateway manages their lifecycle';
 
 /** Runs the lifecycle in this process. */
 export function createLocalLifecycle(
@@ -31,7 +35,13 @@ export function createLocalLifecycle(
   const tempering = createPromotionAndDemotion(context, here, builtIn);
   const toolPromotion = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
   return {
-    observe: (call) => toolPromotion.observe(call),
+    observe(call) {
+      const { forged } = call.tool;
+      if (forged !== undefined && call.caller.stack.length === 0) here.onUse?.(forged.digest, call.caller.session);
+      toolPromotion.observe(call);
+    },
+    reactivate: (digest, reason, actor) =>
+      tempering.reactivation.reactivate({ digest, reason, actor }, background.signal),
     demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
     resume: () => toolPromotion.resume(),
   };
@@ -44,10 +54,8 @@ export function createRemoteLifecycle(elsewhere: RemoteLifecyclePorts, clock: Cl
       const use = toToolUse(call, 'reported', clock);
       if (use !== undefined) elsewhere.reportUse(use);
     },
-    demote: () =>
-      Promise.reject(
-        new TemperError('TEMPER_POLICY_DENIED', 'this engine cannot demote tools; the gateway manages their lifecycle'),
-      ),
+    demote: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', REMOTE)),
+    reactivate: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', REMOTE)),
     resume: async () => undefined,
   };
 }

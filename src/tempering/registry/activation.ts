@@ -1,5 +1,13 @@
 import type { ChainedRecord } from '../../audit/port.ts';
 import { type Json, member } from '../../lib/json.ts';
+import {
+  DEACTIVATED,
+  type DeactivationLedger,
+  deactivatedReason,
+  emptyDeactivations,
+  foldDeactivation,
+  REACTIVATED,
+} from './deactivation.ts';
 
 /** The state of one stored object according to the audit chain. Files define what a tool is; only the chain decides whether it may run. */
 export interface Activation {
@@ -30,6 +38,7 @@ export interface ActivationLedger {
   byObject: Map<string, Activation>;
   /** Demoted digests with the reason: in one namespace (`<namespace> <digest>`) or in all (`* <digest>`). */
   demoted: Map<string, string>;
+  deactivations: DeactivationLedger;
 }
 
 export function demotionKey(digest: string, namespace = '*'): string {
@@ -46,7 +55,11 @@ export function demotionReason(
 
 /** Folds the chain from its first record; a later record overrides an earlier one. */
 export function foldActivations(records: readonly ChainedRecord[]): ActivationLedger {
-  const ledger: ActivationLedger = { byObject: new Map(), demoted: new Map() };
+  const ledger: ActivationLedger = {
+    byObject: new Map(),
+    demoted: new Map(),
+    deactivations: emptyDeactivations(),
+  };
   for (const record of records) apply(ledger, record);
   return ledger;
 }
@@ -59,6 +72,10 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
       return;
     case 'tool.demoted':
       demote(ledger, record);
+      return;
+    case DEACTIVATED:
+    case REACTIVATED:
+      changeObjects(ledger, record);
       return;
     case DROPPED:
       ledger.byObject.delete(text(record.facts, 'object'));
@@ -124,6 +141,21 @@ function demote(ledger: ActivationLedger, { subject, facts }: ChainedRecord): vo
   const reason = `demoted: ${text(facts, 'reason')}`;
   ledger.demoted.set(demotionKey(subject, inAllNamespaces ? undefined : namespace), reason);
   deactivate(ledger, (item) => item.digest === subject && (inAllNamespaces || item.namespace === namespace), reason);
+}
+
+function changeObjects(ledger: ActivationLedger, record: ChainedRecord): void {
+  const { objects, reason } = foldDeactivation(ledger.deactivations, record);
+  if (record.action === DEACTIVATED) {
+    deactivate(ledger, (item) => objects.includes(item.object), deactivatedReason(reason));
+    return;
+  }
+  for (const item of objects.map((object) => ledger.byObject.get(object))) {
+    // A demotion is permanent.
+    if (item?.digest !== record.subject || demotionReason(ledger.demoted, item.digest, item.namespace) !== undefined)
+      continue;
+    item.active = true;
+    delete item.reason;
+  }
 }
 
 function deactivate(ledger: ActivationLedger, matches: (item: Activation) => boolean, reason: string): void {

@@ -7,6 +7,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { type ActivationLedger, demotionKey, demotionReason, foldActivations } from './activation.ts';
+import { DEACTIVATED, type Deactivation, deactivatedReason, deactivationKey, REACTIVATED } from './deactivation.ts';
 import { type ForgeTelemetry, forgeTelemetry } from './forge-telemetry.ts';
 import { resolvePromotion, type PromotionOrder, promotedTool, sessionTool } from './registered-tool.ts';
 import {
@@ -15,7 +16,15 @@ import {
   type RejectedAttempt,
   type RejectedAttemptStore,
 } from './rejected-attempts.ts';
-import { assertCanActivate, isReplacedBy, isSessionToolOf, isVisible, TIERS, type ToolLimits } from './visibility.ts';
+import {
+  assertCanActivate,
+  isReplacedBy,
+  isSessionToolOf,
+  isVisible,
+  TIERS,
+  type ToolLimits,
+  type ToolOwner,
+} from './visibility.ts';
 import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumentStore } from './tool-store.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
@@ -23,7 +32,7 @@ import { createUseStore, type UseStore } from '../use/use-store.ts';
 const DEFAULT_LIMITS: ToolLimits = { sessionTools: 10, agentTools: 50 };
 
 export interface RegistryChange {
-  kind: 'registered' | 'promoted' | 'superseded' | 'demoted' | 'removed';
+  kind: 'registered' | 'promoted' | 'superseded' | 'demoted' | 'deactivated' | 'reactivated' | 'removed';
   tool: RegisteredTool;
 }
 
@@ -47,6 +56,23 @@ export interface Registry extends SessionToolRegistry {
   assertPromotable(order: PromotionOrder): void;
   /** Removes the tool from every view synchronously; durable when the promise resolves. In one namespace, or in all when it is absent. */
   demote(digest: Digest, reason: string, actor: string, namespace?: string): Promise<void>;
+  /**
+   * Removes the tool from the views of one agent synchronously; durable when the promise resolves. The agent cannot forge the same
+   * digest again. Other agents keep a Shared tool.
+   */
+  deactivate(digest: Digest, owner: ToolOwner, reason: string): Promise<void>;
+  /**
+   * Reverses `deactivate`, after the caller has verified the tool again. Throws TEMPER_NOT_FOUND for a tool that is not deactivated, and
+   * the codes of `register` when its name or place is taken.
+   */
+  reactivate(
+    digest: Digest,
+    owner: ToolOwner,
+    order: { reason: string; actor: string; limits: ToolLimits },
+  ): Promise<void>;
+  deactivation(digest: Digest, owner: ToolOwner): Deactivation | undefined;
+  /** When the tool was last reactivated, in epoch milliseconds; 0 when it never was. */
+  reactivatedAt(digest: Digest, owner: ToolOwner): number;
   /** Removes an active tool that this session of this agent forged, with its use records. Idempotent. The digest stays permitted. */
   drop(digest: Digest, scope: ToolScope): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
@@ -131,12 +157,12 @@ class RecordRegistry implements Registry {
 
   resolve(agent: string, namespace: string, session: string): RegisteredTool[] {
     return this.#actives()
-      .filter((tool) => isVisible(tool, { agent, namespace, session }))
+      .filter((tool) => this.#isUsable(tool, { agent, namespace, session }))
       .sort((a, b) => TIERS.indexOf(a.tier) - TIERS.indexOf(b.tier));
   }
 
   byName(name: string, scope: ToolScope): RegisteredTool | undefined {
-    return this.#actives().find((tool) => tool.artifact.name === name && isVisible(tool, scope));
+    return this.#actives().find((tool) => tool.artifact.name === name && this.#isUsable(tool, scope));
   }
 
   get(digest: Digest): RegisteredTool | undefined {
@@ -182,6 +208,68 @@ class RecordRegistry implements Registry {
     await this.#queue.run(async () => {
       for (const tool of this.#withDigest(digest)) if (!tool.active) await this.#store.write(tool, this.#timestamp());
     });
+  }
+
+  async deactivate(digest: Digest, owner: ToolOwner, text: string): Promise<void> {
+    const { agent, namespace } = owner;
+    const reason = printable(text, 500);
+    const isOwn = ({ tier, owner: of }: RegisteredTool): boolean =>
+      tier !== 'Shared' && of.agent === agent && of.namespace === namespace;
+    const affected = this.#withDigest(digest).filter((tool) => tool.active && (tool.tier === 'Shared' || isOwn(tool)));
+    const own = affected.filter(isOwn);
+    const objects = own.map(({ object }) => object);
+    this.#ledger.deactivations.current.set(deactivationKey(owner, digest), { reason, objects });
+    for (const tool of own) this.#deactivate(tool, deactivatedReason(reason));
+    for (const tool of affected) this.#notify('deactivated', this.#tools.get(tool.object) ?? tool);
+    const facts = { tool: affected[0]?.artifact.name ?? 'unknown', agent, namespace, objects, reason };
+    await this.#deps.audit.append({
+      action: DEACTIVATED,
+      actor: 'system',
+      evidence: 'observed',
+      subject: digest,
+      facts,
+    });
+    await this.#queue.run(async () => {
+      for (const object of objects) await this.#writeIfStored(object);
+    });
+  }
+
+  reactivate(
+    digest: Digest,
+    owner: ToolOwner,
+    { reason, actor, limits }: { reason: string; actor: string; limits: ToolLimits },
+  ): Promise<void> {
+    return this.#queue.run(async () => {
+      const key = deactivationKey(owner, digest);
+      const { current, reactivatedAt } = this.#ledger.deactivations;
+      const objects = current.get(key)?.objects;
+      if (objects === undefined)
+        throw new TemperError('TEMPER_NOT_FOUND', `agent "${owner.agent}" has no deactivated tool ${digest}`);
+      const own = objects.flatMap((object) => this.#tools.get(object) ?? []).filter((tool) => !tool.active);
+      for (const tool of own) {
+        this.#assertNotBlocked(digest, owner.namespace);
+        assertCanActivate(tool, this.#actives(), { builtIn: this.#deps.builtIn, limits, replaces: [] });
+      }
+      const tool = this.get(digest)?.artifact.name ?? 'unknown';
+      const facts = { tool, ...owner, objects: own.map(({ object }) => object), reason: printable(reason, 500) };
+      await this.#deps.audit.append({ action: REACTIVATED, actor, evidence: 'observed', subject: digest, facts });
+      current.delete(key);
+      reactivatedAt.set(key, this.#deps.clock.now().getTime());
+      for (const { inactiveReason: _, ...active } of own) {
+        this.#tools.set(active.object, { ...active, active: true });
+        await this.#writeIfStored(active.object);
+      }
+      const changed = this.get(digest);
+      if (changed !== undefined) this.#notify('reactivated', changed);
+    });
+  }
+
+  deactivation(digest: Digest, owner: ToolOwner): Deactivation | undefined {
+    return this.#ledger.deactivations.current.get(deactivationKey(owner, digest));
+  }
+
+  reactivatedAt(digest: Digest, owner: ToolOwner): number {
+    return this.#ledger.deactivations.reactivatedAt.get(deactivationKey(owner, digest)) ?? 0;
   }
 
   drop(digest: Digest, scope: ToolScope): Promise<void> {
@@ -291,12 +379,32 @@ class RecordRegistry implements Registry {
   }
 
   #assertNotDemoted({ digest, owner }: RegisteredTool): void {
-    const reason = demotionReason(this.#ledger.demoted, digest, owner.namespace);
+    const deactivation = this.deactivation(digest, owner);
+    this.#assertNotBlocked(digest, owner.namespace);
+    if (deactivation === undefined) return;
+    throw new TemperError(
+      'TEMPER_TOOL_DEMOTED',
+      `this tool was ${deactivatedReason(deactivation.reason)}; forge a corrected one, because only a user can reactivate this digest`,
+    );
+  }
+
+  #assertNotBlocked(digest: Digest, namespace: string): void {
+    const reason = demotionReason(this.#ledger.demoted, digest, namespace);
     if (reason === undefined) return;
     throw new TemperError(
       'TEMPER_TOOL_DEMOTED',
       `this tool was ${reason}; forge a corrected one, because this digest is never accepted again`,
     );
+  }
+
+  #isUsable(tool: RegisteredTool, scope: ToolScope): boolean {
+    return isVisible(tool, scope) && this.deactivation(tool.digest, scope) === undefined;
+  }
+
+  /** A session that was closed meanwhile has no documents any more. */
+  async #writeIfStored(object: string): Promise<void> {
+    const tool = this.#tools.get(object);
+    if (tool !== undefined) await this.#store.write(tool, this.#timestamp());
   }
 
   #actives(): RegisteredTool[] {

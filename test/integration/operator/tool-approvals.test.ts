@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import type { Approval } from '../../../src/api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { reasonOf } from '../../../src/operator/conditions.ts';
 import type { StoredAgent } from '../../../src/operator/kube/types.ts';
 import type { TrustChange, TrustEvidence } from '../../../src/operator/ports.ts';
@@ -18,6 +20,7 @@ import {
   digestOfArtifact,
   GITOPS,
   NAMESPACE,
+  OPERATOR,
   promotionOf,
   sharedNameOf,
   sharedObject,
@@ -26,7 +29,9 @@ import {
 import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
+import { honestOutputs } from '../../support/promotion/simulated-verifier.ts';
 
+const DOUBLED = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
 const ELEVATING = {
   type: 'Weighted',
@@ -181,6 +186,96 @@ describe('the approval of a tool on a real API server', () => {
         ({ manager, subresource }) => manager === 'temper-operator' && subresource !== 'status',
       );
       assert.deepEqual(unexpected, []);
+    }
+  });
+
+  it('an approved tool whose tests fail on this cluster is not in service, and says so', async () => {
+    const artifact = anArtifact('broken');
+    fixture.behaviour = honestOutputs(() => ({ result: 'wrong' }));
+    try {
+      await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+      await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'broken-git');
+      const tool = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'VerificationFailed');
+      assert.equal(tool.status?.active, false);
+      const { result, tests, failedTests, reruns } = tool.status.verification ?? {};
+      assert.deepEqual([result, tests, failedTests, reruns], ['Failed', 1, 1, 0]);
+      const message = tool.status.conditions?.find(({ type }) => type === 'Active')?.message ?? '';
+      assert.match(message, /1 of 1 tests failed in a fresh runner; have the agent forge a corrected version/);
+      await poll('an Event', async () => (await eventReasons(tool.metadata.name)).includes('VerificationFailed'));
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const own = records.filter(({ subject }) => subject === tool.spec.digest).map(({ action }) => action);
+      assert.deepEqual(own, ['tool.verification-failed']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+    }
+  });
+
+  it('a run that its operator left goes on with the next one, and a pod that sends nothing usable decides nothing', async () => {
+    const artifact = anArtifact('resumed');
+    const pods: string[] = [];
+    let isAnswering = false;
+    fixture.behaviour = (work, pod) => {
+      if (!pods.includes(pod.metadata.name)) pods.push(pod.metadata.name);
+      if (pods.length === 1) return { attempt: work.attempt, outputs: [] };
+      return isAnswering ? DOUBLED(work, pod) : undefined;
+    };
+    try {
+      await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+      await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'resumed-git');
+      await poll('the second pod has the work', async () => pods.length === 2);
+      const waiting = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'Verifying');
+      assert.equal(waiting.status?.active, false);
+      await fixture.stopOperator();
+      await fixture.startOperator();
+      isAnswering = true;
+      const tool = await fixture.reason('emergenttools', sharedNameOf(artifact), 'Active', 'Approved');
+      assert.equal(tool.status?.verification?.result, 'Passed');
+      assert.equal(pods.length, 2, 'the next operator continues with the pod');
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const own = records.filter(({ subject }) => subject === tool.spec.digest).map(({ action }) => action);
+      assert.deepEqual(own, ['tool.verified', 'tool.promoted']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+    }
+  });
+
+  it('a tool in service whose tests fail in a scheduled run is demoted for all, by a revocation', async () => {
+    const artifact = anArtifact('aged');
+    const name = sharedNameOf(artifact);
+    await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+    await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'aged-git');
+    const active = await fixture.reason('emergenttools', name, 'Active', 'Approved');
+    fixture.behaviour = (work, pod) => {
+      const isOther = work.artifact.name !== 'aged';
+      return (isOther ? DOUBLED : honestOutputs(() => ({ result: 0 })))(work, pod);
+    };
+    try {
+      const decay = { reverifyEvery: '1h' };
+      await fixture.apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'standard' }, decay }, 'aging'));
+      const long = new Date(Date.now() - 2 * 3_600_000).toISOString();
+      const verification = { ...active.status?.verification, verifiedAt: long };
+      const { status } = await fixture.call('PATCH', `emergenttools/${name}/status`, {
+        as: OPERATOR,
+        contentType: 'application/merge-patch+json',
+        body: { status: { verification } },
+      });
+      assert.equal(status, 200);
+      const demoted = await fixture.reason('emergenttools', name, 'Active', 'Demoted');
+      assert.equal(demoted.status?.active, false);
+      assert.deepEqual(demoted.spec, active.spec, 'nothing of the spec is written');
+      const approvals = await fixture.list<Approval>('approvals');
+      const own = approvals.filter(({ spec }) => spec.subject.promotion?.digest === digestOfArtifact(artifact));
+      const [revocation] = own.filter(({ spec }) => spec.decision === 'Revoke');
+      assert.deepEqual(
+        [revocation?.spec.approvedBy.username, revocation?.spec.reason],
+        [OPERATOR.user, '1 of 1 tests failed in a fresh runner'],
+      );
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const actions = records.filter(({ subject }) => subject === active.spec.digest).map(({ action }) => action);
+      assert.deepEqual(actions, ['tool.verified', 'tool.promoted', 'tool.verification-failed', 'tool.demoted']);
+    } finally {
+      fixture.behaviour = DOUBLED;
+      await fixture.call('DELETE', 'trustpolicies/aging');
     }
   });
 

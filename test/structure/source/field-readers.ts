@@ -120,6 +120,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.promotion.toShared.minAgents',
       'spec.decay.maxErrorPercent',
     ],
+    'tempering/hygiene/tool-hygiene.ts': ['spec.decay.maxHarmPercent'],
     'gateway/pull-requests/follow.ts': ['spec.promotion.toShared.gitOps.connection'],
     'review/pull-requests/draft.ts': ['spec.promotion.toShared.gitOps.branch', 'spec.promotion.toShared.gitOps.path'],
     'operator/agent/admission.ts': ['spec.quotas.agents', 'spec.suspend'],

@@ -1,3 +1,4 @@
+import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
 import type { KubeObject } from '../../../src/kube/informer/store.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
@@ -7,15 +8,22 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { OperatorDeps } from '../../../src/operator/components.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
 import { TYPES } from '../../../src/operator/kube/types.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { objectName } from '../../../src/tempering/registry/object-name.ts';
 import type { ApiResponse, ApiUser } from '../../cluster/api-client.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
 import { renderChart } from '../../cluster/helm.ts';
 import { createAll, grant } from '../../cluster/objects.ts';
 import { admissionObjects, enforceAdmissionPolicies } from '../admission/policies.ts';
-import { type ApiServerFixture, startApiServerFixture } from '../api-server/api-server-fixture.ts';
+import { type ApiServerFixture, RELEASE_NAMESPACE, startApiServerFixture } from '../api-server/api-server-fixture.ts';
+import { runFakeKubelet } from '../api-server/fake-kubelet.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
+import { type NatsFixture, startNatsFixture, STORE_BYTES } from '../nats/nats-fixture.ts';
 import { poll } from '../poll.ts';
+import { type Behaviour, honestOutputs, simulateVerifiers } from '../promotion/simulated-verifier.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from './start-operator.ts';
 
@@ -34,6 +42,13 @@ export const GITOPS: ApiUser = {
   groups: ['system:serviceaccounts', AUTHENTICATED],
 };
 export const NAMESPACE = 'team-a';
+const SILENT = createLogger({
+  level: 'silent',
+  destination: { write: () => undefined },
+  secrets: createSecretRedactor(),
+});
+const VERIFIER_LABELS = { 'app.kubernetes.io/component': 'verifier', 'app.kubernetes.io/part-of': 'temper' };
+const DOUBLED = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 const GROUP = `/apis/temper.dev/v1alpha1/namespaces/${NAMESPACE}`;
 const KINDS = ['agents', 'approvals', 'approvalrequests', 'capabilities', 'emergenttools', 'trustpolicies'];
 
@@ -42,30 +57,80 @@ export type Stored<T> = T & KubeObject;
 /** An API server with the admission policies of the chart, and an operator with the account and the rights of the chart. */
 export class ApprovalsFixture implements AsyncDisposable {
   readonly apiServer: ApiServerFixture;
-  readonly operator: RunningOperator;
+  readonly nats: NatsFixture;
+  /** A connection of the gateway. */
+  readonly gateway: JetStreamConnection;
+  /** What verifier pods send; they run the tool that doubles a number. */
+  behaviour: Behaviour = DOUBLED;
+  readonly #options: Partial<OperatorDeps>;
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<unknown>[] = [];
+  #operator: RunningOperator | undefined;
+  #operatorNats: OperatorNats | undefined;
 
-  private constructor(apiServer: ApiServerFixture, operator: RunningOperator) {
-    this.apiServer = apiServer;
-    this.operator = operator;
+  private constructor(
+    parts: { apiServer: ApiServerFixture; nats: NatsFixture; gateway: JetStreamConnection },
+    options: Partial<OperatorDeps>,
+  ) {
+    this.apiServer = parts.apiServer;
+    this.nats = parts.nats;
+    this.gateway = parts.gateway;
+    this.#options = options;
   }
 
   static async open(options: Partial<OperatorDeps> = {}): Promise<ApprovalsFixture> {
-    const apiServer = await startApiServerFixture({ controllerManager: true });
-    try {
-      await prepare(apiServer);
-      const connect = () => connectAs(apiServer.plane, OPERATOR);
-      const config: OperatorConfig = { ...OPERATOR_CONFIG, admissionPolicies: { policies: await expectedPolicies() } };
-      const operator = await startOperator({ ...apiServer, connect }, config, options);
-      return new ApprovalsFixture(apiServer, operator);
-    } catch (error) {
-      await apiServer[Symbol.asyncDispose]();
-      throw error;
-    }
+    await using opening = new AsyncDisposableStack();
+    const [apiServer, nats] = await Promise.all([
+      startApiServerFixture({ controllerManager: true }),
+      startNatsFixture(),
+    ]);
+    opening.use(apiServer);
+    opening.use(nats);
+    await prepare(apiServer);
+    const gateway = await nats.connect('gateway');
+    const fixture = new ApprovalsFixture({ apiServer, nats, gateway }, options);
+    await fixture.startOperator();
+    fixture.#startVerifiers();
+    opening.move();
+    return fixture;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.operator.stop();
+    this.#stopping.abort();
+    await this.stopOperator();
+    await Promise.allSettled(this.#running);
+    await this.nats[Symbol.asyncDispose]();
     await this.apiServer[Symbol.asyncDispose]();
+  }
+
+  async startOperator(): Promise<void> {
+    const { url, caFile } = this.nats;
+    const server = { storeBytes: STORE_BYTES };
+    const options = { url, caFile, seedFile: this.nats.seedFile('operator'), server };
+    this.#operatorNats = openOperatorNats(options, { clock: systemClock, log: SILENT, metrics: NO_METRICS });
+    const connect = () => connectAs(this.apiServer.plane, OPERATOR);
+    const config: OperatorConfig = {
+      ...OPERATOR_CONFIG,
+      admissionPolicies: { policies: await expectedPolicies() },
+      verifier: { podLabels: VERIFIER_LABELS, warm: 1, max: 3 },
+    };
+    const { audit, promotions } = this.#operatorNats;
+    const deps = { audit, promotions, ...this.#options };
+    this.#operator = await startOperator({ ...this.apiServer, connect }, config, deps);
+  }
+
+  async stopOperator(): Promise<void> {
+    await this.#operator?.stop();
+    await this.#operatorNats?.[Symbol.asyncDispose]();
+    this.#operator = undefined;
+    this.#operatorNats = undefined;
+  }
+
+  #startVerifiers(): void {
+    const { signal } = this.#stopping;
+    const { client } = this.apiServer;
+    this.#running.push(runFakeKubelet(client, new Set(), signal, LABELS.verifierPod));
+    this.#running.push(simulateVerifiers(client, this.gateway, () => this.behaviour, signal).ended);
   }
 
   call(method: string, path: string, options: { body?: object; as?: ApiUser; contentType?: string } = {}) {
@@ -207,7 +272,8 @@ async function prepare(apiServer: ApiServerFixture): Promise<void> {
     ({ kind, metadata }) => /Role/.test(kind) && metadata.name.includes('operator'),
   );
   await createAll(plane, rights);
-  await enforceAdmissionPolicies(plane, '--set', `admissionPolicies.approvers={${GITOPS.user}}`);
+  const images = 'admissionPolicies.agentPods.images={temper:test,temper-sandbox:test}';
+  await enforceAdmissionPolicies(plane, '--set', `admissionPolicies.approvers={${GITOPS.user}}`, '--set', images);
   await apiServer.createNamespace(NAMESPACE);
   const writes = {
     apiGroups: ['temper.dev'],
@@ -223,6 +289,12 @@ async function prepare(apiServer: ApiServerFixture): Promise<void> {
   };
   await grant(plane, ALICE, [limited, approves], NAMESPACE);
   await grant(plane, GITOPS, 'cluster-admin');
+  const account = { metadata: { name: RELEASE_OBJECTS.verifierServiceAccount, namespace: RELEASE_NAMESPACE } };
+  await apiServer.client.create(
+    TYPES.serviceAccounts,
+    { apiVersion: 'v1', kind: 'ServiceAccount', ...account },
+    NEVER_ABORTED,
+  );
   await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'standard' }, forge: { apis: ['crypto'] } }));
   const forge = { forge: { enabled: true, modes: ['Compose', 'Sandbox'], apis: ['crypto'] } };
   for (const agent of ['analyst', 'reviewer']) await apiServer.apply(buildAgent(NAMESPACE, agent, forge));

@@ -13,6 +13,7 @@ export const STRATEGY_DEFAULTS = {
   thresholds: { restricted: 40, standard: 60, elevated: 80 },
   coolDown: '24h',
   maxErrorPercent: 15,
+  maxHarmPercent: 20,
 } as const;
 
 const percent = (description: string, standard: number) => count(0, 100, description, standard);
@@ -157,7 +158,19 @@ export const Decay = Type.Object(
         STRATEGY_DEFAULTS.maxErrorPercent,
       ),
     ),
-    reverifyEvery: Type.Optional({ ...Duration, description: 'The interval of the quality checks.' }),
+    maxHarmPercent: Type.Optional(
+      count(
+        0,
+        100,
+        'A tool is deactivated for an agent when the outcomes of its tasks show that the tool spoils more than this share of them, in percent. 100 deactivates none.',
+        STRATEGY_DEFAULTS.maxHarmPercent,
+      ),
+    ),
+    reverifyEvery: Type.Optional({
+      ...Duration,
+      description:
+        'The interval of the quality checks of agents, and on a cluster of the runs of the tests of tools in service.',
+    }),
     minQuality: Type.Optional(
       count(
         0,
