@@ -11,7 +11,7 @@ import type { PromotionStore } from './ports.ts';
 /** A store of promotions in memory, which outlives the reconcilers of a test as NATS outlives operators. */
 export class MemoryPromotions implements PromotionStore {
   readonly states = new Map<string, { record: PromotionRecord; revision: number }>();
-  /** By pod UID and round. */
+  /** By pod UID, and by `<pod UID> <round>` for the rounds of an examination. */
   readonly works = new Map<string, Json>();
   readonly sent = new Map<string, Json>();
   readonly reviewRequests: PanelReviewRequest[] = [];
@@ -69,22 +69,22 @@ export class MemoryPromotions implements PromotionStore {
   }
 
   async assign(podUid: string, round: number, work: Json): Promise<boolean> {
-    if (this.works.has(`${podUid} ${round}`)) return false;
-    this.works.set(`${podUid} ${round}`, work);
+    if (this.works.has(roundKey(podUid, round))) return false;
+    this.works.set(roundKey(podUid, round), work);
     return true;
   }
 
   async work(podUid: string, round: number) {
-    return this.works.get(`${podUid} ${round}`);
+    return this.works.get(roundKey(podUid, round));
   }
 
   async outputs(podUid: string, round: number) {
-    return this.sent.get(`${podUid} ${round}`);
+    return this.sent.get(roundKey(podUid, round));
   }
 
   async removeVerification(podUid: string): Promise<void> {
     for (const map of [this.works, this.sent]) {
-      for (const key of map.keys()) if (key.startsWith(`${podUid} `)) map.delete(key);
+      for (const key of map.keys()) if (key === podUid || key.startsWith(`${podUid} `)) map.delete(key);
     }
   }
 
@@ -119,4 +119,8 @@ export class MemoryPromotions implements PromotionStore {
 
 function keyOf({ agentUid, digest }: PromotionKey): string {
   return `${agentUid}/${digest}`;
+}
+
+function roundKey(podUid: string, round: number): string {
+  return round === 0 ? podUid : `${podUid} ${round}`;
 }
