@@ -19,6 +19,10 @@ const { values, positionals } = parseArgs({
     /** Messages per second. */
     rate: { type: 'string', default: '50' },
     inboxes: { type: 'string', default: '100000' },
+    /** Task records of all agents together. */
+    records: { type: 'string', default: '100000' },
+    /** Of each step of `tool-life`. */
+    samples: { type: 'string', default: '30' },
     /** The pause between two faults of `soak-faults`, in seconds. */
     'fault-seconds': { type: 'string', default: '30' },
     /** The folder for CPU profiles of the operator. */
@@ -48,6 +52,8 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
     return benchSoakFaults({ ...scale, seconds: scale.quietSeconds, faultSeconds: Number(values['fault-seconds']) });
   },
   burst: async () => (await import('./burst.ts')).benchBurst(scale),
+  'tool-life': async () => (await import('./tools/tool-life.ts')).benchToolLife(Number(values.samples)),
+  evidence: async () => (await import('./tools/evidence.ts')).benchEvidence(agents, Number(values.records)),
   inboxes: async () => (await import('./inboxes.ts')).benchInboxes(Number(values.inboxes)),
   'replicated-inboxes': async () => (await import('./inboxes.ts')).benchReplicatedInboxes(Number(values.inboxes)),
 };

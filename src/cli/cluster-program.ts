@@ -1,7 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../api/quantities.ts';
 import { messageOf } from '../lib/errors.ts';
-import { addClusterOptions, outputOption, selectsCluster, stateOption } from './cluster/options.ts';
+import {
+  addClusterOptions,
+  type ClusterOptions,
+  outputOption,
+  selectsCluster,
+  stateOption,
+} from './cluster/options.ts';
 import { SHELLS } from './completion/scripts.ts';
 import type { CliIo } from './io.ts';
 
@@ -60,7 +66,9 @@ function addSend(program: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
-  verb(program, 'sessions [agent]', 'list sessions of the state folder, or of an agent on a cluster')
+  const listing = verb(program, 'sessions [agent]', 'list sessions of the state folder, or of an agent on a cluster');
+  addSessionClose(listing, io, finish);
+  listing
     .addOption(stateOption())
     .addOption(outputOption())
     .action(async (agent: string | undefined, options, command: Command) => {
@@ -107,6 +115,32 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
       finish(await deadLetters({ ...options, action, id }, io));
     });
 }
+
+function addSessionClose(sessions: Command, io: CliIo, finish: SetExitCode): void {
+  verb(sessions, 'close <session>', 'close a session permanently: its history and its tools are deleted')
+    .option('--agent <name>', 'agent of the session; required on a cluster')
+    .option('--end-work', 'end messages that have not ended, without an answer')
+    .addOption(stateOption())
+    .addOption(outputOption())
+    .action(async (session: string, _, command: Command) => {
+      // The listing has the same options, and takes their values where they stand before the subcommand.
+      const options = { ...command.optsWithGlobals<SessionCloseOptions>(), session };
+      if (selectsCluster(options, io)) {
+        const { closeSession } = await import('./cluster/verbs/close-session.ts');
+        return finish(await closeSession(options, io));
+      }
+      const { closeSession } = await import('./sessions/close-session.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => closeSession(options, io)));
+    });
+}
+
+type SessionCloseOptions = ClusterOptions & {
+  agent?: string;
+  endWork?: boolean;
+  state: string;
+  output: 'text' | 'json';
+};
 
 function addTrust(program: Command, io: CliIo, finish: SetExitCode): void {
   verb(

@@ -5,6 +5,7 @@
  * - POST `…/agents/{agent}/messages`: `UserMessageRequest`, `UserMessageReceipt`; idempotent by `Idempotency-Key`.
  * - GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&skip=<skip>&message=<id>&follow=true`: one `SessionStreamLine` per line.
  * - GET `…/agents/{agent}/sessions`: `SessionSummary[]`, newest first.
+ * - DELETE `…/agents/{agent}/sessions/{session}?endWork=true`: `SessionCloseReceipt`; idempotent. 409 while messages of it have not ended, without `endWork`.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.
  * - POST `…/agents/{agent}/ratings`: `TaskRatingRequest`, `TaskRatingReceipt`; the last rating of a task counts.
@@ -16,6 +17,7 @@
  */
 export type {
   DeadLetterSummary,
+  SessionCloseReceipt,
   SessionStreamLine,
   SessionSummary,
   SessionToolSummary,

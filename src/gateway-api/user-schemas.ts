@@ -86,6 +86,17 @@ export const SessionSummary = Type.Object(
 );
 export type SessionSummary = Static<typeof SessionSummary>;
 
+export const SessionCloseReceipt = Type.Object(
+  {
+    session: Type.String(),
+    closedBefore: Type.Boolean({ description: 'The session was closed already.' }),
+    tools: Type.Integer({ description: 'Session tools that were removed.' }),
+    endedMessages: Type.Array(Type.String(), { description: 'Messages that were ended without an answer.' }),
+  },
+  closed,
+);
+export type SessionCloseReceipt = Static<typeof SessionCloseReceipt>;
+
 export const UsageReport = Type.Object(
   {
     windows: Type.Array(
@@ -188,6 +199,9 @@ export const SessionToolSummary = Type.Object(
     uses: Type.Integer({ description: 'By this agent, in all its sessions, as its pod reported them.' }),
     acceptedAt: Timestamp,
     promotion: SessionToolPromotion,
+    outOfService: Type.Optional(
+      Type.String({ description: 'Why agents cannot call it any more, such as a revocation; absent while they can.' }),
+    ),
   },
   { ...closed, description: 'A tool of a session; it is not a Kubernetes object.' },
 );

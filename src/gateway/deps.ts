@@ -126,6 +126,8 @@ export interface GatewayDeps {
   approvals: CallApprovals;
   /** The tools that the agent has in the session, in service. */
   toolsOf: (agent: { agentUid: string; namespace: string }, session: string) => Promise<RegisteredTool[]>;
+  /** Removes the tools of a session, and the uses of those that no other session of the agent has. Returns their number. */
+  closeTools: (agentUid: string, session: string) => Promise<number>;
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read'>;

@@ -307,7 +307,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const registry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
-  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, clock, log });
+  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, demotions, clock, log });
   const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
   const recorder = createTaskRecorder({ records: tasks, clock, log });
   const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
@@ -356,6 +356,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
     sessions: promotions.sessions,
+    closeTools: promotions.closeTools,
     sessionsOf,
     usage: modules.usage,
     draining,

@@ -339,6 +339,14 @@ export const ERROR_CODES = {
     meaning: 'The chain of messages from agent to agent is longer than allowed.',
     fix: 'Reply instead of sending another message, or let the first agent ask each of the others itself.',
   },
+  TEMPER_SESSION_CLOSED: {
+    meaning: 'A user closed the session. It takes no more messages.',
+    fix: 'Send the message in a new session.',
+  },
+  TEMPER_SESSION_BUSY: {
+    meaning: 'The session has messages that have not ended, so it was not closed.',
+    fix: 'Wait until they end, or repeat the command with --end-work, which ends them without an answer.',
+  },
   TEMPER_SESSION_INVALID: {
     meaning: 'A message names no session, or one whose id is malformed.',
     fix: 'Send the message in a session; the error describes the format of an id.',

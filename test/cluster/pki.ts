@@ -37,7 +37,12 @@ export async function writePki(folder: string, identities: readonly Identity[]):
   await Promise.all(identities.map((identity, index) => writeIdentity(folder, identity, index + 1)));
 }
 
-async function writeIdentity(folder: string, { name, subject, alternativeNames }: Identity, serial: number) {
+/** Writes the certificate of one more identity, signed by the CA of the folder. */
+export async function writeIdentity(
+  folder: string,
+  { name, subject, alternativeNames }: Identity,
+  serial: number,
+): Promise<void> {
   const names = alternativeNames === undefined ? '' : `subjectAltName=${alternativeNames}\n`;
   await writeFile(join(folder, `${name}.ext`), `extendedKeyUsage=serverAuth,clientAuth\n${names}`);
   const request = ['req', ...NEW_KEY, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', subject];

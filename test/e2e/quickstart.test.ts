@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { EmergentTool } from '../../src/api/v1alpha1/emergenttool.ts';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
-import { poll } from '../support/poll.ts';
+import { toolLife } from './suites/tool-life.ts';
 import { type InstalledCluster, ROOT, startInstalledCluster } from './support/installed-cluster.ts';
 
 const QUESTION =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
-const REGION_QUESTION = "Which region's revenue fell most between the second quarter and the third, and by how much?";
 const PAGE = join(ROOT, 'docs/quickstart.md');
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
@@ -34,7 +32,7 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     await cluster.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
     await cluster.waitFor('agent/analyst', 'Ready', 'quickstart');
     const { code, stdout, stderr } = await cluster.temper('send', 'analyst', QUESTION, '--follow', '-n', 'quickstart');
-    assert.equal(code, 0, stderr);
+    assert.equal(code, 0, `${stdout}${stderr}`);
     const { orders, revenue } = await independentMonth(ordersOf('04'));
     assert.ok(stdout.endsWith(`◂ analyst: ${orders} orders were paid in April, worth ${dollars(revenue)}.\n`), stdout);
     for (const gate of ['build', 'tests 3/3', 'policy ✓', 'judge', 'registration Session ✓', 'tests 1/2 ✗']) {
@@ -48,7 +46,7 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     const { session } = JSON.parse(sessions.stdout) as { session: string };
     const sessionFlags = ['--session', session, '--follow', '-n', 'quickstart'];
     const { code, stdout, stderr } = await cluster.temper('send', 'analyst', 'And in May and June?', ...sessionFlags);
-    assert.equal(code, 0, stderr);
+    assert.equal(code, 0, `${stdout}${stderr}`);
     assert.ok(!stdout.includes('in April'), stdout);
     const months = await Promise.all(['05', '06'].map((month) => independentMonth(ordersOf(month))));
     for (const { orders, revenue } of months) {
@@ -56,27 +54,7 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     }
   });
 
-  it('a tool with enough uses is verified in another pod, reviewed, and belongs to its agent from then on', async () => {
-    const sessions = await cluster.temper('sessions', 'analyst', '-n', 'quickstart', '--output', 'json');
-    const { session } = JSON.parse(sessions.stdout) as { session: string };
-    const sessionFlags = ['--session', session, '--follow', '-n', 'quickstart'];
-    const { code, stderr } = await cluster.temper('send', 'analyst', REGION_QUESTION, ...sessionFlags);
-    assert.equal(code, 0, stderr);
-    const tool = await poll(
-      'a tool of tier Agent',
-      async () => {
-        const list = await cluster.kubectl('get', 'emergenttools', '-n', 'quickstart', '-o', 'json');
-        const { items } = JSON.parse(list) as { items: EmergentTool[] };
-        return items.find(({ status }) => status?.active === true);
-      },
-      { timeoutMs: 120_000 },
-    );
-    assert.deepEqual([tool.spec.artifact.name, tool.spec.tier], ['csv_rows', 'Agent']);
-    const active = tool.status?.conditions?.find(({ type }) => type === 'Active');
-    assert.deepEqual([active?.status, active?.reason], ['True', 'Verified']);
-    const described = await cluster.temper('describe', 'tool', 'csv_rows', '-n', 'quickstart');
-    assert.equal(described.code, 0, described.stderr);
-  });
+  toolLife(() => cluster);
 });
 
 function ordersOf(month: string): string {

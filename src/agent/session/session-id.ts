@@ -17,3 +17,10 @@ export function assertSessionId(session: string): void {
       : `"${printable(session, 80)}" is not a valid session id; use 1 to 128 letters, digits, ".", "_" or "-", the first a letter, digit or "_"`,
   );
 }
+
+export function sessionClosed(session: string, closedAt: string): TemperError {
+  return new TemperError(
+    'TEMPER_SESSION_CLOSED',
+    `a user closed session "${session}" at ${printable(closedAt, 40)}; send the message in a new session`,
+  );
+}

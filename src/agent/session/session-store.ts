@@ -7,13 +7,15 @@ import type { ModelMessage } from '../../models/port.ts';
 import { sessionPath, sessionRecordName, SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import type { SessionHistory, SessionStore } from '../ports.ts';
 import { parseHistoryEntry, toHistoryLine } from './history-entry.ts';
-import { assertSessionId } from './session-id.ts';
+import { assertSessionId, sessionClosed } from './session-id.ts';
 
 /** A session: its owner, and when it was first and last used. */
 interface SessionInfo extends SessionScope {
   /** RFC 3339. */
   openedAt: string;
   usedAt: string;
+  /** When a user closed the session; it then has no history and takes no messages. */
+  closedAt?: string;
 }
 
 /** The agent whose sessions a store has. */
@@ -22,6 +24,8 @@ type SessionOwner = Pick<SessionScope, 'agent' | 'namespace'>;
 /** The sessions of one agent; the sessions of other agents in the same records are out of its reach. */
 export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
+  /** Deletes the history and keeps the session closed: `load` and `append` throw TEMPER_SESSION_CLOSED. Idempotent; false when it was closed. */
+  closePermanently(session: string): Promise<boolean>;
   /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. */
   idle(milliseconds: number): Promise<string[]>;
 }
@@ -54,6 +58,7 @@ export function createRecordSessionStore(
     if (known !== undefined) return known;
     const [count, info] = await Promise.all([seq(), records.get(SESSIONS, sessionRecordName(scopeOf(session)))]);
     const found = sessionInfo(info);
+    if (found?.closedAt !== undefined) throw sessionClosed(session, found.closedAt);
     const openedAt = found?.openedAt ?? clock.now().toISOString();
     const usedAt = found === undefined ? 0 : Date.parse(found.usedAt);
     const position = positions.get(session) ?? { seq: count, writes: new SerialQueue(), openedAt, usedAt };
@@ -91,6 +96,19 @@ export function createRecordSessionStore(
       // Delete the document last: after a crash in between, the session is still listed and the next sweep closes it again.
       await records.deleteCollection(sessionPath(scopeOf(session)));
       await records.delete(SESSIONS, sessionRecordName(scopeOf(session)));
+    },
+    async closePermanently(session) {
+      assertSessionId(session);
+      await positions.get(session)?.writes.idle();
+      positions.delete(session);
+      const name = sessionRecordName(scopeOf(session));
+      const before = sessionInfo(await records.get(SESSIONS, name));
+      const closedAt = before?.closedAt ?? clock.now().toISOString();
+      const times = { openedAt: before?.openedAt ?? closedAt, usedAt: closedAt, closedAt };
+      // First the document: after a crash in between, the session is closed, and a repeated call deletes the rest.
+      await records.put(SESSIONS, name, { agent, namespace, session, ...times });
+      await records.deleteCollection(sessionPath(scopeOf(session)));
+      return before?.closedAt === undefined;
     },
     list: () => listSessions(records, { agent, namespace }),
     async idle(milliseconds) {
@@ -147,7 +165,8 @@ function sessionInfo(value: Json | undefined): SessionInfo | undefined {
   const { agent, namespace, session, openedAt, usedAt }: JsonObject = value;
   if (typeof agent !== 'string' || typeof namespace !== 'string' || typeof session !== 'string') return undefined;
   if (typeof openedAt !== 'string' || typeof usedAt !== 'string' || Number.isNaN(Date.parse(usedAt))) return undefined;
-  return { agent, namespace, session, openedAt, usedAt };
+  const { closedAt } = value;
+  return { agent, namespace, session, openedAt, usedAt, ...(typeof closedAt === 'string' ? { closedAt } : {}) };
 }
 
 function corrupt(session: string, what: string): TemperError {

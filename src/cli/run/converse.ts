@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import { printableDocument } from '../../lib/printable.ts';
-import type { ParkedTurn } from '../../standalone/parked-turns.ts';
+import type { ParkedTurn } from '../../standalone/sessions/parked-turns.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';

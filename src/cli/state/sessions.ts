@@ -1,9 +1,10 @@
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, member, textAt } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
-import { traceLog } from '../../standalone/session-trace.ts';
-import { SESSIONS } from '../../tools/session-path.ts';
+import { traceLog } from '../../standalone/sessions/session-trace.ts';
+import { SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { formatAge, table } from '../table.ts';
 import { stateFolder } from './state-folder.ts';
@@ -23,6 +24,7 @@ export interface SessionOverview {
   lastMessage: string;
   openedAt: string;
   usedAt: string;
+  closedAt?: string;
 }
 
 /** Lists the sessions of a state folder, the last used first. */
@@ -52,8 +54,12 @@ export async function sessions(options: ListSessionsOptions, io: CliIo): Promise
   return EXIT.ok;
 }
 
-/** All sessions, the last used first. */
+/** The open sessions, the last used first. */
 export async function listSessions(records: RecordStore): Promise<SessionOverview[]> {
+  return (await allSessions(records)).filter(({ closedAt }) => closedAt === undefined);
+}
+
+async function allSessions(records: RecordStore): Promise<SessionOverview[]> {
   const stored = await records.list(SESSIONS);
   const summaries = await Promise.all(stored.map(({ value }) => summaryOf(records, value)));
   return summaries
@@ -75,6 +81,7 @@ async function summaryOf(records: RecordStore, info: Json): Promise<SessionOverv
   const received = events.find((event) => textAt(event, ['type']) === 'message-received');
   const endedAt = textAt(events.at(-1), ['time']);
   const usedAt = textAt(info, ['usedAt']);
+  const closedAt = textAt(info, ['closedAt']);
   return {
     ...scope,
     messages: lines.length,
@@ -82,6 +89,7 @@ async function summaryOf(records: RecordStore, info: Json): Promise<SessionOverv
     openedAt: textAt(info, ['openedAt']),
     // The time in the document is updated once a minute only.
     usedAt: endedAt > usedAt ? endedAt : usedAt,
+    ...(closedAt === '' ? {} : { closedAt }),
   };
 }
 
@@ -89,4 +97,34 @@ async function summaryOf(records: RecordStore, info: Json): Promise<SessionOverv
 export function eventsOf(line: Json): Json[] {
   const events = member(line, 'events');
   return Array.isArray(events) ? events.filter((event) => isJsonObject(event)) : [];
+}
+
+/** The session of this id. Throws TEMPER_NOT_FOUND, or TEMPER_USAGE when several agents have one. */
+export async function findSession(
+  records: RecordStore,
+  { session, agent }: { session: string; agent?: string },
+): Promise<SessionScope> {
+  const all = await allSessions(records);
+  const found = all.filter((summary) => summary.session === session && isOf(summary, agent));
+  const [first] = found;
+  if (first === undefined) throw unknownSession(all, session, agent);
+  if (found.length === 1) return first;
+  const isAmbiguous = new Set(found.map((summary) => summary.agent)).size < found.length;
+  const agents = found.map((summary) => (isAmbiguous ? `${summary.namespace}/${summary.agent}` : summary.agent));
+  throw new TemperError(
+    'TEMPER_USAGE',
+    `several agents have a session "${session}": ${agents.join(', ')}. Choose one with --agent`,
+  );
+}
+
+/** An agent is named NAME or NAMESPACE/NAME. */
+function isOf(summary: SessionOverview, agent: string | undefined): boolean {
+  return agent === undefined || [summary.agent, `${summary.namespace}/${summary.agent}`].includes(agent);
+}
+
+function unknownSession(all: readonly SessionOverview[], session: string, agent: string | undefined): TemperError {
+  const known = all.slice(0, 10).map((summary) => summary.session);
+  const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
+  const owner = agent === undefined ? '' : ` of agent "${agent}"`;
+  return new TemperError('TEMPER_NOT_FOUND', `no conversation is stored for session "${session}"${owner}; ${hint}`);
 }

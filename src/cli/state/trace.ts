@@ -3,16 +3,14 @@ import { TemperError } from '../../lib/errors.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { type Json, isJsonObject, member, textAt } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import type { RecordStore } from '../../lib/record-store.ts';
-import { traceLog } from '../../standalone/session-trace.ts';
+import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import type { AgentEvent } from '../../tools/events.ts';
-import type { SessionScope } from '../../tools/session-path.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
 import { withPrintableStrings } from '../transcript/foreign-text.ts';
 import { type Screen, screenOf } from '../transcript/screen.ts';
 import { Transcript } from '../transcript/transcript.ts';
-import { eventsOf, listSessions, type SessionOverview } from './sessions.ts';
+import { eventsOf, findSession } from './sessions.ts';
 import { stateFolder } from './state-folder.ts';
 
 export interface TraceOptions {
@@ -100,31 +98,4 @@ function addUsage(total: { turns: number; toolCalls: number; tokens: number }, e
 function numberAt(value: Json, name: string): number {
   const found = member(value, name);
   return typeof found === 'number' ? found : 0;
-}
-
-/** The session of this id. Throws TEMPER_NOT_FOUND, or TEMPER_USAGE when several agents have one. */
-async function findSession(records: RecordStore, { session, agent }: TraceOptions): Promise<SessionScope> {
-  const all = await listSessions(records);
-  const found = all.filter((summary) => summary.session === session && isOf(summary, agent));
-  const [first] = found;
-  if (first === undefined) throw unknownSession(all, session, agent);
-  if (found.length === 1) return first;
-  const isAmbiguous = new Set(found.map((summary) => summary.agent)).size < found.length;
-  const agents = found.map((summary) => (isAmbiguous ? `${summary.namespace}/${summary.agent}` : summary.agent));
-  throw new TemperError(
-    'TEMPER_USAGE',
-    `several agents have a session "${session}": ${agents.join(', ')}. Choose one with --agent`,
-  );
-}
-
-/** An agent is named NAME or NAMESPACE/NAME. */
-function isOf(summary: SessionOverview, agent: string | undefined): boolean {
-  return agent === undefined || [summary.agent, `${summary.namespace}/${summary.agent}`].includes(agent);
-}
-
-function unknownSession(all: readonly SessionOverview[], session: string, agent: string | undefined): TemperError {
-  const known = all.slice(0, 10).map((summary) => summary.session);
-  const hint = known.length === 0 ? 'there are none' : `there are: ${known.join(', ')}`;
-  const owner = agent === undefined ? '' : ` of agent "${agent}"`;
-  return new TemperError('TEMPER_NOT_FOUND', `no conversation is stored for session "${session}"${owner}; ${hint}`);
 }

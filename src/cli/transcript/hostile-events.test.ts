@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { isUnprintable } from '../../lib/printable.ts';
-import { traceLog } from '../../standalone/session-trace.ts';
+import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import { EVENT_MEMBERS } from '../../tools/event-schema/agent-event.ts';
 import { aTerminal, type FakeTerminal } from '../cluster/api-server.testing.ts';
 import { followMessage } from '../cluster/follow.ts';

@@ -50,11 +50,17 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.reject(at, code, reason);
       count('rejected');
     },
+    async rejectSession(agentUid, session, rejection) {
+      const rejected = await inbox.rejectSession(agentUid, session, rejection);
+      for (const _ of rejected) count('rejected');
+      return rejected;
+    },
     async working(at) {
       await inbox.working(at);
       metrics.count('temper_delivery_extensions_total', {});
     },
     resume: (agentUid, message) => inbox.resume(agentUid, message),
+    unendedIn: (agentUid, session) => inbox.unendedIn(agentUid, session),
     parked: (agentUid) => inbox.parked(agentUid),
     inFlight: (agentUid) => inbox.inFlight(agentUid),
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),

@@ -162,11 +162,27 @@ async function signedDelivery(
     at: { streamSequence: coordinates.streamSequence, deliveries: coordinates.deliveries },
   };
   Object.assign(request.logFields, messageLogFields(claims));
-  const content = await deps.sessionContent(pod, message.session);
+  const content = await contentOf(delivery, pod, deps);
+  if (content === 'closed') return undefined;
   return {
     message: { ...message, traceparent },
     deliveryToken: deps.deliveryTokens.sign(claims),
     ackTimeoutMs,
     ...(content === undefined ? {} : { session: content }),
   };
+}
+
+/** What the session brings with the message. A message of a closed session is rejected. */
+async function contentOf(
+  delivery: ReceivedDelivery,
+  pod: PodIdentity,
+  deps: GatewayDeps,
+): Promise<Awaited<ReturnType<GatewayDeps['sessionContent']>> | 'closed'> {
+  try {
+    return await deps.sessionContent(pod, delivery.message.session);
+  } catch (error) {
+    if (!isTemperError(error, 'TEMPER_SESSION_CLOSED')) throw error;
+    await delivery.reject(error.code, error.message);
+    return 'closed';
+  }
 }

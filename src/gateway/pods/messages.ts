@@ -11,6 +11,7 @@ import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
@@ -58,6 +59,7 @@ async function send(
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
+  await assertNotClosed(receiver, session, deps);
   const { receipt } = await publishTraced(parent, { session, seed: `${receiver.uid}/${op.key}` }, (traceparent) => {
     const sender = new InboxSender({
       inbox: deps.inbox,

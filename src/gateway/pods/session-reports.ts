@@ -6,6 +6,7 @@ import type { ToolEvidence } from '../../nats/promotion/evidence.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { SessionToolSummary } from '../../gateway-api/user-api.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
+import type { Demotions } from '../cluster/demotions.ts';
 import type { SessionReports } from '../deps.ts';
 import type { ReportPromotion } from '../promotion/promotion-reports.ts';
 
@@ -14,6 +15,7 @@ export interface SessionReportsDeps {
   registry: Pick<SessionRegistry, 'tools' | 'allTools'>;
   evidence: Pick<ToolEvidence, 'statistics'>;
   promotionOf: ReportPromotion;
+  demotions: Demotions;
 }
 
 /** A report of a pod that flushes often does not read the session each time. */
@@ -21,12 +23,22 @@ const CACHE_MS = 60_000;
 const MAX_CACHED = 20_000;
 
 /** Stored facts about sessions, for users and for policy decisions that depend on taint. */
-export function createSessionReports({ bus, registry, evidence, promotionOf }: SessionReportsDeps): SessionReports {
+export function createSessionReports(deps: SessionReportsDeps): SessionReports {
+  const { bus, registry, evidence, promotionOf, demotions } = deps;
   const summaryOf = async (agentUid: string, tool: RegisteredTool): Promise<SessionToolSummary> => {
     const { artifact, digest, owner, acceptedAt } = tool;
     const statistics = await evidence.statistics(agentUid, { namespace: owner.namespace, digest });
     const promotion = await promotionOf(agentUid, tool, statistics);
-    return { name: artifact.name, digest, session: owner.session, uses: statistics.totalUses, acceptedAt, promotion };
+    const outOfService = demotions.reason(owner.namespace, digest);
+    return {
+      name: artifact.name,
+      digest,
+      session: owner.session,
+      uses: statistics.totalUses,
+      acceptedAt,
+      promotion,
+      ...(outOfService === undefined ? {} : { outOfService }),
+    };
   };
   const existing = new LRUCache<string, true>({ max: MAX_CACHED, ttl: CACHE_MS });
   return {

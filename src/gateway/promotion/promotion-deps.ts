@@ -8,9 +8,11 @@ import { createVerifications } from '../../nats/promotion/verifications.ts';
 import type { StorageQuota } from '../../nats/residents/storage-quota.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { Demotions } from '../cluster/demotions.ts';
 import type { AgentDirectory, GatewayDeps } from '../deps.ts';
 import { createSessionReports } from '../pods/session-reports.ts';
 import { createToolUseReports } from '../pods/tool-use-reports.ts';
+import { closeSessionTools } from './close-session-tools.ts';
 import { createPromotionOpener } from './promotion-opener.ts';
 import { createPromotionReports } from './promotion-reports.ts';
 
@@ -21,20 +23,22 @@ export function createPromotionDeps(context: {
   directory: AgentDirectory;
   registry: SessionRegistry;
   audit: NatsAudit;
+  demotions: Demotions;
   clock: Clock;
   log: Logger;
-}): Pick<GatewayDeps, 'uses' | 'sessions' | 'verifications'> {
-  const { bus, storage, directory, registry, audit, clock, log } = context;
+}): Pick<GatewayDeps, 'uses' | 'sessions' | 'closeTools' | 'verifications'> {
+  const { bus, storage, directory, registry, audit, demotions, clock, log } = context;
   const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
   const states = createPromotionStates(bus);
   const promotionOf = createPromotionReports({ states, directory });
-  const sessions = createSessionReports({ bus, registry, evidence, promotionOf });
+  const sessions = createSessionReports({ bus, registry, evidence, promotionOf, demotions });
   const isTainted = (agentUid: string, session: string) => sessions.tainted(agentUid, session);
   const requests = createPromotionRequests(bus);
   const onCounted = createPromotionOpener({ directory, registry, states, requests, isTainted, clock, log });
   return {
     uses: createToolUseReports({ audit, registry, evidence, onCounted }),
     sessions,
+    closeTools: (agentUid, session) => closeSessionTools({ registry, evidence }, agentUid, session),
     verifications: createVerifications(bus),
   };
 }

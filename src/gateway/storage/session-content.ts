@@ -2,6 +2,7 @@ import type { SessionHistory } from '../../agent/ports.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
 
@@ -30,7 +31,8 @@ const MAX_DELIVERED_BYTES = 256 * 1_024;
 
 /**
  * Reads what a delivery brings with it, and opens the session: each session of a delivered message exists from then on. After an error the
- * pod reads the content itself, and the first append opens the session; until then events of it are refused.
+ * pod reads the content itself, and the first append opens the session; until then events of it are refused. Throws only
+ * TEMPER_SESSION_CLOSED.
  */
 export function createSessionContent({
   sessionsOf,
@@ -50,6 +52,7 @@ export function createSessionContent({
       const [history, tools] = await Promise.all([historyOf(), registry.tools(agentUid, session)]);
       return { ...(history === undefined ? {} : { history }), tools: inService(tools, isOut) };
     } catch (error) {
+      if (isTemperError(error, 'TEMPER_SESSION_CLOSED')) throw error;
       onError(error);
       return undefined;
     }

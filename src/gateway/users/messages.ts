@@ -8,6 +8,7 @@ import { UserMessageReceipt, UserMessageRequest } from '../../gateway-api/user-s
 import { TRACEPARENT, traceIdOf } from '../../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { publishTraced } from '../tracing/message-traces.ts';
+import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { requestWakeup } from '../pods/messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
@@ -63,7 +64,11 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   const [previous, waitsFor] = await Promise.all(
     session === undefined
       ? [deps.events.baseSequence(), Promise.resolve(noRequests)]
-      : [deps.events.lastSequence(state.uid, session), deps.approvals.waitingIn(state.uid, session)],
+      : [
+          deps.events.lastSequence(state.uid, session),
+          deps.approvals.waitingIn(state.uid, session),
+          assertNotClosed(state, session, deps),
+        ],
   );
   const message = {
     to: state.agent.metadata.name,

@@ -83,7 +83,7 @@ async function* live(
       failOnStoreLoss: message !== undefined,
     })) {
       yield line;
-      if (isReplyTo(line, message)) return;
+      if (isReplyTo(line, message) || (message === undefined && isEndOfSession(line))) return;
     }
   } catch (error) {
     if (message === undefined || !isTemperError(error, 'TEMPER_NATS_DATA_LOST')) throw error;
@@ -106,6 +106,11 @@ async function* stored(
     if (last === undefined || lines.length < BATCH) return;
     position = 'skip' in last ? last : { seq: last.seq };
   }
+}
+
+/** The gateway writes this event when a user closes the session; nothing follows it. */
+function isEndOfSession(line: SessionStreamLine): boolean {
+  return line.kind === 'event' && line.event.type === 'error' && line.event.code === 'TEMPER_SESSION_CLOSED';
 }
 
 function isReplyTo(line: SessionStreamLine, message: string | undefined): boolean {

@@ -10,16 +10,19 @@ import {
   extend,
   inFlight,
   nextDueTime,
+  openDeliveries,
   type OpenDelivery,
   park,
   parkedDeliveries,
   type RedeliveryReason,
+  type Rejection,
   reject,
   remove,
   resume,
   retryAt,
 } from './delivery-state.ts';
 import { DeliveryStates } from './delivery-states.ts';
+import { parseMessage } from './envelope.ts';
 import type { EndedMessage, InboxStore, StoredDeliveryState } from './inbox-store.ts';
 import { type Candidate, searchMessage } from './message-search.ts';
 import { SkippedMessages } from './skipped-messages.ts';
@@ -154,6 +157,34 @@ export class InboxDeliveries {
   async parked(agentUid: string): Promise<{ message: string; session: string }[]> {
     const { state } = await this.#states.read(agentUid);
     return parkedDeliveries(state, this.#now()).map(({ message, session }) => ({ message, session }));
+  }
+
+  /** Ids of the messages of the session that have not ended, delivered or not. */
+  async unendedIn(agentUid: string, session: string): Promise<string[]> {
+    return (await this.#messagesOf(agentUid, session)).map(({ message }) => message);
+  }
+
+  /** Rejects all messages of the session that have not ended, delivered or not. Returns their ids. */
+  async rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]> {
+    const found = await this.#messagesOf(agentUid, session);
+    const { state } = await this.#states.read(agentUid);
+    for (const { message, sequence } of found) {
+      const open = openDeliveries(state).find((one) => one.sequence === sequence);
+      const identity = { message, sequence, deliveries: open?.deliveries ?? 0 };
+      await this.#completeRejection(coordinatesOf(agentUid, identity), rejection);
+    }
+    return found.map(({ message }) => message);
+  }
+
+  async #messagesOf(agentUid: string, session: string): Promise<Pick<DeliveryIdentity, 'message' | 'sequence'>[]> {
+    const found: Pick<DeliveryIdentity, 'message' | 'sequence'>[] = [];
+    for await (const { sequence, data, traceparent } of this.#deps.store.messages(agentUid, 1)) {
+      const { envelope } = parseMessage(data, traceparent);
+      if (envelope?.session !== session) continue;
+      const at = { message: envelope.id, sequence };
+      if (!(await this.#hasEnded(coordinatesOf(agentUid, { ...at, deliveries: 0 })))) found.push(at);
+    }
+    return found;
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {

@@ -16,6 +16,7 @@ import {
   type InboxDelivery,
   type TakeResult,
 } from './inbox-deliveries.ts';
+import type { Rejection } from './delivery-state.ts';
 import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
 export type { InboxDelivery };
@@ -70,6 +71,10 @@ export interface NatsInbox {
   resume(agentUid: string, message: string): Promise<boolean>;
   /** Messages that wait for an approval; later messages of their sessions wait behind them. */
   parked(agentUid: string): Promise<{ message: string; session: string }[]>;
+  /** Ids of the messages of a session that have not ended: those that wait, also for an approval, and the one in flight. */
+  unendedIn(agentUid: string, session: string): Promise<string[]>;
+  /** Moves all these messages to the dead letters. Returns their ids. */
+  rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]>;
   /** Moves the message to the dead letters. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
   /** Reports progress and restarts the ack wait. */
@@ -167,6 +172,14 @@ class JetStreamInbox implements NatsInbox {
 
   async parked(agentUid: string): Promise<{ message: string; session: string }[]> {
     return this.#current().parked(agentUid);
+  }
+
+  async unendedIn(agentUid: string, session: string): Promise<string[]> {
+    return this.#current().unendedIn(agentUid, session);
+  }
+
+  async rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]> {
+    return this.#current().rejectSession(agentUid, session, rejection);
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {

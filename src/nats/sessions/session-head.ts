@@ -12,6 +12,8 @@ export interface SessionHead {
   entry: string;
   previous: string;
   tainted: boolean;
+  /** RFC 3339: when a user closed the session, whose head then stays without a history. */
+  closedAt?: string;
   /** Stored bytes of all appends. Undefined in heads of releases that did not count them. */
   bytes?: number | undefined;
 }
@@ -23,6 +25,17 @@ export function parseSessionHead(value: Json | undefined): SessionHead | undefin
   if (typeof openedAt !== 'string' || typeof usedAt !== 'string' || Number.isNaN(Date.parse(usedAt))) return undefined;
   if (typeof items !== 'number' || typeof before !== 'number' || typeof tainted !== 'boolean') return undefined;
   if (typeof entry !== 'string' || typeof previous !== 'string') return undefined;
+  const { closedAt } = value;
   const isCounted = typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes >= 0;
-  return { openedAt, usedAt, items, before, entry, previous, tainted, ...(isCounted ? { bytes } : {}) };
+  return {
+    openedAt,
+    usedAt,
+    items,
+    before,
+    entry,
+    previous,
+    tainted,
+    ...(isCounted ? { bytes } : {}),
+    ...(typeof closedAt === 'string' ? { closedAt } : {}),
+  };
 }

@@ -1,4 +1,5 @@
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import { sessionClosed } from '../../agent/session/session-id.ts';
 import type { HistoryEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type IdGenerator, ulids } from '../../lib/ids.ts';
@@ -32,6 +33,12 @@ export interface NatsSessionStore extends SessionStore {
   /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
   open(session: string): Promise<void>;
   exists(session: string): Promise<boolean>;
+  /**
+   * Deletes the history and keeps the session closed: `load`, `open` and `append` throw TEMPER_SESSION_CLOSED from then on, `close` changes
+   * nothing. Idempotent; false when the session was closed before.
+   */
+  closePermanently(session: string): Promise<boolean>;
+  isClosed(session: string): Promise<boolean>;
   /** Most recently used first. */
   list(): Promise<StoredSession[]>;
   /** Ids of the sessions that were not used for this long. The caller closes them with all their data. */
@@ -72,6 +79,8 @@ const HEAD_BYTES = 256;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
 const REREAD_MS = 100;
+/** Each conflict means that another writer succeeded, and an agent works on one message at a time. */
+const MAX_CLOSE_ATTEMPTS = 20;
 /** A history and appends that never became part of it are read up to this multiple of the limit of a session. */
 const MAX_READ_FACTOR = 4;
 
@@ -118,7 +127,7 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadSized(session: string): Promise<SizedHistory> {
-    const found = await this.#readHead(session);
+    const found = await this.#openHead(session);
     if (found === undefined) return { history: emptyHistory(), bytes: 0 };
     const { bytes = Number.POSITIVE_INFINITY } = found.head;
     const load = () => this.#load(session, found);
@@ -126,7 +135,7 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
-    const found = await this.#readHead(session);
+    const found = await this.#openHead(session);
     if (found === undefined) return emptyHistory();
     return (found.head.bytes ?? bytes) < bytes ? (await this.#load(session, found)).history : undefined;
   }
@@ -151,11 +160,17 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async exists(session: string): Promise<boolean> {
-    return (await this.#readHead(session)) !== undefined;
+    const found = await this.#readHead(session);
+    return found !== undefined && found.head.closedAt === undefined;
+  }
+
+  async isClosed(session: string): Promise<boolean> {
+    return (await this.#readHead(session))?.head.closedAt !== undefined;
   }
 
   async open(session: string): Promise<void> {
-    if (this.#heads.get(this.#key(session, 'head')) !== undefined || (await this.exists(session))) return;
+    if (this.#heads.get(this.#key(session, 'head')) !== undefined || (await this.#openHead(session)) !== undefined)
+      return;
     const time = this.#connection.clock.now().toISOString();
     // A head without a history has bytes too: an agent must not have any number of empty sessions.
     await this.#quota?.reserve('sessions', HEAD_BYTES);
@@ -168,13 +183,13 @@ class BucketSessionStore implements NatsSessionStore {
     const known = this.#heads.get(this.#key(session, 'head'));
     // A remembered head can only confirm that the append fits: whether it is a repeated one, the stored head decides.
     if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry))) return afterSeq + items.length;
-    const current = (await this.#readHead(session)) ?? { head: NO_SESSION, revision: 0 };
+    const current = (await this.#openHead(session)) ?? { head: NO_SESSION, revision: 0 };
     if (isRepeated(current.head, entry)) return current.head.items;
     if (current.head.items !== afterSeq) {
       throw corrupt(session, `it has ${current.head.items} items, not ${afterSeq}: another writer appended`);
     }
     if (await this.#appendTo(session, current, entry)) return afterSeq + items.length;
-    const winner = (await this.#readHead(session))?.head;
+    const winner = (await this.#openHead(session))?.head;
     if (winner !== undefined && isRepeated(winner, entry)) return winner.items;
     throw corrupt(session, 'another writer appended first');
   }
@@ -201,7 +216,27 @@ class BucketSessionStore implements NatsSessionStore {
     return this.#store(session, { name, parts: next.parts }, moved, revision, added);
   }
 
+  async closePermanently(session: string): Promise<boolean> {
+    const isNew = await this.#writeClosed(session);
+    await purge(this.#connection, STREAM, this.#key(session, 'history.>'));
+    await this.#quota?.recount('sessions');
+    return isNew;
+  }
+
+  async #writeClosed(session: string): Promise<boolean> {
+    for (let attempt = 1; attempt <= MAX_CLOSE_ATTEMPTS; attempt += 1) {
+      const found = await this.#readHead(session);
+      if (found?.head.closedAt !== undefined) return false;
+      const closedAt = this.#connection.clock.now().toISOString();
+      const openedAt = found?.head.openedAt ?? closedAt;
+      const head = { ...NO_SESSION, openedAt, usedAt: closedAt, closedAt };
+      if (await this.#writeHead(session, head, found?.revision ?? 0)) return true;
+    }
+    throw corrupt(session, 'other writers append without a pause');
+  }
+
   async close(session: string): Promise<void> {
+    if (await this.isClosed(session)) return;
     // The head first: a session without a head does not exist, even if parts of its history remain.
     this.#heads.delete(this.#key(session, 'head'));
     await purge(this.#connection, STREAM, this.#key(session, 'head'));
@@ -214,7 +249,7 @@ class BucketSessionStore implements NatsSessionStore {
     const heads = bucketSubject(BUCKETS.sessions, `${this.#owner}.*.head`);
     for await (const { subject, data } of readMessages(this.#connection, STREAM, heads)) {
       const head = parseSessionHead(parseJsonBytes(data));
-      if (head === undefined) continue;
+      if (head === undefined || head.closedAt !== undefined) continue;
       const { openedAt, usedAt: lastUsedAt, items, tainted } = head;
       found.push({ session: sessionFromToken(subject.split('.').at(-2) ?? ''), openedAt, lastUsedAt, items, tainted });
     }
@@ -229,6 +264,13 @@ class BucketSessionStore implements NatsSessionStore {
 
   #key(session: string, rest: string): string {
     return bucketSubject(BUCKETS.sessions, `${this.#owner}.${sessionToken(session)}.${rest}`);
+  }
+
+  /** Throws TEMPER_SESSION_CLOSED. */
+  async #openHead(session: string): Promise<StoredHead | undefined> {
+    const found = await this.#readHead(session);
+    if (found?.head.closedAt !== undefined) throw sessionClosed(session, found.head.closedAt);
+    return found;
   }
 
   async #readHead(session: string): Promise<StoredHead | undefined> {

@@ -15,7 +15,11 @@ export type MessageOutcome =
   | { end: 'lost' };
 
 /** The message can never be processed: reject it, so that it becomes a dead letter. */
-const UNPROCESSABLE: ReadonlySet<ErrorCode> = new Set(['TEMPER_SESSION_INVALID', 'TEMPER_GATEWAY_BAD_RESPONSE']);
+const UNPROCESSABLE: ReadonlySet<ErrorCode> = new Set([
+  'TEMPER_SESSION_INVALID',
+  'TEMPER_SESSION_CLOSED',
+  'TEMPER_GATEWAY_BAD_RESPONSE',
+]);
 /** A limit per message was reached: the text produced so far becomes the reply. */
 const LIMIT_REACHED: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_TURN_LIMIT',

@@ -37,8 +37,8 @@ export interface VerifierRoleOptions {
 const POLL_SECONDS = 25;
 /** Pause between attempts when the gateway is unavailable or rejects this pod. */
 const RETRY_MS = 1_000;
-/** Of the request that sends the outputs. */
-const SEND_TIMEOUT_MS = 60_000;
+/** Of the request that sends the outputs, retries included: the operator would start a late verification again from its beginning. */
+const SEND_TIMEOUT_MS = VERIFICATION_TIMEOUT_MS;
 
 interface Verifier {
   options: VerifierRoleOptions;

@@ -5,6 +5,7 @@ import type { TaskOutcome } from './evidence.ts';
 const EXCUSED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'TEMPER_QUOTA_EXCEEDED',
   'TEMPER_AGENT_SUSPENDED',
+  'TEMPER_SESSION_CLOSED',
   'TEMPER_MODEL_RATE_LIMITED',
   'TEMPER_MODEL_OVERLOADED',
   'TEMPER_MODEL_UNREACHABLE',

@@ -6,10 +6,10 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import { GatewayFixture, httpsClient } from '../../support/gateway/gateway-fixture.ts';
+import { GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
+import { startGatewayProcess } from '../../support/gateway/gateway-process.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { parkedCallTests } from './suites/parked-calls.ts';
-import { freePorts } from '../../cluster/process.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
 
@@ -25,39 +25,13 @@ describe('temper serve gateway', () => {
 
   it('SIGTERM ends long polls, then the process', async () => {
     const { token, uid } = await fixture.createRunningAgent('team-a', 'scout');
-    const { port, healthPort } = await freePorts('port', 'healthPort');
-    const file = join(fixture.folder, 'gateway.yaml');
-    const config = {
-      ...fixture.replicaConfig(),
-      listen: { host: '127.0.0.1', port },
-      health: { host: '127.0.0.1', port: healthPort },
-      namespaces: ['team-a'],
-    };
-    await writeFile(file, JSON.stringify(config));
-    const child = spawn(TEMPER, ['serve', 'gateway', '--config', file], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
-    let output = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk.toString('utf8');
-    });
-    try {
-      const ready = () =>
-        fetch(`http://127.0.0.1:${healthPort}/readyz`).then(
-          ({ status }) => status === 200,
-          () => false,
-        );
-      await poll('the readiness of the gateway', ready);
-      const call = httpsClient(port);
-      const longPoll = call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
-      await poll('a long poll at the inbox', () => fixture.nats.hasSubscription(`temper.notify.${uid}`));
-      child.kill('SIGTERM');
-      const [answer, code] = await Promise.all([longPoll, ended]);
-      assert.equal(answer.status, 204);
-      assert.equal(code, 0, output);
-      assert.ok(!output.includes(token));
-    } finally {
-      child.kill('SIGKILL');
-    }
+    await using gateway = await startGatewayProcess(fixture, { namespaces: ['team-a'] });
+    const longPoll = gateway.call('POST', '/v1/messages/next', { token, body: { waitSeconds: 60 } });
+    await poll('a long poll at the inbox', () => fixture.nats.hasSubscription(`temper.notify.${uid}`));
+    const [answer, code] = await Promise.all([longPoll, gateway.end('SIGTERM')]);
+    assert.equal(answer.status, 204);
+    assert.equal(code, 0, gateway.output);
+    assert.ok(!gateway.output.includes(token));
   });
 
   parkedCallTests(() => fixture);

@@ -137,7 +137,8 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       // Its session.
       '$JS.API.STREAM.MSG.GET.KV_temper-session-tools': 1,
       '$JS.API.DIRECT.GET.KV_temper-sessions': 1,
-      '$JS.API.STREAM.MSG.GET.KV_temper-sessions': 1,
+      // Also whether a user closed it.
+      '$JS.API.STREAM.MSG.GET.KV_temper-sessions': 2,
       '$KV.temper-sessions.AGENT.s-1.head': 1,
       '$KV.temper-sessions.AGENT.s-1.history': 1,
       // Its end. The pod sends its reports after a time, so their number depends on the speed of the machine.

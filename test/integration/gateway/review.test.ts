@@ -230,10 +230,12 @@ describe('review of forged tools', () => {
     const { totalUses, successes, reportedUses: claimed, distinctInputs, rootMessages } = statistics;
     assert.deepEqual([totalUses, successes, claimed, distinctInputs, rootMessages], [4, 3, 4, 3, 3]);
     const promotionOf = async () => ({ state: 'Candidate', reason: '', next: '' }) as const;
-    const reports = createSessionReports({ bus, registry, evidence, promotionOf });
+    const demotions = { reason: () => 'revoked' };
+    const reports = createSessionReports({ bus, registry, evidence, promotionOf, demotions });
     for (const session of ['s1', undefined]) {
       const [tool, ...more] = await reports.tools('uid-uwe', session);
       assert.deepEqual([tool?.name, tool?.session, tool?.uses, more.length], ['double', 's1', 4, 0]);
+      assert.equal(tool?.outOfService, 'revoked');
     }
     const records = (await audit.all('team-a', 1_000)).filter(({ facts }) => facts['agentUid'] === 'uid-uwe');
     assert.deepEqual(

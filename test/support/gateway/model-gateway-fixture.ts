@@ -207,7 +207,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
     const audit = createNatsAudit(bus);
     const registry = openSessionRegistry(bus);
-    const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit });
+    const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit, demotions });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
     const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
     const inbox = createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter));
@@ -250,6 +250,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       reviewLimits: { take: (agentUid, count) => this.reviewLimits.take(agentUid, count) },
       models: parts.catalog,
       sessions: promotions.sessions,
+      closeTools: promotions.closeTools,
       usage: parts.usage,
       draining: new AbortController().signal,
     };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LABELS } from '../../../src/api/cluster.ts';
 import type { VerificationWork } from '../../../src/gateway-api/verification/verification-schemas.ts';
 import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
-import type { Json } from '../../../src/lib/json.ts';
+import type { Json, JsonObject } from '../../../src/lib/json.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
@@ -40,9 +40,10 @@ export function simulateVerifiers(
       const outputs =
         work === undefined ? undefined : await behaviour()(JSON.parse(work.toString()) as VerificationWork, pod);
       if (outputs === undefined) continue;
-      if (round === 0) served.push(uid);
-      rounds.set(uid, round + 1);
+      // Again while NATS is away, as a pod repeats its request.
       await verifications.putOutputs(uid, round, outputs);
+      rounds.set(uid, round + 1);
+      if (round === 0) served.push(uid);
     }
   };
   const run = async (): Promise<void> => {
@@ -67,13 +68,22 @@ export function sandboxedOutputs(sandbox: Sandbox): Behaviour {
   };
 }
 
-/** Runs every case as the function does. */
+/** Runs every case as the function does, and every call of a probe. */
 export function honestOutputs(run: (input: never) => Json): Behaviour {
   return ({ attempt, round, cases }) => {
     const outputs = cases.map(({ input }): CaseOutputs => {
-      const output = { ok: true, output: run(input as never) } as const;
+      const output = { ok: true, output: probed(input, run) ?? run(input as never) } as const;
       return [output, output];
     });
     return { attempt, round, outputs } as unknown as Json;
   };
+}
+
+function probed({ calls, inputs }: JsonObject, run: (input: never) => Json): Json | undefined {
+  if (!Array.isArray(calls) || !Array.isArray(inputs)) return undefined;
+  const results = calls.map((call) => {
+    const text = JSON.stringify(run(inputs[Number((call as number[])[1])] as never));
+    return { text, failed: false, mutated: false, work: 1 };
+  });
+  return { results };
 }

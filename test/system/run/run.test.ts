@@ -141,6 +141,43 @@ describe('temper run', () => {
     assert.deepEqual(replies(stdout), ['It is 42.'], stderr);
   });
 
+  it('a closed session loses its history and its tools, takes no message, and leaves other sessions alone', async () => {
+    await using project = await aProject();
+    for (const session of ['s-1', 's-2']) {
+      const { code, stderr } = await project.run('--session', session, '-m', 'forge').ended;
+      assert.equal(code, 0, stderr);
+    }
+    const closed = await project.temper('sessions', 'close', 's-1', '-o', 'json');
+    assert.equal(closed.code, 0, closed.stderr);
+    assert.deepEqual(jsonLines(closed.stdout), [{ session: 's-1', closedBefore: false, tools: 1, endedMessages: [] }]);
+    assert.match((await project.temper('sessions', 'close', 's-1')).stdout, /session\/s-1 was closed before/);
+    assert.doesNotMatch((await project.temper('sessions')).stdout, /s-1/);
+    const refused = await project.run('--session', 's-1', '-m', 'hello').ended;
+    assert.match(refused.stdout, /TEMPER_SESSION_CLOSED/);
+    assert.equal(refused.code, 1);
+    assert.deepEqual(replies((await project.run('--session', 's-2', '-m', 'double').ended).stdout), ['It is 42.']);
+    const left = await readdir(join(project.path, '.temper/sessions'), { recursive: true });
+    assert.deepEqual(
+      left.filter((name) => name.includes('s-1')),
+      ['default_analyst_s-1.json'],
+    );
+    assert.equal((await project.temper('audit', 'verify')).code, 0);
+    const unknown = await project.temper('sessions', 'close', 's-9');
+    assert.match(unknown.stderr, /TEMPER_NOT_FOUND.*"s-9"/);
+  });
+
+  it('a session with a parked turn is closed only with --end-work, and its request expires', async () => {
+    await using project = await aProject(APPROVAL);
+    const { request } = requestOf((await project.run('--session', 's-1', '-m', 'please read').ended).stdout);
+    const busy = await project.temper('sessions', 'close', 's-1');
+    assert.match(busy.stderr, new RegExp(`TEMPER_SESSION_BUSY.*waits for ${request}`));
+    assert.match((await project.temper('sessions')).stdout, /s-1/);
+    const closed = await project.temper('sessions', 'close', 's-1', '--end-work');
+    assert.match(closed.stdout, /0 tools removed, 1 message ended without an answer/);
+    const late = await project.temper('approve', request, '--reason', 'late');
+    assert.match(late.stderr, /TEMPER_APPROVAL_TIMEOUT/);
+  });
+
   it('a tool that another terminal demotes is no longer available', async () => {
     await using project = await aProject();
     const first = await project.run('--session', 's-1', '-m', 'forge', '-m', 'double').ended;

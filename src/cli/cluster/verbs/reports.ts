@@ -58,7 +58,7 @@ const TOOLS_NOW: ReportTable = {
     textAt(value, ['agent']),
     textAt(value, ['session']),
     formatCell(member(value, 'uses')),
-    textAt(value, ['promotion', 'state'], '-'),
+    member(value, 'outOfService') === undefined ? textAt(value, ['promotion', 'state'], '-') : 'OutOfService',
     textAt(value, ['digest']).slice(0, 'sha256:'.length + 12),
     formatAge(textAt(value, ['acceptedAt']), now),
   ],

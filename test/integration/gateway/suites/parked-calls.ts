@@ -1,33 +1,20 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { ApprovalRequest } from '../../../../src/api/v1alpha1/approvalrequest.ts';
 import type { CallApproval, ErrorBody, PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
-import type { SessionStreamLine, UserMessageReceipt } from '../../../../src/gateway-api/user-api.ts';
-import { loadClusterAccess } from '../../../../src/kube/client/cluster-access.ts';
-import { createTransport } from '../../../../src/kube/client/transport.ts';
-import { NO_METRICS } from '../../../support/stubs.ts';
-import { createKubeClient } from '../../../../src/kube/client/http-kube-client.ts';
-import { systemClock } from '../../../../src/lib/clock.ts';
-import { CallRequests } from '../../../../src/operator/calls/call-requests.ts';
-import type { StoredAgent } from '../../../../src/operator/kube/types.ts';
-import { natsPendingCalls } from '../../../../src/operator/nats/sources/pending-call-source.ts';
-import { createLogger } from '../../../../src/telemetry/log.ts';
-import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
-import type { GatewayFixture, GatewayReplica, HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
+import type { GatewayFixture, HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
+import { openParkedCalls, parsed } from '../../../support/gateway/parked-call-world.ts';
 import { pollValue } from '../../../support/poll.ts';
 
-const GROUP = '/apis/temper.dev/v1alpha1/namespaces/team-a';
-const MESSAGES = '/v1/users/namespaces/team-a/agents';
-const GUARDED = { rules: { requireApproval: ['code:read', 'comms:internal'] }, tools: { allow: ['*'] } };
-const CALL = { tool: 'file_read', input: { path: 'note.txt', token: 'glpat-secret' }, callKey: 's-1/0/1/call-0' };
+/** Walks through the kills in the middle of requests; `make chaos` sets more. */
+const TIMES = Number(process.env['KILLS'] ?? 1);
 
 /** The steps of a guarded call. Each of them is made by another replica of the gateway, and by an operator that has just started. */
 export function parkedCallTests(open: () => GatewayFixture): void {
   let keys = 0;
 
-  it('a guarded call is requested, parked, approved, resumed and used once, with a new gateway at every step', async () => {
+  it('a guarded call is requested, parked, approved, resumed and used once, with a killed gateway and NATS at every step', async () => {
     const fixture = open();
-    await using world = await openWorld(fixture, 'parked');
+    await using world = await openParkedCalls(fixture, 'parked');
     const { token, uid } = world;
     const sent = await world.send('read the note', 's-1');
     assert.equal(sent.waitsFor, undefined);
@@ -35,13 +22,13 @@ export function parkedCallTests(open: () => GatewayFixture): void {
 
     const asked = await world.approval(first);
     assert.equal(asked.decision, 'Pending');
-    await world.replaceGateway();
+    await world.killServers();
     assert.deepEqual(await world.approval(first), asked, 'a repeated request is the same request');
     const object = await world.request(asked.request);
     assert.equal(object.spec.arguments, '{"path":"note.txt","token":"[redacted: a secret]"}');
     assert.deepEqual([object.spec.risk, object.spec.session, object.spec.subject.call?.agentUid], ['low', 's-1', uid]);
 
-    await world.replaceGateway();
+    await world.killServers();
     parsed(await world.post('/v1/deliveries', park(first, asked.request)), 204);
     const behind = await world.send('and another thing', 's-1');
     assert.deepEqual(behind.waitsFor, [asked.request]);
@@ -51,7 +38,8 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     parsed(await world.post('/v1/deliveries', ack(other)), 204);
     assertError(await world.use(first, asked.request), 'TEMPER_APPROVAL_DENIED');
 
-    await world.stopGateway();
+    await world.killGateway();
+    await fixture.nats.server.restart();
     await world.approve(object, { argumentsDigest: `sha256:${'0'.repeat(64)}` });
     await world.approve(object, {}, 'another-nonce-of-16');
     await world.approve(object);
@@ -62,7 +50,7 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     keys += 1;
     const key = `use-${keys}`;
     parsed(await world.use(resumed, asked.request, key), 204);
-    await world.replaceGateway();
+    await world.killServers();
     parsed(await world.use(resumed, asked.request, key), 204);
     assertError(await world.use(resumed, asked.request, 'another-attempt'), 'TEMPER_APPROVAL_USED');
     await world.operatorRound();
@@ -81,8 +69,40 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     assert.ok(token !== '');
   });
 
+  it('a gateway that is killed in the middle of any request of a parked call loses nothing and does nothing twice', async () => {
+    for (let time = 0; time < TIMES; time += 1) {
+      await using world = await openParkedCalls(open(), `killed-${time}`);
+      const middle = (time * 7 + 15) % 60;
+      const sent = await world.send('read the note', 's-1');
+      const first = await world.next();
+      const asked = parsed(await world.interrupted(() => world.ask(first), middle)) as CallApproval;
+      const parking = park(first, asked.request);
+      parsed(await world.interrupted(() => world.post('/v1/deliveries', parking), middle), 204);
+      await world.approve(await world.request(asked.request));
+      const resumed = await world.next();
+      assert.equal(resumed.message.id, sent.id);
+      const repeated = parsed(await world.interrupted(() => world.ask(resumed), middle)) as CallApproval;
+      assert.deepEqual([repeated.request, repeated.decision], [asked.request, 'Approve']);
+      const key = `${world.uid}-attempt`;
+      parsed(await world.interrupted(() => world.use(resumed, asked.request, key), middle), 204);
+      assertError(await world.use(resumed, asked.request, `${key}-2`), 'TEMPER_APPROVAL_USED');
+      await world.interrupted(() => world.post('/v1/deliveries', ack(resumed)), middle);
+      await pollValue(
+        'one reply',
+        () => world.lines('s-1'),
+        (lines) => lines.filter(({ kind }) => kind === 'reply').length === 1,
+      );
+      const events = (await world.events('s-1')).filter(
+        (type) => type.startsWith('approval') || type === 'turn-parked',
+      );
+      assert.deepEqual(events, ['approval-requested', 'turn-parked', 'approval-decided']);
+      const empty = await world.post('/v1/messages/next', { waitSeconds: 1 });
+      assert.equal(empty.status, 204, 'the message is not delivered again');
+    }
+  });
+
   it('a denied call resumes with the denial, an agent has at most five requests, and a call of the gateway itself needs its own use', async () => {
-    await using world = await openWorld(open(), 'denied');
+    await using world = await openParkedCalls(open(), 'denied');
     await world.send('go', 's-1');
     const delivery = await world.next();
     const requests: string[] = [];
@@ -120,11 +140,6 @@ export function parkedCallTests(open: () => GatewayFixture): void {
   });
 }
 
-function parsed({ text, status }: HttpResponse, expected = 200): unknown {
-  assert.equal(status, expected, text);
-  return text === '' ? undefined : JSON.parse(text);
-}
-
 function assertError({ text }: HttpResponse, code: string): void {
   assert.equal((JSON.parse(text) as ErrorBody).error?.code, code, text);
 }
@@ -140,111 +155,3 @@ const ack = ({ deliveryToken }: PodDelivery) => ({
   reply: 'done',
   finishReason: 'complete',
 });
-
-/** An agent under a policy that escalates its calls, its pod, its user, and an operator that has just started at each round. */
-async function openWorld(fixture: GatewayFixture, name: string) {
-  await using opening = new AsyncDisposableStack();
-  await fixture.createPolicy('team-a', `guarded-${name}`, GUARDED);
-  const spec = { trustPolicyRef: { name: `guarded-${name}` }, grants: { tools: ['*'], messages: ['*'] } };
-  const { token, uid } = await fixture.createRunningAgent('team-a', name, spec);
-  const userToken = await fixture.createUserToken('team-a');
-  const bus = await fixture.nats.connect('operator');
-  let gateway: GatewayReplica | undefined;
-  let keys = 0;
-  opening.defer(() => gateway?.stop());
-  const log = createLogger({
-    level: 'error',
-    destination: { write: () => undefined },
-    secrets: createSecretRedactor(),
-  });
-  const access = await loadClusterAccess({ kind: 'file', path: fixture.plane.kubeconfig }, systemClock);
-  const transport = opening.use(createTransport({ access, clock: systemClock, metrics: NO_METRICS }));
-  const client = createKubeClient(transport);
-  const signal = new AbortController().signal;
-  const agent = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', metadata: { namespace: 'team-a', name, uid } };
-  const replica = (): GatewayReplica => {
-    assert.ok(gateway !== undefined);
-    return gateway;
-  };
-  const world = {
-    token,
-    uid,
-    async stopGateway(): Promise<void> {
-      await gateway?.stop();
-      gateway = undefined;
-    },
-    async replaceGateway(): Promise<void> {
-      await world.stopGateway();
-      gateway = await fixture.startReplica();
-    },
-    post(path: string, body: object, key?: string): Promise<HttpResponse> {
-      return replica().call('POST', path, { token, body, ...(key === undefined ? {} : { key }) });
-    },
-    async send(text: string, session: string): Promise<UserMessageReceipt> {
-      keys += 1;
-      const sent = await replica().call('POST', `${MESSAGES}/${name}/messages`, {
-        userToken,
-        key: `${name}-${keys}`,
-        body: { text, session },
-      });
-      return parsed(sent) as UserMessageReceipt;
-    },
-    async next(): Promise<PodDelivery> {
-      const answer = await world.post('/v1/messages/next', { waitSeconds: 20 });
-      return parsed(answer) as PodDelivery;
-    },
-    ask({ deliveryToken }: PodDelivery, change: object = {}): Promise<HttpResponse> {
-      return world.post('/v1/approvals', { deliveryToken, ...CALL, ...change });
-    },
-    async approval(delivery: PodDelivery, change: object = {}): Promise<CallApproval> {
-      return parsed(await world.ask(delivery, change)) as CallApproval;
-    },
-    use({ deliveryToken }: PodDelivery, request: string, key = 'one-attempt'): Promise<HttpResponse> {
-      return world.post('/v1/approvals/use', { deliveryToken, request }, key);
-    },
-    async operatorRound(): Promise<void> {
-      const events = { record: () => undefined, [Symbol.asyncDispose]: async () => undefined };
-      const source = natsPendingCalls({ current: () => bus });
-      const own = (agentUid: string) => (agentUid === uid ? (agent as unknown as StoredAgent) : undefined);
-      const deps = { source, agent: own, client, events, clock: systemClock, log };
-      await new CallRequests(deps).round(signal);
-    },
-    async request(request: string): Promise<ApprovalRequest> {
-      await world.operatorRound();
-      const { status, body } = await fixture.plane.admin.call('GET', `${GROUP}/approvalrequests/${request}`);
-      assert.equal(status, 200, JSON.stringify(body));
-      return body as unknown as ApprovalRequest;
-    },
-    async approve({ metadata, spec }: ApprovalRequest, call: object = {}, nonce = spec.nonce, decision = 'Approve') {
-      keys += 1;
-      await fixture.create(`${GROUP}/approvals`, {
-        apiVersion: 'temper.dev/v1alpha1',
-        kind: 'Approval',
-        metadata: { name: `${metadata.name}-${keys}` },
-        spec: {
-          decision,
-          nonce,
-          request: metadata.name,
-          approvedBy: { username: 'temper-admin' },
-          subject: { call: { ...spec.subject.call, ...call } },
-        },
-      });
-    },
-    async events(session: string): Promise<string[]> {
-      const path = `${MESSAGES}/${name}/sessions/${session}/events`;
-      const { text } = await replica().call('GET', path, { userToken });
-      const lines = text.split('\n').filter((line) => line !== '');
-      return lines
-        .map((line) => JSON.parse(line) as SessionStreamLine)
-        .flatMap((line) => ('event' in line ? [line.event.type] : []));
-    },
-  };
-  await world.replaceGateway();
-  await pollValue(
-    `the gateway to know agent ${name}`,
-    async () => (await replica().call('GET', '/v1/assignment', { token })).status,
-    (value) => value === 200,
-  );
-  const open = opening.move();
-  return { ...world, [Symbol.asyncDispose]: () => open.disposeAsync() };
-}

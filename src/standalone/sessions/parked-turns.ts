@@ -1,9 +1,9 @@
-import { unfinishedMessage } from '../agent/loop/resume.ts';
-import type { SessionStore } from '../agent/ports.ts';
-import { isTemperError } from '../lib/errors.ts';
-import type { RecordStore } from '../lib/record-store.ts';
-import { callIdOf } from '../tools/approvals.ts';
-import { type ParkedTurns, requestsOfCalls } from './approvals.ts';
+import { unfinishedMessage } from '../../agent/loop/resume.ts';
+import type { SessionStore } from '../../agent/ports.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+import { callIdOf } from '../../tools/approvals.ts';
+import { type ParkedTurns, requestsOfCalls } from '../approvals.ts';
 
 /** A message that waits for the decisions about some of its calls. Handle it again, with its id, to resume it. */
 export interface ParkedTurn {
@@ -15,6 +15,8 @@ export interface ParkedTurn {
 
 export interface ParkedTurnsOfAgent extends ParkedTurns {
   find(session: string): Promise<ParkedTurn | undefined>;
+  /** The message of the session that has not ended, with the requests that it waits for, if any. */
+  unended(session: string): Promise<ParkedTurn | undefined>;
 }
 
 /** Finds parked turns by what the state folder has of them: the calls without a result, and the requests for these calls. */
@@ -33,6 +35,12 @@ export function createParkedTurns(deps: {
       throw error;
     }
   };
+  const unended = async (session: string): Promise<ParkedTurn | undefined> => {
+    const found = await unfinished(session);
+    if (found === undefined) return undefined;
+    const requests = await requestsOfCalls(records, found.callKeys.map(callIdOf));
+    return { message: found.id, text: found.text, requests };
+  };
   return {
     agent: agent.name,
     namespace: agent.namespace,
@@ -40,11 +48,10 @@ export function createParkedTurns(deps: {
       const found = await unfinished(session);
       return found !== undefined && found.callKeys.map(callIdOf).includes(callId);
     },
+    unended,
     async find(session) {
-      const found = await unfinished(session);
-      if (found === undefined) return undefined;
-      const requests = await requestsOfCalls(records, found.callKeys.map(callIdOf));
-      return requests.length === 0 ? undefined : { message: found.id, text: found.text, requests };
+      const found = await unended(session);
+      return found === undefined || found.requests.length === 0 ? undefined : found;
     },
   };
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createRecordSessionStore } from '../agent/session/session-store.ts';
-import { systemClock } from '../lib/clock.ts';
-import { type Json, member, textAt } from '../lib/json.ts';
-import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
+import { createRecordSessionStore } from '../../agent/session/session-store.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { type Json, member, textAt } from '../../lib/json.ts';
+import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import { SessionTrace, traceLog } from './session-trace.ts';
 
 const OWNERS = [

@@ -1,10 +1,10 @@
-import { SerialQueue } from '../lib/async/serial-queue.ts';
-import type { Clock } from '../lib/clock.ts';
-import { messageOf } from '../lib/errors.ts';
-import type { JsonObject } from '../lib/json.ts';
-import type { RecordStore } from '../lib/record-store.ts';
-import type { AgentEvent, EventSink } from '../tools/events.ts';
-import { type SessionScope, sessionPath } from '../tools/session-path.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { JsonObject } from '../../lib/json.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
+import type { AgentEvent, EventSink } from '../../tools/events.ts';
+import { type SessionScope, sessionPath } from '../../tools/session-path.ts';
 
 /** Maximum number of stored events per message; further events are only counted. */
 const MAX_EVENTS = 2_000;

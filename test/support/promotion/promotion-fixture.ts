@@ -1,0 +1,209 @@
+import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
+import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { subjects } from '../../../src/nats/jetstream/names.ts';
+import { notify } from '../../../src/nats/notify/notifications.ts';
+import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
+import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
+import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
+import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import type { OperatorConfig } from '../../../src/operator/config.ts';
+import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
+import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
+import { createLogger } from '../../../src/telemetry/log.ts';
+import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
+import { anAcceptance, anArtifact, aVerdict } from '../../../src/tempering/tempering.testing.ts';
+import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
+import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
+import type { PanelVerdict } from '../../../src/tempering/judge/panel.ts';
+import type { PromotionRecord } from '../../../src/tempering/promotion/promotion-record.ts';
+import type { ToolUse } from '../../../src/tempering/types.ts';
+import { type ApiServerFixture, RELEASE_NAMESPACE, startApiServerFixture } from '../api-server/api-server-fixture.ts';
+import { runFakeKubelet } from '../api-server/fake-kubelet.ts';
+import { buildAgent, buildTrustPolicy } from '../builders.ts';
+import { type NatsFixture, startNatsFixture } from '../nats/nats-fixture.ts';
+import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../operator/start-operator.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
+import { mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
+import { type Behaviour, honestOutputs, simulateVerifiers } from './simulated-verifier.ts';
+
+const CONFIG: OperatorConfig = {
+  ...OPERATOR_CONFIG,
+  verifier: { podLabels: { 'app.kubernetes.io/component': 'verifier' }, warm: 1, max: 3 },
+};
+const NAMESPACE = 'team-a';
+const QUIET = { level: 'error' as const, destination: { write: () => undefined }, secrets: createSecretRedactor() };
+export const REVIEWERS = { reviewers: ['replay/safety', 'replay/correctness'] };
+export const APPROVING: PanelVerdict = {
+  approved: true,
+  confidence: 0.9,
+  reasoning: 'sound',
+  verdicts: [aVerdict({ model: 'replay/safety' }), aVerdict({ model: 'replay/correctness' })],
+};
+export const doubled = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
+
+/** A tool that may be random is examined in few rounds, without probes. */
+export const FEW_ROUNDS: Partial<ToolArtifact> = { requires: { apis: ['random'], domains: [], paths: [] } };
+
+type WrittenTool = Pick<Pod, 'metadata'> & Pick<EmergentTool, 'spec' | 'status'>;
+export type PreparedTool = Awaited<ReturnType<PromotionFixture['prepare']>>;
+
+/** An API server, NATS and an operator with its real adapters; the tests decide what verifiers and panel answer. */
+export class PromotionFixture implements AsyncDisposable {
+  readonly apiServer: ApiServerFixture;
+  readonly nats: NatsFixture;
+  readonly gateway: JetStreamConnection;
+  /** What a verifier pod makes of its work. */
+  behaviour: Behaviour = doubled;
+  /** What the panel answers; undefined: nothing. */
+  panel: PanelVerdict | undefined = APPROVING;
+  /** What the testers answer. */
+  cases: readonly TesterAnswer[] = [];
+  /** The attempts that the panel was asked about. */
+  readonly reviews: string[] = [];
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<unknown>[] = [];
+  readonly #verifiers: ReturnType<typeof simulateVerifiers>;
+  #operatorNats: OperatorNats | undefined;
+  #operator: RunningOperator | undefined;
+  #serial = 0;
+
+  private constructor(apiServer: ApiServerFixture, nats: NatsFixture, gateway: JetStreamConnection) {
+    this.apiServer = apiServer;
+    this.nats = nats;
+    this.gateway = gateway;
+    const { signal } = this.#stopping;
+    this.#running.push(runFakeKubelet(apiServer.client, new Set(), signal, LABELS.verifierPod));
+    this.#verifiers = simulateVerifiers(apiServer.client, gateway, () => this.behaviour, signal);
+    const take = (job: ReviewJob) => this.#review(job);
+    this.#running.push(
+      this.#verifiers.ended,
+      createPanelReviews(gateway).consume(take, signal, () => undefined),
+    );
+  }
+
+  static async open(): Promise<PromotionFixture> {
+    const [apiServer, nats] = await Promise.all([startApiServerFixture(), startNatsFixture()]);
+    const gateway = await nats.connect('gateway');
+    const account = { metadata: { name: RELEASE_OBJECTS.verifierServiceAccount, namespace: RELEASE_NAMESPACE } };
+    const object = { apiVersion: 'v1', kind: 'ServiceAccount', ...account };
+    await apiServer.client.create(TYPES.serviceAccounts, object, NEVER_ABORTED);
+    await apiServer.createNamespace(NAMESPACE);
+    const fixture = new PromotionFixture(apiServer, nats, gateway);
+    await fixture.start();
+    return fixture;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.stop();
+    await Promise.allSettled(this.#running);
+    await this.nats[Symbol.asyncDispose]();
+    await this.apiServer[Symbol.asyncDispose]();
+  }
+
+  /** The UIDs of the pods that sent outputs. */
+  get served(): readonly string[] {
+    return this.#verifiers.served;
+  }
+
+  /** Starts an operator. The test may end its life at any of its effects. */
+  async start(): Promise<OperatorLife> {
+    const { url, caFile } = this.nats;
+    const log = createLogger(QUIET);
+    const server = { storeBytes: 256 * 1_024 * 1_024 };
+    const options = { url, caFile, seedFile: this.nats.seedFile('operator'), server };
+    const parts = openOperatorNats(options, { clock: systemClock, log, metrics: NO_METRICS });
+    const life = new OperatorLife();
+    this.#operatorNats = parts;
+    this.#operator = await startOperator(this.apiServer, CONFIG, {
+      ...parts,
+      promotions: mortalStore(parts.promotions, life),
+      wrap: (transport, die) => mortalTransport(transport, life, die),
+    });
+    return life;
+  }
+
+  async stop(): Promise<void> {
+    await this.#operator?.stop();
+    await this.#operatorNats?.[Symbol.asyncDispose]();
+  }
+
+  /** An agent with a session tool and reported uses for so many root messages. */
+  async prepare(policy: object = { models: REVIEWERS }, uses = 5, artifactChange: Partial<ToolArtifact> = {}) {
+    this.#serial += 1;
+    const name = `agent-${this.#serial}`;
+    const { apiServer, gateway } = this;
+    await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
+    const forge = { enabled: true, modes: ['Sandbox'], apis: artifactChange.requires?.apis ?? [] };
+    await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
+    const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
+    const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
+    const artifact = anArtifact(`double_${this.#serial}`, artifactChange);
+    const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
+    await openSessionRegistry(gateway).register(uid, tool, () => []);
+    const use = (value: number): ToolUse => ({
+      agent: name,
+      namespace: NAMESPACE,
+      session: 's1',
+      digest: tool.digest,
+      evidence: 'reported',
+      rootMessage: `m-${value}`,
+      input: { value },
+      succeeded: true,
+      milliseconds: 1,
+      time: '2026-01-01T00:00:00Z',
+    });
+    const all = Array.from({ length: uses }, (_, index) => use(index + 10));
+    await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);
+    await pollValue(
+      'the policy of the agent',
+      () => apiServer.getAgent(NAMESPACE, name),
+      ({ status }) => status !== undefined,
+    );
+    return { name, uid, tool, key: { agentUid: uid, digest: tool.digest } };
+  }
+
+  request({ uid, tool }: PreparedTool, revision = 0): Promise<void> {
+    const promotion = { agentUid: uid, digest: tool.digest, session: 's1' };
+    return createPromotionRequests(this.gateway).publish(promotion, revision);
+  }
+
+  async recordOf({ key }: Pick<PreparedTool, 'key'>): Promise<PromotionRecord | undefined> {
+    return (await createPromotionStates(this.gateway).get(key)).record;
+  }
+
+  settled(prepared: Pick<PreparedTool, 'key'>): Promise<PromotionRecord | undefined> {
+    return pollValue(
+      'the end of the promotion',
+      () => this.recordOf(prepared),
+      (record) =>
+        record?.state === 'Candidate' || (record !== undefined && 'concluded' in record && record.concluded === true),
+    );
+  }
+
+  async objectsOf(name: string): Promise<WrittenTool[]> {
+    const where = { namespace: NAMESPACE };
+    const all = await this.apiServer.client.list<WrittenTool>(TYPES.emergentTools, where, NEVER_ABORTED);
+    return all.filter(({ metadata }) => metadata.labels?.['temper.dev/agent'] === name);
+  }
+
+  /** The actions of the audit records about the agent. */
+  async decisionsOf(uid: string): Promise<string[]> {
+    const records = await createNatsAudit(this.gateway).all(NAMESPACE, 10_000);
+    return records.filter(({ facts }) => facts['agentUid'] === uid).map(({ action }) => action);
+  }
+
+  async #review(job: ReviewJob): Promise<void> {
+    const { panel, cases, gateway } = this;
+    const states = createPromotionStates(gateway);
+    if (job.kind === 'Panel') this.reviews.push(job.attempt);
+    if (job.kind === 'Testers') await states.putTesterAnswers(job, job.attempt, cases);
+    else if (panel !== undefined) await states.putReview(job, job.attempt, panel);
+    notify(gateway, subjects.notifyPromotions());
+  }
+}
