@@ -52,8 +52,8 @@ export interface Memory {
    */
   set(key: string, value: Json): Promise<void>;
   /**
-   * At most `limit` entries that match the words of the query, best match first. Sixteen words of the query count, and of
+   * At most `limit` readable entries that match the words of the query, best match first. Sixteen words of the query count, and of
    * a large memory the beginning of the longest values.
    */
-  search(query: string, limit: number): Promise<MemoryHit[]>;
+  search(query: string, limit: number, isReadable: (key: string) => boolean): Promise<MemoryHit[]>;
 }

@@ -87,17 +87,17 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
+    field: 'spec.forge.limits.whenFull',
+    where: 'cluster',
+    plan: 'deactivate the least useful tool of an agent for a new one; until then the promotion waits',
+    inForce: is('Refuse'),
+  },
+  {
+    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',
     inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.reportedEvidence',
-    where: 'cluster',
-    plan: 'let recorded answers that only a pod reported carry a promotion',
-    inForce: is('Deny'),
   },
   {
     kind: 'TrustPolicy',

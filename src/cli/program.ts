@@ -52,6 +52,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
   const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
+  addToolAudit(tool, io, finish);
   addPackages(tool, io, finish);
   addRegistryVerbs(tool, io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
@@ -299,6 +300,30 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (file: string, options) => {
       const { toolCall } = await import('./tools/tool-call.ts');
       finish(await toolCall({ ...options, file }, io));
+    });
+}
+
+function addToolAudit(tool: Command, io: CliIo, finish: SetExitCode): void {
+  tool
+    .command('audit <tool>', { hidden: isPlugin(io) })
+    .description('give tasks to a fresh agent, with the tool and without it, and compare')
+    .addOption(files())
+    .addOption(new Option('-m, --message <text>', 'a task; may be repeated').argParser(collect).makeOptionMandatory())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--workspace <folder>', 'folder that the fresh agent may read', '.')
+    .option('--max-tokens <number>', 'tokens of all tasks together', parseCount, 200_000)
+    .option('--providers <file>', 'file with model providers')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
+    .addOption(state())
+    .addOption(output())
+    .action(async (name: string, options) => {
+      refusePlugin('tool audit', io);
+      const { toolAudit } = await import('./tools/tool-audit.ts');
+      const { readingState } = await import('./state/state-folder.ts');
+      finish(await readingState(options.state, () => toolAudit({ ...options, tool: name }, io)));
     });
 }
 

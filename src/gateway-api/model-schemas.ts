@@ -3,7 +3,7 @@ import { closed } from '../api/v1alpha1/common.ts';
 import type { ModelEvent, ModelRequest } from '../models/port.ts';
 import { AnyJson, Code } from '../tools/event-schema/parts.ts';
 import { MAX_TEXT, ModelMessage, SessionAppend, ToolCallItem } from './session-schemas.ts';
-import { AnyObject, DeliveryToken, describes } from './schema-parts.ts';
+import { AnswerSignature, AnyObject, DeliveryToken, describes } from './schema-parts.ts';
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
@@ -40,7 +40,9 @@ export const StreamRequest = Type.Object(
 );
 export type StreamRequest = Static<typeof StreamRequest>;
 
-const Event = describes<ModelEvent>()(
+type End = Extract<ModelEvent, { type: 'end' }>;
+/** The end may have the signature of the answer. */
+const Event = describes<Exclude<ModelEvent, End> | (End & { signature?: string })>()(
   Type.Union([
     Type.Object({ type: Type.Literal('text'), text: Type.String() }, closed),
     Type.Object({ type: Type.Literal('reasoning'), text: Type.String() }, closed),
@@ -52,6 +54,7 @@ const Event = describes<ModelEvent>()(
         stopReason: Type.Enum(['stop', 'tool-calls', 'length', 'refusal', 'other']),
         usage: Type.Object({ inputTokens: count, outputTokens: count, cachedInputTokens: count }, closed),
         model: Type.String(),
+        signature: Type.Optional(AnswerSignature),
       },
       closed,
     ),

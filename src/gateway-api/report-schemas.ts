@@ -7,12 +7,13 @@ import type { ToolUse } from '../tempering/types.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { AnyJson, SessionId, text } from '../tools/event-schema/parts.ts';
 import { ReportedRecording } from '../tools/recording/recording-schema.ts';
-import { DeliveryToken, describes, DigestText } from './schema-parts.ts';
+import { AnswerSignature, DeliveryToken, describes, DigestText } from './schema-parts.ts';
 
 const note = (maxLength: number) => text(maxLength, 'Text.', 0);
 const name = note(4_096);
 const evidence = Type.Enum(['observed', 'reported']);
 const MAX_ITEMS = 500;
+const MAX_SIGNATURES = 256;
 
 const ReportedAuditRecord = describes<AuditRecord>()(
   Type.Object(
@@ -53,11 +54,12 @@ export const PodReports = Type.Object(
     events: Type.Optional(Type.Array(StampedEvent, { maxItems: MAX_ITEMS })),
     audit: Type.Optional(Type.Array(ReportedAuditRecord, { maxItems: MAX_ITEMS })),
     uses: Type.Optional(Type.Array(ReportedToolUse, { maxItems: MAX_ITEMS })),
+    answerSignatures: Type.Optional(Type.Array(AnswerSignature, { maxItems: MAX_SIGNATURES })),
   },
   {
     ...closed,
     description:
-      "The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session. Uses count for the session and the root message of the delivery token; without a token they are only recorded.",
+      "The pod's reports about itself: stored as reported evidence, never as observed. Events go to clients that follow the session. Recorded answers with a signature of this installation are observed. Uses count for the session and the root message of the delivery token; without a token they are only recorded.",
   },
 );
 export type PodReports = Static<typeof PodReports>;

@@ -165,6 +165,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       deliveryToken: () => 'delivery-1',
       append: async () => (stored.length === 0 ? append : undefined),
       onStored: (confirmed) => stored.push(confirmed),
+      onAnswerSignature: assert.fail,
     });
     const request = { model: 'a/b', system: '', messages: [], tools: [], maxOutputTokens: 1 };
     const events = async () => {
@@ -257,7 +258,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     const call = {
       name: 'fetch',
       input: {},
-      answer: { ok: true, value: 'x'.repeat(60_000) },
+      answer: { ok: true, value: 'x'.repeat(262_144) },
       evidence: 'reported',
     } as const;
     const artifact = anArtifact();
@@ -345,7 +346,7 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     assert.equal(await memory.get('self.a/b'), undefined);
     await memory.set('self.a/b', { n: 1 });
     assert.deepEqual(await memory.get('self.a/b'), { n: 1 });
-    assert.deepEqual(await memory.search('a/b', 5), [{ key: 'self.a/b', value: { n: 1 } }]);
+    assert.deepEqual(await memory.search('a/b', 5, () => true), [{ key: 'self.a/b', value: { n: 1 } }]);
   });
 
   it('the line reader joins lines across chunks and refuses lines beyond the limits', async () => {

@@ -7,6 +7,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { GatewayEndpoint, GatewayConfigFiles } from './gateway-config-files.ts';
+import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/schema-parts.ts';
 import { currentTraceparent, TRACEPARENT } from '../telemetry/traceparent.ts';
 import { connectionError, errorFromResponse, retryDelayMs } from './response-errors.ts';
 import { type LineLimits, readLines, tooLarge } from './line-reader.ts';
@@ -16,6 +17,7 @@ export interface GatewayRequest {
   path: string;
   query?: Record<string, string>;
   body?: object;
+  headers?: Readonly<Record<string, string>>;
   op: CallOptions;
   /** Milliseconds until the response headers must arrive; 30 s when absent. */
   timeoutMs?: number;
@@ -26,6 +28,8 @@ export interface GatewayClientOptions {
   clock: Clock;
   /** From 0 to 1; the jitter of retries. */
   random: () => number;
+  /** Receives the signatures of answers that the gateway carried. */
+  onAnswerSignature?: (signature: string) => void;
 }
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -113,6 +117,8 @@ export class GatewayClient implements AsyncDisposable {
     try {
       const { agent, endpoint } = await this.#connect(reread);
       const response = await agent.request(this.#request(call, endpoint));
+      const signature = response.headers[ANSWER_SIGNATURE_HEADER];
+      if (typeof signature === 'string') this.#options.onAnswerSignature?.(signature);
       if (response.statusCode < 300) return { taken: await take(response) };
       const text = await textOf(response.body, MAX_ERROR_BYTES, call.op);
       const retryAfter = response.headers['retry-after'];
@@ -138,6 +144,7 @@ export class GatewayClient implements AsyncDisposable {
       headersTimeout: Math.max(1, Math.ceil(timeoutMs)),
       bodyTimeout: IDLE_TIMEOUT_MS,
       headers: {
+        ...call.headers,
         authorization: `Bearer ${endpoint.token}`,
         ...(traceparent === undefined ? {} : { [TRACEPARENT]: traceparent }),
         ...(method === 'GET' ? {} : { 'idempotency-key': headerKey(op.key) }),

@@ -24,6 +24,7 @@ export interface RemoteModelOptions {
   append: () => Promise<SessionAppend | undefined>;
   /** The gateway has stored these items. */
   onStored: (append: SessionAppend | undefined) => void;
+  onAnswerSignature: (signature: string) => void;
 }
 
 /** The models behind the gateway. Each call is charged to the current message, and carries its items that are not stored yet. */
@@ -40,6 +41,8 @@ export function remoteModel(options: RemoteModelOptions): Model {
         for await (const line of client.lines(call)) {
           const event = eventIn(line);
           // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
+          const signature = event.type === 'end' ? member(line, 'signature') : undefined;
+          if (typeof signature === 'string') options.onAnswerSignature(signature);
           if (event.type === 'end') end = event;
           else yield event;
         }

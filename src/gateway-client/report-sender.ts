@@ -16,6 +16,8 @@ export interface ReportSenderOptions {
   ids: IdGenerator;
   /** The delivery token of the message in progress; undefined without one. */
   deliveryToken: () => string | undefined;
+  /** The signatures of answers that the gateway carried for this message. */
+  answerSignatures?: () => readonly string[];
   /** Called when reports could not be sent yet, or were dropped. */
   onError: (problem: string) => void;
 }
@@ -28,13 +30,13 @@ const MAX_BATCH_BYTES = 131_072;
 const MAX_BUFFERED_BYTES = 4_194_304;
 /** Limit of one report. A larger one is dropped; the input of a large `tool-call` event is omitted first. */
 const MAX_REPORT_BYTES = 49_152;
-/** Uses have their inputs, which a verifier runs again. */
+/** Uses have their inputs and recordings, which a verifier runs again. */
 const MAX_USE_BYTES = 262_144;
 const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
 const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type ReportKind = Exclude<keyof PodReports, 'deliveryToken'>;
+type ReportKind = Exclude<keyof PodReports, 'deliveryToken' | 'answerSignatures'>;
 
 /** Reports that the end of a message carries. */
 export interface LastReports {
@@ -47,7 +49,7 @@ export interface LastReports {
 
 interface ReportBatch {
   key: string;
-  reports: Required<Omit<PodReports, 'deliveryToken'>> & Pick<PodReports, 'deliveryToken'>;
+  reports: Required<Pick<PodReports, ReportKind>> & Omit<PodReports, ReportKind>;
   items: number;
   bytes: number;
 }
@@ -112,6 +114,8 @@ export class ReportSender implements AsyncDisposable {
     }
     const batch = this.#batchFor(bytes);
     (batch.reports[kind] as object[]).push(report);
+    const signatures = kind === 'uses' ? (this.#options.answerSignatures?.() ?? []) : [];
+    if (signatures.length > 0) batch.reports.answerSignatures = [...signatures];
     batch.items += 1;
     batch.bytes += bytes;
     this.#bytes += bytes;
@@ -190,7 +194,7 @@ function isPermanentFailure(error: unknown): boolean {
 
 /** A use counts also without its recording. */
 function withinReport(use: ToolUse): ToolUse {
-  if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_REPORT_BYTES) return use;
+  if (use.recording?.ok !== true || Buffer.byteLength(JSON.stringify(use)) <= MAX_USE_BYTES) return use;
   return { ...use, recording: { ok: false, reason: 'RecordingTooLarge' } };
 }
 

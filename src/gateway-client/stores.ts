@@ -7,6 +7,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
+import { DELIVERY_TOKEN_HEADER } from '../gateway-api/schema-parts.ts';
 import { type AppendRequest, type MemoryValue, POD_API_PATHS, type SessionAppend } from '../gateway-api/pod-api.ts';
 import type { StagedItems } from './session/staged-items.ts';
 
@@ -83,10 +84,12 @@ export function historyIn(answer: Json | undefined): SessionHistory {
 export function remoteMemory(options: RemoteOptions): Memory {
   const { client } = options;
   const path = (key: string): string => `${POD_API_PATHS.memory}/${encodeURIComponent(key)}`;
+  // The gateway signs its answers for the message of this token.
+  const carried = () => ({ headers: { [DELIVERY_TOKEN_HEADER]: options.deliveryToken() } });
   return {
     async get(key) {
       try {
-        return member(await client.call({ method: 'GET', path: path(key), op: opOf(options) }), 'value');
+        return member(await client.call({ ...carried(), method: 'GET', path: path(key), op: opOf(options) }), 'value');
       } catch (error) {
         if (isTemperError(error) && error.details['status'] === 404) return undefined;
         throw error;
@@ -94,16 +97,18 @@ export function remoteMemory(options: RemoteOptions): Memory {
     },
     async set(key, value) {
       const body: MemoryValue = { value };
-      await client.call({ method: 'PUT', path: path(key), body, op: opOf(options) });
+      await client.call({ ...carried(), method: 'PUT', path: path(key), body, op: opOf(options) });
     },
-    async search(query, limit) {
+    async search(query, limit, isReadable) {
       const answer = await client.call({
+        ...carried(),
         method: 'GET',
         path: POD_API_PATHS.memory,
         query: { query, limit: String(Math.min(MAX_HITS, limit)) },
         op: opOf(options),
       });
-      return requireList(answer, 'hits').map(hitIn);
+      const hits = requireList(answer, 'hits').map(hitIn);
+      return hits.filter(({ key }) => isReadable(key)).slice(0, limit);
     },
   };
 }

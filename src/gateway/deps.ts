@@ -18,6 +18,7 @@ import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
+import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
 import type { ReadSessionContent } from './storage/session-content.ts';
@@ -117,6 +118,7 @@ export interface GatewayDeps {
   /** Changes with the promoted tools of the agent, and with each revocation in its namespace; the same at every replica. */
   toolsVersion: (namespace: string, agent: string) => string;
   deliveryTokens: DeliveryTokens;
+  answerSignatures: AnswerSignatures;
   inbox: NatsInbox;
   events: SessionEvents;
   deadLetters: DeadLetters;

@@ -45,6 +45,7 @@ import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
 import { MinuteCounts } from './http/limits/minute-counts.ts';
+import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
@@ -302,9 +303,8 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, transport, directory, demotions, catalog } = context;
+  const { log, counts, directory, demotions, catalog } = context;
   const { bus, storage, sessionsOf, modules, keys, draining } = context;
-  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const registry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
   const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, demotions, clock, log });
@@ -314,27 +314,17 @@ function depsOf(context: ServerContext): GatewayDeps {
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf: (agentUid) => storage.of(agentUid) });
   const wakeups = createWakeups(bus);
   const tools = withPromotedTools(registry, catalog, directory);
-  // Limits the log: a pod that causes the error can call as often as it likes.
-  const conflicts = new MinuteCounts(clock);
   return {
     clock,
     ids: ulids,
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: createAuthenticator({
-      verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
-      bindings: directory.bindings,
-      verifiers: context.verifiers,
-      onBindingConflict: (podUid, agents) => {
-        const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
-        if (conflicts.add(podUid) > 1) return;
-        log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
-      },
-    }),
+    identity: authenticatorOf(context),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     deliveryTokens: createDeliveryTokens(() => keys.contents),
+    answerSignatures: createAnswerSignatures(() => keys.contents),
     recorder,
     tasks,
     inbox,
@@ -361,6 +351,22 @@ function depsOf(context: ServerContext): GatewayDeps {
     usage: modules.usage,
     draining,
   };
+}
+
+function authenticatorOf({ transport, directory, verifiers, log }: ServerContext): GatewayDeps['identity'] {
+  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
+  // Limits the log: a pod that causes the error can call as often as it likes.
+  const conflicts = new MinuteCounts(clock);
+  return createAuthenticator({
+    verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
+    bindings: directory.bindings,
+    verifiers,
+    onBindingConflict: (podUid, agents) => {
+      const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
+      if (conflicts.add(podUid) > 1) return;
+      log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
+    },
+  });
 }
 
 function openApprovals(

@@ -277,7 +277,8 @@ function createPromotions(
   if (store === undefined) return { verifierPods, verifierPool, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
-  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods };
+  const metrics = deps.operatorMetrics;
+  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
   const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
   const age = admissionAgeOf(config, informers);
   const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });

@@ -31,6 +31,7 @@ type Limits = NonNullable<NonNullable<TrustPolicySpec['forge']>['limits']>;
 function limitsOf({
   duration,
   memory,
+  whenFull: _ofPromotions,
   ...counts
 }: Limits): Omit<ForgeLimits, 'allowed' | 'modes' | 'apis' | 'domains'> {
   return {

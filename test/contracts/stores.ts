@@ -137,11 +137,17 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       );
       await memory.set('self.colour', 'blue');
       assert.deepEqual(
-        (await memory.search('West revenue', 5)).map((hit) => hit.key),
+        (await memory.search('West revenue', 5, () => true)).map((hit) => hit.key),
         ['self.revenue.west', 'self.notes'],
       );
-      assert.deepEqual(await memory.search('nothing like it', 5), []);
-      assert.equal((await memory.search('revenue', 1)).length, 1);
+      assert.deepEqual(await memory.search('nothing like it', 5, () => true), []);
+      assert.equal((await memory.search('revenue', 1, () => true)).length, 1);
+      const notes = await memory.search('revenue', 1, (key) => key !== 'self.revenue.west');
+      assert.deepEqual(
+        notes.map(({ key }) => key),
+        ['self.notes'],
+        'an unreadable entry takes no place of a readable one',
+      );
     });
   });
 }

@@ -78,7 +78,7 @@ async function promotions(
   }));
   const times: { atWork: number; visible: number }[] = [];
   for (let sample = 0; sample < samples; sample += 1) {
-    const agent = await fixture.prepare(undefined, undefined, { tests });
+    const agent = await fixture.prepare(undefined, undefined, { artifact: { tests } });
     let atWork = 0;
     const start = performance.now();
     fixture.behaviour = (work) => {

@@ -101,14 +101,7 @@ export function createRecordSessionStore(
       assertSessionId(session);
       await positions.get(session)?.writes.idle();
       positions.delete(session);
-      const name = sessionRecordName(scopeOf(session));
-      const before = sessionInfo(await records.get(SESSIONS, name));
-      const closedAt = before?.closedAt ?? clock.now().toISOString();
-      const times = { openedAt: before?.openedAt ?? closedAt, usedAt: closedAt, closedAt };
-      // First the document: after a crash in between, the session is closed, and a repeated call deletes the rest.
-      await records.put(SESSIONS, name, { agent, namespace, session, ...times });
-      await records.deleteCollection(sessionPath(scopeOf(session)));
-      return before?.closedAt === undefined;
+      return closeForGood(records, clock, scopeOf(session));
     },
     list: () => listSessions(records, { agent, namespace }),
     async idle(milliseconds) {
@@ -117,6 +110,19 @@ export function createRecordSessionStore(
       return sessions.filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
     },
   };
+}
+
+/** False when the session was closed before. */
+async function closeForGood(records: RecordStore, clock: Clock, scope: SessionScope): Promise<boolean> {
+  const name = sessionRecordName(scope);
+  const before = sessionInfo(await records.get(SESSIONS, name));
+  const closedAt = before?.closedAt ?? clock.now().toISOString();
+  const times = { openedAt: before?.openedAt ?? closedAt, usedAt: closedAt, closedAt };
+  // First the document: after a crash in between, the session is closed, and a repeated call deletes the rest.
+  const { agent, namespace, session } = scope;
+  await records.put(SESSIONS, name, { agent, namespace, session, ...times });
+  await records.deleteCollection(sessionPath(scope));
+  return before?.closedAt === undefined;
 }
 
 async function listSessions(records: RecordStore, { agent, namespace }: SessionOwner): Promise<SessionInfo[]> {

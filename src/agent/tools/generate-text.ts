@@ -13,6 +13,9 @@ export interface GenerateTextDeps extends ModelCallDeps {
 const TIMEOUT_MS = 50_000;
 const IGNORE_EVENTS: EventSink = () => undefined;
 
+/** The gateway recognises the calls of the tool by it. */
+export const TEXT_SYSTEM = 'Answer the request with the text it asks for, and nothing else.';
+
 export const GENERATE_TEXT: ToolDescriptor = {
   name: 'generate_text',
   description:
@@ -44,7 +47,7 @@ export function generateTextTool(deps: GenerateTextDeps): Tool {
       const prompt = member(input, 'prompt');
       const request = {
         model: deps.modelName,
-        system: 'Answer the request with the text it asks for, and nothing else.',
+        system: TEXT_SYSTEM,
         messages: [{ role: 'user' as const, text: typeof prompt === 'string' ? prompt : '' }],
         tools: [],
         maxOutputTokens: deps.maxOutputTokens,

@@ -12,6 +12,10 @@ export interface MemoryToolDeps {
 
 const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
 const MAX_HITS = 20;
+/** Of a search without a limit. */
+export const DEFAULT_HITS = 5;
+
+export const MEMORY_TOOLS = { get: 'memory_get', set: 'memory_set', search: 'memory_search' } as const;
 
 /** `memory_get`, `memory_set`, `memory_search`: access to the memory of an agent, which outlives its sessions. */
 export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
@@ -21,7 +25,7 @@ export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
 function getTool(deps: MemoryToolDeps): Tool {
   return {
     descriptor: {
-      name: 'memory_get',
+      name: MEMORY_TOOLS.get,
       description: 'Read what was kept under a key. Gives {found, value}.',
       inputSchema: { type: 'object', properties: { key: KEY }, required: ['key'], additionalProperties: false },
       outputSchema: {
@@ -47,7 +51,7 @@ function getTool(deps: MemoryToolDeps): Tool {
 function setTool(deps: MemoryToolDeps): Tool {
   return {
     descriptor: {
-      name: 'memory_set',
+      name: MEMORY_TOOLS.set,
       description: 'Keep a JSON value under a key, beyond this conversation. Replaces what the key held. Gives {key}.',
       inputSchema: {
         type: 'object',
@@ -78,7 +82,7 @@ function setTool(deps: MemoryToolDeps): Tool {
 function searchTool(deps: MemoryToolDeps): Tool {
   return {
     descriptor: {
-      name: 'memory_search',
+      name: MEMORY_TOOLS.search,
       description: 'Find what was kept, by words of its key or value, best first. Gives {hits: [{key, value}]}.',
       inputSchema: {
         type: 'object',
@@ -113,9 +117,9 @@ function searchTool(deps: MemoryToolDeps): Tool {
     async call(input, context) {
       const query = member(input, 'query');
       const limit = member(input, 'limit');
-      const found = await deps.memory.search(typeof query === 'string' ? query : '', Number.MAX_SAFE_INTEGER);
-      const readable = found.filter(({ key }) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow');
-      const hits = readable.slice(0, typeof limit === 'number' ? limit : 5);
+      const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
+      const count = typeof limit === 'number' ? limit : DEFAULT_HITS;
+      const hits = await deps.memory.search(typeof query === 'string' ? query : '', count, isReadable);
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };

@@ -48,8 +48,9 @@ export function createRecordMemory(records: MemoryRecords, collection: string): 
       }
       await records.put(collection, name, { key, value });
     },
-    async search(query, limit) {
-      return rankEntries(await all(), query).slice(0, Math.max(0, limit));
+    async search(query, limit, isReadable) {
+      const ranked = rankEntries(await all(), query);
+      return ranked.filter(({ key }) => isReadable(key)).slice(0, Math.max(0, limit));
     },
   };
 }

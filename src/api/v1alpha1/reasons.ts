@@ -203,12 +203,16 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         ApprovalDenied: 'An approver denied the last request. The message states when the next one follows.',
         TooManyRequests: 'Five requests of the agent wait for approvers. Decide one of them.',
         PolicyDenied: 'The TrustPolicy of the agent does not permit the promotion, or does not exist.',
+        NotShareable: 'The condition Shareable is False. Its message states why.',
       },
     },
     {
       type: 'Shareable',
-      meaning: 'The object contains the source of the tool. Present only when it does not.',
+      meaning: 'The tool can get tier Shared. Present only when it cannot.',
       reasons: {
+        ReportedAnswers:
+          'Recorded answers that only the pod of the agent reported carried the tool to tier Agent (promotion.toAgent.reportedEvidence). They never carry it to tier Shared.',
+
         SourceWithheld:
           'spec.forge.persistSource of the agent is false, so the object does not contain the source and the tool can be neither shared nor exported.',
       },
@@ -240,7 +244,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         NonceMismatch: 'The nonce belongs to another request. Approve the current one.',
         ContributorMayNotApprove: 'The approver contributed to the tool. Another user has to approve it.',
         CreatedTooEarly:
-          'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name.',
+          'The Approval is older than the admission policy that checks approvers, or younger by less than ten seconds. Create it again under another name. The operator deletes one with the annotations of an export, so that a GitOps controller creates it again.',
         Withdrawn: 'A later decision revoked the tool, so the Approval has no effect.',
       },
     },

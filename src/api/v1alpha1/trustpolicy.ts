@@ -101,6 +101,12 @@ const Forge = Type.Object(
           }),
           sessionTools: Type.Optional(count(0, 100, 'Maximum number of forged tools per session.', 10)),
           agentTools: Type.Optional(count(0, 500, 'Maximum number of forged tools per agent.', 50)),
+          whenFull: Type.Optional(
+            Type.Enum(['Refuse', 'DeactivateLeastUseful'], {
+              description:
+                'What a promotion to tier Agent does when the agent has `agentTools` tools: it is refused, or deactivates the tool that the fewest messages used. When absent: `Refuse` with strategy `Disabled`, else `DeactivateLeastUseful`.',
+            }),
+          ),
           minTestCases: Type.Optional(count(1, 50, 'Minimum number of test cases in a forge request.', 1)),
         },
         { ...closed, description: 'Limits on the number of forged tools and on one execution.' },

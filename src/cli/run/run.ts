@@ -88,7 +88,10 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
 }
 
 /** The manifests; undefined after their problems were printed. */
-async function readManifests({ filename }: RunOptions, io: CliIo): Promise<LoadedManifests | undefined> {
+export async function readManifests(
+  { filename }: Pick<RunOptions, 'filename'>,
+  io: CliIo,
+): Promise<LoadedManifests | undefined> {
   const paths = filename.map((path) => resolve(io.cwd, path));
   const manifests = await loadManifests(paths, { patterns: PATTERN_RULES });
   for (const file of manifests.ignoredFiles) io.error(`note: ${ignoredFileNote(file)}`);
@@ -98,7 +101,7 @@ async function readManifests({ filename }: RunOptions, io: CliIo): Promise<Loade
   return manifests.problems.length > 0 ? undefined : manifests;
 }
 
-async function existingFolder(folder: string): Promise<string> {
+export async function existingFolder(folder: string): Promise<string> {
   const info = await stat(folder).catch(() => undefined);
   if (info?.isDirectory() === true) return folder;
   const problem = info === undefined ? 'does not exist' : 'is not a folder';
@@ -121,7 +124,11 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
 }
 
 /** Files that agents must not open: manifests, providers and script. An agent must not be able to change its own policy. */
-function governingFiles({ providers, modelScript }: RunOptions, { objects }: LoadedManifests, cwd: string): string[] {
+export function governingFiles(
+  { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
+  { objects }: LoadedManifests,
+  cwd: string,
+): string[] {
   const configFiles = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }

@@ -5,6 +5,7 @@ import { explainStoredPromotion } from '../../tempering/lifecycle/explain-stored
 import type { PromotionExplanation } from '../../tempering/promotion/explain-promotion.ts';
 import { unrecordedCauses } from '../../tempering/promotion/recording-rules.ts';
 import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
+import { storedAudit } from '../../standalone/tool-audit/stored-audit.ts';
 import { toolOutcomes } from './tool-outcomes.ts';
 import { sessionPath } from '../../tools/session-path.ts';
 import { emptyUseRecord, statisticsOf, type UseRecord } from '../../tempering/use/use-record.ts';
@@ -56,6 +57,7 @@ export async function toolWithEvidence(records: RecordStore, tool: StateTool): P
     ? await records.get(`examinations/${namespace}`, digest.slice('sha256:'.length))
     : undefined;
   const outcomes = isDigest(digest) ? await toolOutcomes(records, digest, namespace) : [];
+  const audit = isDigest(digest) ? await storedAudit(records, namespace, digest) : undefined;
   const promotion = await promotionOf(records, tool, evidence ?? null);
   return {
     object: tool.value,
@@ -63,6 +65,7 @@ export async function toolWithEvidence(records: RecordStore, tool: StateTool): P
     ...(isJsonObject(uses) ? { uses: summaryOf(uses, digest as Digest, namespace) } : {}),
     ...(examination === undefined ? {} : { examination: findingsOf(examination) }),
     ...(outcomes.length === 0 ? {} : { outcomes }),
+    ...(audit === undefined ? {} : { audit }),
     ...(promotion === undefined ? {} : { promotion: { ...promotion } }),
   };
 }

@@ -6,6 +6,7 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { CaseOutputs, RunOutput, VerificationCase } from '../../tempering/verification/verification-case.ts';
 import { AnyJson } from '../../tools/event-schema/parts.ts';
+import type { CallRecording } from '../../tools/recording/call-recording.ts';
 import { describes, DigestText } from '../schema-parts.ts';
 
 /** Tests and recorded inputs, or the inputs of a round of the examination. */
@@ -23,10 +24,16 @@ const Artifact = Type.Unsafe<ToolArtifact>({
   type: 'object',
   description: '`spec.artifact` of an EmergentTool, or a version of it that an examination runs, without tests.',
 });
-const Case = describes<Omit<VerificationCase, 'recording'>>()(
+const Case = describes<VerificationCase>()(
   Type.Object({
     input: Type.Unsafe<JsonObject>({ type: 'object' }),
     fixtures: Type.Unsafe<readonly ToolFixture[]>({ type: 'array' }),
+    recording: Type.Optional(
+      Type.Unsafe<CallRecording>({
+        type: 'object',
+        description: 'The calls of a recorded use with their answers: the run gets these, and must make these calls.',
+      }),
+    ),
   }),
 );
 

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { TemperError } from '../../lib/errors.ts';
+import type { PodIdentity } from '../../identity/types.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import { messageLogFields } from '../tracing/message-traces.ts';
@@ -41,4 +42,23 @@ export function authorizeDeliveryEnd(request: FastifyRequest, token: string, dep
     throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to this agent');
   }
   return { claims, state };
+}
+
+/**
+ * The delivery that a pod names without asking for anything. Undefined for one of another pod, of an unknown key or of none: what the pod
+ * reports with it is not lost, and counts for no message.
+ */
+export function deliveryOf(
+  { agentUid, podUid }: PodIdentity,
+  token: string | undefined,
+  { deliveryTokens }: Pick<GatewayDeps, 'deliveryTokens'>,
+): DeliveryTokenClaims | undefined {
+  if (token === undefined) return undefined;
+  try {
+    const claims = deliveryTokens.verify(token);
+    return claims.agentUid === agentUid && claims.podUid === podUid ? claims : undefined;
+  } catch (error) {
+    if (isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID')) return undefined;
+    throw error;
+  }
 }

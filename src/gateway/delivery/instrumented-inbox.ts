@@ -5,12 +5,7 @@ import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 /** The inbox with metrics: counts every message by its outcome at this gateway. */
 export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, clock: Clock): NatsInbox {
   const count = (outcome: string): void => metrics.count('temper_messages_total', { outcome });
-  for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'parked', 'rejected']) {
-    metrics.count('temper_messages_total', { outcome }, 0);
-  }
-  for (const reason of ['timeout', 'retry', 'podDeleted', 'parked'] as const) {
-    metrics.count('temper_redeliveries_total', { reason }, 0);
-  }
+  showZeroes(metrics);
   return {
     async publish(agentUid, sender, message) {
       try {
@@ -67,6 +62,16 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
     depth: (agentUid) => inbox.depth(agentUid),
     remove: (agentUid) => inbox.remove(agentUid),
   };
+}
+
+/** Every outcome is a series before it happens. */
+function showZeroes(metrics: GatewayMetrics): void {
+  for (const outcome of ['sent', 'duplicate', 'refused', 'delivered', 'answered', 'retried', 'parked', 'rejected']) {
+    metrics.count('temper_messages_total', { outcome }, 0);
+  }
+  for (const reason of ['timeout', 'retry', 'podDeleted', 'parked'] as const) {
+    metrics.count('temper_redeliveries_total', { reason }, 0);
+  }
 }
 
 /** Never negative: the clocks of gateways may differ a little. */

@@ -15,6 +15,8 @@ export interface NdjsonStreamDeps {
   clock: Clock;
   /** Called with internal errors. */
   failed: (error: unknown) => void;
+  /** The signature of the whole answer, when its end is sent; undefined for an answer without one. */
+  signature?: () => string | undefined;
 }
 
 /** A model response as NDJSON lines, with access to an early error before the first line. */
@@ -54,7 +56,8 @@ export class NdjsonModelStream {
           return;
         }
         if (step.value.type === 'end') {
-          yield textOf(step.value);
+          const signature = this.#deps.signature?.();
+          yield textOf(signature === undefined ? step.value : { ...step.value, signature });
           return;
         }
         this.#pending = this.#next();

@@ -10,10 +10,15 @@ import { continueTraceOver } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import { appendItems } from '../storage/append-items.ts';
+import type { CarriedCall } from '../delivery/answer-signatures.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
+import { generatedText } from '../delivery/carried-calls.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
+import { AnswerText } from './answer-text.ts';
 import { modelAccessFor, type ModelAccessDeps } from './agent-model-access.ts';
 import { NdjsonModelStream } from './ndjson-stream.ts';
 import { sanitizeRequest } from './request.ts';
@@ -67,10 +72,12 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());
         const op = opOf(clock, remaining, request.disconnected, request.id);
         const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
-        const answer = continueTraceOver(parent, pipeline.stream(rebuilt, op));
+        const text = new AnswerText();
+        const answer = text.collect(continueTraceOver(parent, pipeline.stream(rebuilt, op)));
         const stored = append && appendItems(deps.sessionsOf(claims.agentUid), claims.session, append);
         const stream = new NdjsonModelStream(stored === undefined ? answer : endAfter(stored, answer), {
           clock,
+          signature: () => signatureOf(generatedText(rebuilt, text.value), claims, deps),
           failed: (error) =>
             log.error({ correlation: request.id, ...request.logFields, error }, 'a model stream failed'),
         });
@@ -104,6 +111,14 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       },
     );
   };
+}
+
+function signatureOf(
+  call: CarriedCall | undefined,
+  claims: DeliveryTokenClaims,
+  { answerSignatures }: Pick<GatewayDeps, 'answerSignatures'>,
+): string | undefined {
+  return call === undefined ? undefined : answerSignatures.sign(claims, call);
 }
 
 /** The events of a model; the end follows when the items of the session are stored. */

@@ -6,6 +6,8 @@ import { FairQueue } from '../../lib/async/fair-queue.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { MemoryHits, MemoryQuery, MemoryValue } from '../../gateway-api/session-schemas.ts';
+import { memoryRead, memorySearch, memoryWrite } from '../delivery/carried-calls.ts';
+import { signAnswer } from '../delivery/sign-answer.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
@@ -40,10 +42,11 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
     // A search holds the whole memory of its agent, so this process makes one at a time, and namespaces take turns.
     const searches = new FairQueue();
     const path = `${POD_API_PATHS.memory}/:key`;
-    server.get(path, { config, schema: getSchema }, async (request) => {
+    server.get(path, { config, schema: getSchema }, async (request, reply) => {
       const { key } = request.params;
       assertAllowed(deciderFor(request, deps), key, 'read');
       const value = await memoryOf(request.pod.agentUid).get(key);
+      signAnswer(request, reply, memoryRead(key, value), deps);
       if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
       return { value };
     });
@@ -58,23 +61,23 @@ export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModul
         const { key } = request.params;
         assertAllowed(deciderFor(request, deps), key, 'write');
         await memoryOf(request.pod.agentUid).set(key, request.body.value);
+        signAnswer(request, reply, memoryWrite(key, request.body.value), deps);
         return reply.code(204).send(null);
       },
     );
     server.get(
       POD_API_PATHS.memory,
       { config: { ...config, largeResponse: true }, schema: searchSchema },
-      async (request) => {
+      async (request, reply) => {
         const { query, limit } = request.query;
         const decider = deciderFor(request, deps);
         const found = await searches.run(request.pod.namespace, async () => {
           request.disconnected.throwIfAborted();
-          const hits = await memoryOf(request.pod.agentUid).search(query, Number.MAX_SAFE_INTEGER);
-          const readable = hits.filter(
-            ({ key }) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow',
-          );
-          return readable.slice(0, limit);
+          const isReadable = (key: string) =>
+            decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
+          return memoryOf(request.pod.agentUid).search(query, limit, isReadable);
         });
+        signAnswer(request, reply, memorySearch(query, limit, found), deps);
         request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
         return found;
       },

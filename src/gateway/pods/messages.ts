@@ -11,6 +11,8 @@ import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { sentMessage } from '../delivery/carried-calls.ts';
+import { signFor } from '../delivery/sign-answer.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
 import type { GatewayServer } from '../http/routes.ts';
@@ -31,12 +33,14 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
         response: { 200: Receipt, ...ERROR_RESPONSES },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
       await assertAllowed(delivery, request.body.draft, op.key, deps);
-      return send(delivery, request.body.draft, op, parent, deps);
+      const receipt = await send(delivery, request.body.draft, op, parent, deps);
+      signFor(delivery.claims, reply, sentMessage(request.body.draft, receipt.id), deps);
+      return receipt;
     },
   );
 }

@@ -1,13 +1,14 @@
 import type { FastifyRequest } from 'fastify';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
-import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { PodReports } from '../../gateway-api/report-schemas.ts';
-import type { ToolUse } from '../../tempering/types.ts';
+import type { EvidencedCall, ToolUse } from '../../tempering/types.ts';
 import { asReported } from '../../tempering/use/use-recording.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
+import { deliveryOf } from '../delivery/authorize.ts';
+import { asCarried } from '../delivery/carried-calls.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
@@ -83,8 +84,9 @@ export async function storeReports(
   for (const [index, record] of audit.entries()) {
     await deps.audit.append({ namespace, agentUid }, reportedRecord(pod, record), `${key}/audit/${index}`);
   }
-  const delivery = deliveryOf(pod, reports, deps);
-  const ofPod = uses.map((use) => reportedUse(pod, use, delivery));
+  const delivery = deliveryOf(pod, reports.deliveryToken, deps);
+  const isCarried = carriedBy(delivery, new Set(reports.answerSignatures), deps);
+  const ofPod = uses.map((use) => reportedUse(pod, use, delivery, isCarried));
   await deps.uses.record(agentUid, ofPod, key, delivery !== undefined);
   const dropped = events.length - accepted.length;
   if (dropped > 0)
@@ -129,27 +131,28 @@ function reportedRecord(pod: PodIdentity, record: AuditRecord): AuditRecord {
 }
 
 /** Session and root message are those of the delivery: a pod cannot report uses for messages that no gateway delivered to it. */
-function reportedUse(pod: PodIdentity, use: ToolUse, delivery: DeliveryTokenClaims | undefined): ToolUse {
+function reportedUse(
+  pod: PodIdentity,
+  use: ToolUse,
+  delivery: DeliveryTokenClaims | undefined,
+  isCarried: (call: EvidencedCall) => boolean,
+): ToolUse {
   const ofDelivery = delivery === undefined ? {} : { session: delivery.session, rootMessage: delivery.root };
   const ofPod = { agent: pod.agent, namespace: pod.namespace, evidence: 'reported' } as const;
   const reported = { ...use, ...ofDelivery, ...ofPod };
-  return use.recording === undefined ? reported : { ...reported, recording: asReported(use.recording) };
+  return use.recording === undefined ? reported : { ...reported, recording: asReported(use.recording, isCarried) };
 }
 
-/** The delivery that the reports name. Undefined for one of another pod, of an unknown key or of none: reports are not lost for it. */
-function deliveryOf(
-  { agentUid, podUid }: PodIdentity,
-  { deliveryToken }: PodReports,
-  { deliveryTokens }: GatewayDeps,
-): DeliveryTokenClaims | undefined {
-  if (deliveryToken === undefined) return undefined;
-  try {
-    const claims = deliveryTokens.verify(deliveryToken);
-    return claims.agentUid === agentUid && claims.podUid === podUid ? claims : undefined;
-  } catch (error) {
-    if (isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID')) return undefined;
-    throw error;
-  }
+/** Whether a gateway carried the call for this delivery, by the signatures that the pod got with the answers. */
+function carriedBy(
+  delivery: DeliveryTokenClaims | undefined,
+  signatures: ReadonlySet<string>,
+  { answerSignatures }: GatewayDeps,
+): (call: EvidencedCall) => boolean {
+  return ({ name, input, answer }) =>
+    delivery !== undefined &&
+    answer?.ok === true &&
+    answerSignatures.isSigned(delivery, asCarried({ name, input, value: answer.value }, delivery.session), signatures);
 }
 
 function withinLimit(facts: JsonObject): JsonObject {

@@ -6,6 +6,7 @@ import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { isOpenForRequests } from '../../tempering/promotion/promotion-record.ts';
 import { promotionRules, statisticsGaps, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { AgentDirectory } from '../deps.ts';
 import type { UsedSessionTool } from '../pods/tool-use-reports.ts';
 
@@ -29,7 +30,7 @@ export function createPromotionOpener(deps: PromotionOpenerDeps): (tool: UsedSes
     const state = directory.byUid(agentUid);
     if (state?.policy === undefined || state.suspended) return;
     const rules = promotionRules(state.policy.spec);
-    if (statisticsGaps(statistics, rules).length > 0) return;
+    if (statisticsGaps(statistics, rules).length > 0 || recordingGaps(statistics, 'Agent', rules).length > 0) return;
     const stored = await states.get({ agentUid, digest });
     if (!isOpenForRequests(stored.record, clock.now())) return;
     const tool = (await registry.tools(agentUid, session)).find((candidate) => candidate.digest === digest);

@@ -2,6 +2,7 @@ import type { PromotionStates } from '../../nats/promotion/promotion-states.ts';
 import type { SessionToolPromotion } from '../../gateway-api/user-schemas.ts';
 import { describePromotion } from '../../tempering/promotion/promotion-record.ts';
 import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { AgentDirectory } from '../deps.ts';
 
@@ -27,7 +28,8 @@ export function createPromotionReports(deps: {
         next: 'create the TrustPolicy',
       };
     }
-    const missing = useGaps(tool, statistics, promotionRules(policy.spec));
+    const rules = promotionRules(policy.spec);
+    const missing = [...useGaps(tool, statistics, rules), ...recordingGaps(statistics, 'Agent', rules)];
     if (missing.length === 0) {
       return {
         state: 'Candidate',

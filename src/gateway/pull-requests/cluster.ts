@@ -6,17 +6,19 @@ import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { Connection } from '../../connections/connection.ts';
 import type { KubeReader, ResourceType } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
-import { canonicalJson } from '../../lib/canonical.ts';
+import { canonicalJson, isDigest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { createNatsAudit } from '../../nats/audit.ts';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
+import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
-import type { PromotionObjects } from '../../review/gitops/review-of-objects.ts';
 import { pullRequestServer } from '../../review/pull-requests/servers.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayInformers } from '../cluster/informers.ts';
 import type { AgentDirectory } from '../deps.ts';
 import type { GitOpsPlace, GitTask } from './follow.ts';
-import { requestTask } from './request-task.ts';
+import { recordedFacts } from './recorded-facts.ts';
+import { type PromotionMaterial, requestTask } from './request-task.ts';
 import { revocationTask } from './revocation-task.ts';
 import { revokedPromotions } from './revoked-promotions.ts';
 import { followPullRequests } from './rounds.ts';
@@ -83,11 +85,8 @@ async function tasksIn(options: PullRequestOptions, namespace: string, signal: A
 }
 
 /** Requests for tier Shared that no approver decided yet, of agents whose policy names a connection. */
-async function requestTasks(
-  { client, directory }: PullRequestOptions,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<GitTask[]> {
+async function requestTasks(options: PullRequestOptions, namespace: string, signal: AbortSignal): Promise<GitTask[]> {
+  const { client, directory } = options;
   const requests = await client.list<ApprovalRequest & KubeObject>(APPROVAL_REQUESTS, { namespace }, signal);
   return requests.flatMap((request): GitTask[] => {
     const { agent, subject } = request.spec;
@@ -95,23 +94,20 @@ async function requestTasks(
     const gitOps = directory.agent(namespace, agent.name)?.policy?.spec.promotion?.toShared?.gitOps;
     if (gitOps === undefined) return [];
     const { digest } = subject.promotion;
-    const objects = async () => {
-      const found = await objectsOf(client, { namespace, digest }, signal);
-      return found === undefined ? undefined : { ...found, request };
-    };
-    return [requestTask({ request, namespace, gitOps }, objects)];
+    return [requestTask({ request, namespace, gitOps }, () => materialOf(options, { namespace, digest }, signal))];
   });
 }
 
 /** Revocations of every user, for every place that a policy of the namespace names: the agent of the tool may be gone. */
-function revocationTasks({ client, watches }: PullRequestOptions, namespace: string, signal: AbortSignal): GitTask[] {
+function revocationTasks(options: PullRequestOptions, namespace: string, signal: AbortSignal): GitTask[] {
+  const { watches } = options;
   const isOwn = ({ metadata }: KubeObject) => metadata.namespace === namespace;
   const places = placesOf(watches.policies.store.list().filter(isOwn));
   if (places.length === 0) return [];
   const approvals = watches.approvals.store.list().filter(isOwn);
   const revoked = revokedPromotions(namespace, approvals, watches.tools.store.list().filter(isOwn));
   return revoked.flatMap((one) =>
-    places.map((gitOps) => revocationTask(one, gitOps, () => objectsOf(client, one, signal))),
+    places.map((gitOps) => revocationTask(one, gitOps, () => materialOf(options, one, signal))),
   );
 }
 
@@ -120,17 +116,21 @@ function placesOf(policies: ReturnType<PullRequestOptions['watches']['policies']
   return [...new Map(places.map((place) => [canonicalJson({ ...place }), place])).values()];
 }
 
-/** The objects of the tool with the digest. Undefined when it has none. */
-async function objectsOf(
-  client: KubeReader,
+/** The objects of the tool with the digest, and what is recorded about it. Undefined when it has no object. */
+async function materialOf(
+  { client, bus }: PullRequestOptions,
   { namespace, digest }: { namespace: string; digest: string },
   signal: AbortSignal,
-): Promise<PromotionObjects | undefined> {
+): Promise<PromotionMaterial | undefined> {
   const [tools, approvals] = await Promise.all([
     client.list<EmergentTool & KubeObject>(TOOLS, { namespace }, signal),
     client.list<Approval & KubeObject>(APPROVALS, { namespace }, signal),
   ]);
   const own = tools.filter(({ spec }) => spec.digest === digest);
   const tool = own.find(({ spec }) => spec.tier === 'Agent') ?? own[0];
-  return tool === undefined ? undefined : { tool, tools, approvals };
+  if (tool === undefined || !isDigest(digest)) return undefined;
+  const agentUid = tool.metadata.ownerReferences?.find(({ kind }) => kind === 'Agent')?.uid;
+  const sources = { states: createPromotionStates(bus), audit: createNatsAudit(bus) };
+  const facts = await recordedFacts(sources, { namespace, digest, agentUid });
+  return { objects: { tool, tools, approvals }, facts };
 }

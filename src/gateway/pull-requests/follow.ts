@@ -22,14 +22,14 @@ export interface GitTask {
   run(repository: TaskRepository, known: PullRequestState | undefined): Promise<GitTaskResult | undefined>;
 }
 
-export interface TaskRepository {
+interface TaskRepository {
   readonly server: PullRequestServer;
   readonly connection: GitConnection;
   readonly op: CallOptions;
 }
 
 /** A commit on the branch itself has neither number nor URL. */
-export interface GitTaskResult {
+interface GitTaskResult {
   readonly state: 'Open' | 'Merged' | 'Closed';
   readonly number?: number;
   readonly url?: string;

@@ -3,6 +3,7 @@ import { type PromotionObjects, reviewOfObjects } from '../../review/gitops/revi
 import { pullRequestDraft } from '../../review/pull-requests/draft.ts';
 import { openPullRequest } from '../../review/pull-requests/open-pull-request.ts';
 import type { GitOpsPlace, GitTask } from './follow.ts';
+import type { RecordedFacts } from './recorded-facts.ts';
 
 /** An ApprovalRequest for tier Shared whose policy asks for a pull request. */
 export interface PendingRequest {
@@ -11,10 +12,16 @@ export interface PendingRequest {
   readonly gitOps: GitOpsPlace;
 }
 
-/** Opens the pull request of a request. `objects`: undefined when the tool does not exist. */
+/** The objects of a promotion, and what else is recorded about it. */
+export interface PromotionMaterial {
+  readonly objects: PromotionObjects;
+  readonly facts: RecordedFacts;
+}
+
+/** Opens the pull request of a request. `material`: undefined when the tool does not exist. */
 export function requestTask(
   { request, namespace, gitOps }: PendingRequest,
-  objects: () => Promise<PromotionObjects | undefined>,
+  material: () => Promise<PromotionMaterial | undefined>,
 ): GitTask {
   const { metadata, spec } = request;
   return {
@@ -25,10 +32,12 @@ export function requestTask(
     gitOps,
     async run({ server, connection, op }, known) {
       if (known?.number !== undefined && known.state !== 'Failed') return server.get(known.number, op);
-      const found = await objects();
+      const found = await material();
       if (found === undefined) throw new Error('the tool of the request does not exist');
       const { approver } = connection.git;
-      const review = reviewOfObjects(found, { namespace, nonce: spec.nonce, approvedBy: approver });
+      const { objects, facts } = found;
+      const decided = { namespace, nonce: spec.nonce, approvedBy: approver };
+      const review = { ...reviewOfObjects({ ...objects, request }, decided), ...facts };
       return openPullRequest(server, pullRequestDraft(review, gitOps), op);
     },
   };

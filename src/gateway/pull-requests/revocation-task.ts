@@ -1,16 +1,17 @@
-import { type PromotionObjects, reviewOfObjects, sharedObjectName } from '../../review/gitops/review-of-objects.ts';
+import { reviewOfObjects, sharedObjectName } from '../../review/gitops/review-of-objects.ts';
 import type { PromotionFacts } from '../../review/gitops/gitops-files.ts';
 import { folderIn, pullRequestDraft, revocationDraft } from '../../review/pull-requests/draft.ts';
 import type { PullRequestDraft } from '../../review/pull-requests/port.ts';
 import { recordRevocation } from '../../review/pull-requests/record-revocation.ts';
 import type { GitOpsPlace, GitTask } from './follow.ts';
+import type { PromotionMaterial } from './request-task.ts';
 import type { WithdrawnPromotion } from './revoked-promotions.ts';
 
-/** Brings a revocation into the branch. `objects`: undefined when no object of the tool exists any more. */
+/** Brings a revocation into the branch. `material`: undefined when no object of the tool exists any more. */
 export function revocationTask(
   revoked: WithdrawnPromotion,
   gitOps: GitOpsPlace,
-  objects: () => Promise<PromotionObjects | undefined>,
+  material: () => Promise<PromotionMaterial | undefined>,
 ): GitTask {
   const { namespace, tool, digest, approval } = revoked;
   const object = sharedObjectName(namespace, tool, digest);
@@ -23,7 +24,7 @@ export function revocationTask(
     async run({ server, connection, op }) {
       const { approver, revocations: how = 'PullRequest' } = connection.git;
       const folder = folderIn(gitOps, { namespace, object });
-      const draft = async () => draftOf(revoked, gitOps, approver, await objects());
+      const draft = async () => draftOf(revoked, gitOps, approver, await material());
       return recordRevocation(server, { folder, base: gitOps.branch, how, draft }, op);
     },
   };
@@ -33,12 +34,12 @@ function draftOf(
   revoked: WithdrawnPromotion,
   gitOps: GitOpsPlace,
   approvedBy: string,
-  objects: PromotionObjects | undefined,
+  material: PromotionMaterial | undefined,
 ): PullRequestDraft {
   const { namespace, tool: name, digest, nonce, by, reason } = revoked;
   const decision = { by, ...(reason === undefined ? {} : { reason }) };
-  if (objects !== undefined) {
-    const review = reviewOfObjects(objects, { namespace, nonce, approvedBy });
+  if (material !== undefined) {
+    const review = { ...reviewOfObjects(material.objects, { namespace, nonce, approvedBy }), ...material.facts };
     return pullRequestDraft({ ...review, promotion: { ...review.promotion, revoked: decision } }, gitOps);
   }
   const facts: PromotionFacts = {

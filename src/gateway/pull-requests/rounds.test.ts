@@ -132,10 +132,8 @@ function aFixture(requests: ApprovalRequest[] = [aRequest()]) {
     tasks: async () =>
       pendingRequests.requests.map((request) =>
         requestTask({ request, namespace: 'team-a', gitOps: pendingRequests.gitOps }, async () => ({
-          tool: TOOL,
-          tools: [TOOL],
-          approvals: [],
-          request,
+          objects: { tool: TOOL, tools: [TOOL], approvals: [] },
+          facts: { verdicts: [], provenance: [] },
         })),
       ),
   });

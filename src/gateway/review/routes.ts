@@ -20,7 +20,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { messageLogFields, parentSpanOf } from '../tracing/message-traces.ts';
-import type { RouteModule } from '../http/routes.ts';
+import type { GatewayServer, RouteModule } from '../http/routes.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
@@ -42,15 +42,15 @@ export interface ReviewRouteDeps extends Omit<ModelAccessDeps, 'directory'> {
 
 const MAX_BODY_BYTES = 2 * 1_024 * 1_024;
 const REVIEW_TIMEOUT_MS = 4 * 60_000;
+const CONFIG = { access: 'pod', idempotent: true } as const;
 
 /** The part of the forge that runs outside the pod: review and registration of tools. */
 export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
   return (server, deps) => {
-    const config = { access: 'pod', idempotent: true } as const;
     server.post(
       POD_API_PATHS.forgeReview,
       {
-        config,
+        config: CONFIG,
         bodyLimit: MAX_BODY_BYTES,
         schema: {
           ...POD_SECURITY,
@@ -78,50 +78,58 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         }
       },
     );
-    server.post(
-      POD_API_PATHS.forgeRejected,
-      {
-        config,
-        bodyLimit: MAX_BODY_BYTES,
-        schema: {
-          ...POD_SECURITY,
-          body: RejectedToolRequest,
-          summary: 'Records a tool that the pod itself refused',
-          response: { 204: Done, ...ERROR_RESPONSES },
-        },
-      },
-      async (request, reply) => {
-        const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
-        deps.reviewLimits.take(claims.agentUid, 1);
-        const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
-        const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
-        const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);
-        await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
-        return reply.code(204).send(null);
-      },
-    );
-    server.post(
-      POD_API_PATHS.forgeDrop,
-      {
-        config,
-        schema: {
-          ...POD_SECURITY,
-          body: DropToolRequest,
-          summary: 'Removes a tool from the session of the delivery',
-          response: { 204: Done, ...ERROR_RESPONSES },
-        },
-      },
-      async (request, reply) => {
-        const { deliveryToken, digest } = request.body;
-        const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
-        deps.reviewLimits.take(claims.agentUid, 1);
-        const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
-        const key = deduplicationKey('review/drop', claims.agentUid, [request.idempotencyKey]);
-        await toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess).drop(claims.session, digest);
-        return reply.code(204).send(null);
-      },
-    );
+    rejectedRoute(own, server, deps);
+    dropRoute(own, server, deps);
   };
+}
+
+function rejectedRoute(own: ReviewRouteDeps, server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.forgeRejected,
+    {
+      config: CONFIG,
+      bodyLimit: MAX_BODY_BYTES,
+      schema: {
+        ...POD_SECURITY,
+        body: RejectedToolRequest,
+        summary: 'Records a tool that the pod itself refused',
+        response: { 204: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const { claims, state } = authorizeDelivery(request, request.body.deliveryToken, deps);
+      deps.reviewLimits.take(claims.agentUid, 1);
+      const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
+      const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
+      const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);
+      await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function dropRoute(own: ReviewRouteDeps, server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.forgeDrop,
+    {
+      config: CONFIG,
+      schema: {
+        ...POD_SECURITY,
+        body: DropToolRequest,
+        summary: 'Removes a tool from the session of the delivery',
+        response: { 204: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const { deliveryToken, digest } = request.body;
+      const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
+      deps.reviewLimits.take(claims.agentUid, 1);
+      const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
+      const key = deduplicationKey('review/drop', claims.agentUid, [request.idempotencyKey]);
+      await toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess).drop(claims.session, digest);
+      return reply.code(204).send(null);
+    },
+  );
 }
 
 /** Runs the review in its own span and counts its outcome. The judge's model call is a child span. */

@@ -1,8 +1,14 @@
-import type { Digest } from '../../lib/canonical.ts';
+import { type Digest, sha256 } from '../../lib/canonical.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { RecordedInput, ToolStatistics, ToolUse } from '../../tempering/types.ts';
-import { countUse, emptyUseRecord, statisticsOf, type UseRecord } from '../../tempering/use/use-record.ts';
+import {
+  countUse,
+  emptyUseRecord,
+  type KeptInput,
+  statisticsOf,
+  type UseRecord,
+} from '../../tempering/use/use-record.ts';
 import { toCountedUse } from '../../tempering/use/use-store.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
@@ -12,8 +18,8 @@ import type { AgentQuota } from '../residents/storage-quota.ts';
 import { type ChunkedValues, createChunkedValues } from './chunked-values.ts';
 
 /**
- * The reported uses of an agent's tools: statistics per tool over all its sessions, and at most 50 inputs, which a verifier runs again.
- * They can open a promotion and never satisfy it. Methods throw TEMPER_BUS_*.
+ * The reported uses of an agent's tools: statistics per tool over all its sessions, and at most 50 inputs with their recordings, which a
+ * verifier runs again. They can open a promotion and never satisfy it. Methods throw TEMPER_BUS_*.
  */
 export interface ToolEvidence {
   /**
@@ -22,7 +28,7 @@ export interface ToolEvidence {
    */
   count(agentUid: string, tool: UsedTool, key: string, uses: readonly ToolUse[]): Promise<ToolStatistics>;
   statistics(agentUid: string, tool: UsedTool): Promise<ToolStatistics>;
-  /** The kept inputs, those of further root messages first, as far as they have at most `maxBytes` together. */
+  /** The kept inputs with their recordings, those of further root messages first, as far as they have at most `maxBytes` together. */
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
   /** Deletes the statistics and the inputs of a tool. */
   remove(agentUid: string, digest: Digest): Promise<void>;
@@ -41,6 +47,8 @@ interface CountedUses {
 
 /** Also inputs that do not fit into one message of NATS. A pod sends a report of at most this size. */
 const MAX_EVIDENCE_INPUT_BYTES = 256 * 1_024;
+/** Of one tool: what a verification runs. */
+export const MAX_EVIDENCE_TOOL_BYTES = 4 * 1_024 * 1_024;
 /** A few suffice: a pod repeats a request without a response before it sends the next one. */
 const MAX_KEYS = 32;
 const MAX_ATTEMPTS = 16;
@@ -65,7 +73,7 @@ export function createToolEvidence(
         const next = { record, keys: [...counted.keys, key].slice(-MAX_KEYS) };
         const written = await documents.write(recordKey(agentUid, tool.digest), next as unknown as Json, revision);
         if (written === undefined) continue;
-        for (const digest of evicted) await inputs.remove(inputKey(agentUid, tool.digest, digest));
+        for (const document of evicted) await inputs.remove(inputKey(agentUid, tool.digest, document));
         return statisticsOf(record);
       }
       throw new TemperError(
@@ -81,14 +89,14 @@ export function createToolEvidence(
       const { kept } = (await read(agentUid, tool)).counted.record;
       const found: RecordedInput[] = [];
       let bytes = 0;
-      for (const { digest, root } of oneRootAfterTheOther(kept)) {
-        const stored = await inputs.get(inputKey(agentUid, tool.digest, digest));
+      for (const item of oneRootAfterTheOther(kept)) {
+        const stored = await inputs.get(inputKey(agentUid, tool.digest, documentOf(item)));
         // Removed meanwhile, or expired.
         if (stored === undefined || bytes + stored.byteLength > maxBytes) continue;
-        const value = parseJsonBytes(stored);
-        if (!isJsonObject(value) || value.input === undefined) continue;
+        const input = recordedInput(item, parseJsonBytes(stored));
+        if (input === undefined) continue;
         bytes += stored.byteLength;
-        found.push({ ...(value as unknown as RecordedInput), digest, root });
+        found.push(input);
       }
       return found;
     },
@@ -108,18 +116,50 @@ async function fold(
 ): Promise<{ record: UseRecord; evicted: Digest[] }> {
   let record = before;
   const evicted = new Set<Digest>();
-  // What only a pod reported of its calls carries no promotion here, so it is not kept.
-  for (const { recording: _, output: __, ...use } of uses) {
+  for (const use of uses) {
     const counted = toCountedUse(use, MAX_EVIDENCE_INPUT_BYTES);
-    let effect = countUse(record, counted);
-    const { inputDigest: digest, root } = counted;
-    if (effect.store !== undefined && !(await store.put(digest, { digest, root, input: use.input, answers: 'none' }))) {
-      effect = countUse(record, { ...counted, isStorable: false });
+    let effect = countUse(record, counted, { maxTool: MAX_EVIDENCE_TOOL_BYTES });
+    if (effect.store !== undefined && !(await store.put(documentOf(effect.store), documentContent(use)))) {
+      effect = countUse(record, { ...counted, isStorable: false, unstored: 'StorageFull' });
     }
     record = effect.record;
-    for (const kept of effect.evict) evicted.add(kept.digest);
+    for (const kept of effect.evict) evicted.add(documentOf(kept));
   }
-  return { record, evicted: [...evicted].filter((digest) => !record.kept.some((kept) => kept.digest === digest)) };
+  const named = new Set(record.kept.map(documentOf));
+  return { record, evicted: [...evicted].filter((document) => !named.has(document)) };
+}
+
+/** What a document holds of a use. Everything else that a re-run needs is in the record. */
+interface StoredInput {
+  input: Json;
+  recording?: NonNullable<RecordedInput['recording']>;
+}
+
+/** The name of the document: one input may have several recordings. */
+function documentOf({ digest, recording }: Pick<KeptInput, 'digest' | 'recording'>): Digest {
+  return recording === undefined ? digest : sha256(`${digest}\n${recording}`);
+}
+
+function documentContent({ input, recording }: ToolUse): StoredInput {
+  return recording?.ok === true ? { input, recording: recording.recording } : { input };
+}
+
+/** Undefined for a document that does not have what the record says. */
+function recordedInput(kept: KeptInput, value: Json | undefined): RecordedInput | undefined {
+  if (!isJsonObject(value) || value.input === undefined) return undefined;
+  const { digest, root, output, answers = 'none' } = kept;
+  const found: RecordedInput = {
+    digest,
+    root,
+    input: value.input,
+    answers,
+    ...(output === undefined ? {} : { output }),
+  };
+  if (kept.recording === undefined) return found;
+  const { recording } = value;
+  return isJsonObject(recording)
+    ? { ...found, recording: recording as unknown as NonNullable<RecordedInput['recording']> }
+    : undefined;
 }
 
 /** Stores inputs of one tool within the quota of its agent. An input that was stored before a write conflict is not stored again. */
@@ -138,9 +178,9 @@ class InputStore {
   }
 
   /** False when the quota of the agent has no space for it. */
-  async put(digest: Digest, recorded: RecordedInput): Promise<boolean> {
-    if (this.#stored.has(digest)) return true;
-    const value = Buffer.from(JSON.stringify(recorded));
+  async put(document: Digest, content: StoredInput): Promise<boolean> {
+    if (this.#stored.has(document)) return true;
+    const value = Buffer.from(JSON.stringify(content));
     try {
       await this.#quota?.reserve('evidence', value.byteLength);
     } catch (error) {
@@ -148,13 +188,13 @@ class InputStore {
       throw error;
     }
     const stored = await this.#inputs
-      .put(inputKey(this.#agentUid, this.#tool, digest), value)
+      .put(inputKey(this.#agentUid, this.#tool, document), value)
       .catch((error: unknown) => {
         this.#quota?.release('evidence', value.byteLength);
         throw error;
       });
     if (!stored) this.#quota?.release('evidence', value.byteLength);
-    this.#stored.add(digest);
+    this.#stored.add(document);
     return true;
   }
 }
@@ -174,8 +214,8 @@ function recordKey(agentUid: string, digest: Digest): string {
   return `${token(agentUid)}.${token(digest.slice('sha256:'.length))}.record`;
 }
 
-function inputKey(agentUid: string, tool: Digest, input: Digest): string {
-  return `${token(agentUid)}.${token(tool.slice('sha256:'.length))}.input.${token(input.slice('sha256:'.length))}`;
+function inputKey(agentUid: string, tool: Digest, document: Digest): string {
+  return `${token(agentUid)}.${token(tool.slice('sha256:'.length))}.input.${token(document.slice('sha256:'.length))}`;
 }
 
 function parseCounted(value: Json | undefined, { digest, namespace }: UsedTool): CountedUses {

@@ -38,26 +38,12 @@ type ListChange = (
   tools: readonly RegisteredTool[],
 ) => { keep: readonly RegisteredTool[]; remove: readonly RegisteredTool[] } | undefined;
 
-/**
- * A tool is first written under its digest, where it is not active yet. It becomes active when the session's list contains its digest;
- * the list is only written over the revision that was read (compare and swap).
- */
-function createSessionRegistry(
-  stored: Pick<SessionToolStore, 'put' | 'list' | 'remove' | 'removeSession'>,
-  lists: DocumentStore,
-): SessionRegistry {
-  const readTools = async (agentUid: string, session: string) => {
-    const list = await lists.get(listKey(agentUid, session));
-    const digests = parseDigests(list?.value);
-    // Most sessions have none.
-    const all = digests.length === 0 ? [] : await stored.list(agentUid, session);
-    const tools = all.filter((tool) => digests.includes(tool.digest));
-    return { tools, revision: list?.revision ?? 0 };
-  };
-  const readDigests = async (agentUid: string, session: string): Promise<Digest[]> =>
-    parseDigests((await lists.get(listKey(agentUid, session)))?.value);
-  /** Compares and swaps the list, then deletes what it no longer names. Returns the removed tools. */
-  const changeList = async (agentUid: string, session: string, change: ListChange): Promise<RegisteredTool[]> => {
+/** The active tools of a session, and the revision of their list. */
+type ToolReader = (agentUid: string, session: string) => Promise<{ tools: RegisteredTool[]; revision: number }>;
+
+/** Compares and swaps the list, then deletes what it no longer names. Returns the removed tools. */
+function listChanges(stored: Pick<SessionToolStore, 'remove'>, lists: DocumentStore, readTools: ToolReader) {
+  return async (agentUid: string, session: string, change: ListChange): Promise<RegisteredTool[]> => {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const { tools, revision } = await readTools(agentUid, session);
       const changed = change(tools);
@@ -70,6 +56,27 @@ function createSessionRegistry(
     const message = `the tools of session "${session}" were changed ${MAX_ATTEMPTS} times by other gateways; try again`;
     throw new TemperError('TEMPER_FORGE_LIMIT_REACHED', message, { retry: 'backoff' });
   };
+}
+
+/**
+ * A tool is first written under its digest, where it is not active yet. It becomes active when the session's list contains its digest;
+ * the list is only written over the revision that was read (compare and swap).
+ */
+function createSessionRegistry(
+  stored: Pick<SessionToolStore, 'put' | 'list' | 'remove' | 'removeSession'>,
+  lists: DocumentStore,
+): SessionRegistry {
+  const readTools: ToolReader = async (agentUid, session) => {
+    const list = await lists.get(listKey(agentUid, session));
+    const digests = parseDigests(list?.value);
+    // Most sessions have none.
+    const all = digests.length === 0 ? [] : await stored.list(agentUid, session);
+    const tools = all.filter((tool) => digests.includes(tool.digest));
+    return { tools, revision: list?.revision ?? 0 };
+  };
+  const readDigests = async (agentUid: string, session: string): Promise<Digest[]> =>
+    parseDigests((await lists.get(listKey(agentUid, session)))?.value);
+  const changeList = listChanges(stored, lists, readTools);
   return {
     digests: readDigests,
     async allTools(agentUid) {

@@ -50,11 +50,14 @@ export class ApprovalReconciler {
     const approval = this.#statuses.latest(cached);
     const observed = this.#observe(approval);
     if (observed === undefined) return { kind: 'done' };
+    const effective = planApproval(observed);
+    const replacement = this.#replacement(approval, effective);
+    if (replacement === 'now') return this.#remove(approval, signal);
     const { generation, uid } = approval.metadata;
     const now = this.#deps.clock.now();
     const inGit = this.#deps.revocationsInGit.of(uid);
     const ofGit = inGit === undefined ? undefined : planGitCondition(inGit);
-    const findings = [planApproval(observed), ...(ofGit === undefined ? [] : [ofGit])];
+    const findings = [effective, ...(ofGit === undefined ? [] : [ofGit])];
     // What is not known yet stays as it is.
     const removable = inGit === undefined ? [] : [GIT_CONDITION];
     const status: ApprovalStatus = {
@@ -63,6 +66,23 @@ export class ApprovalReconciler {
     };
     const events = await this.#statuses.write(cached, approval, status, signal);
     this.#statuses.recordEvents(approval, events ?? []);
+    return replacement === undefined ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: replacement };
+  }
+
+  /** When an Approval that never counts makes way for one with the same name: when the admission policies check the next one. */
+  #replacement({ isFromGit }: StoredApproval, { reason }: { reason: string }): 'now' | number | undefined {
+    const age = this.#deps.admissionAge();
+    if (!isFromGit || reason !== 'CreatedTooEarly' || !('since' in age)) return undefined;
+    const leftMs = age.since.getTime() - this.#deps.clock.now().getTime();
+    return leftMs > 0 ? leftMs : 'now';
+  }
+
+  async #remove(approval: StoredApproval, signal: AbortSignal): Promise<ReconcileResult> {
+    const { namespace, name, uid } = approval.metadata;
+    await this.#deps.client.delete(TYPES.approvals, { namespace, name }, { uid }, signal);
+    const message =
+      'it was created before the admission policies were in force and never counts; it is deleted, and applying its file again creates one that counts';
+    this.#statuses.recordEvents(approval, [{ type: 'Warning', reason: 'CreatedTooEarly', message }]);
     return { kind: 'done' };
   }
 

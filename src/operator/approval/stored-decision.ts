@@ -1,9 +1,14 @@
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import { type ApprovalRecord, approvalRecord } from '../../approvals/approval-record.ts';
+import { GITOPS_ANNOTATIONS } from '../../approvals/gitops-annotations.ts';
 import type { Stored } from '../kube/types.ts';
 
-export type StoredApproval = Stored<Omit<Approval, 'spec'>> & { readonly record: ApprovalRecord };
+export type StoredApproval = Stored<Omit<Approval, 'spec'>> & {
+  readonly record: ApprovalRecord;
+  /** It has the annotations of an exported Approval: a GitOps controller creates it again when it is missing. */
+  readonly isFromGit: boolean;
+};
 /** Without what only readers need: arguments and facts for the review. */
 export type StoredRequest = Stored<Omit<ApprovalRequest, 'spec'>> & {
   readonly spec: Pick<ApprovalRequest['spec'], 'type' | 'agent' | 'nonce' | 'subject'>;
@@ -16,6 +21,7 @@ export function pruneApproval(object: Stored<Approval>): StoredApproval {
     kind,
     metadata: pruneMetadata(metadata),
     record: approvalRecord(object),
+    isFromGit: Object.entries(GITOPS_ANNOTATIONS).every(([key, value]) => metadata.annotations?.[key] === value),
     ...(status === undefined ? {} : { status }),
   };
 }

@@ -8,6 +8,8 @@ import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
+import type { ContradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
+import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { formatFigures } from '../../tempering/promotion/promotion-messages.ts';
 import type { PromotionStore } from './ports.ts';
@@ -18,6 +20,7 @@ export interface ConcludeDeps {
   readonly clock: Clock;
   readonly store: PromotionStore;
   readonly events: EventRecorder;
+  readonly metrics?: Pick<OperatorMetrics, 'count'> | undefined;
 }
 
 type Promoted = Extract<PromotionRecord, { state: 'Promoted' }>;
@@ -39,7 +42,8 @@ export async function concludePromoted(
   const object = await ensureObject(deps, agent, tool, signal);
   if (object.status?.active === undefined) {
     const { namespace = '', name, generation = 1 } = object.metadata;
-    const status = verifiedStatus(printable(record.note, MAX_REASON_CHARACTERS), generation, deps.clock.now());
+    const note = printable(record.note, MAX_REASON_CHARACTERS);
+    const status = verifiedStatus(note, record.figures, generation, deps.clock.now());
     await deps.client.patch(TYPES.emergentTools, { namespace, name }, { status }, signal, { subresource: 'status' });
   }
   const facts = {
@@ -56,8 +60,24 @@ export async function concludeRejected(deps: ConcludeDeps, record: Rejected, age
   const reason = printable(record.reason, MAX_REASON_CHARACTERS);
   const facts = { ...factsOf(record), reason, coolDownUntil: record.notBefore };
   await appendAudit(deps, record, 'tool.promotion-refused', facts);
+  const contradicted = record.evidence?.contradicted;
+  if (contradicted !== undefined) await concludeContradicted(deps, record, contradicted);
   const message = `${record.tool} stays at tier Session until ${record.notBefore}: ${reason}`;
   deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ToolPromotionRefused', message });
+}
+
+/** Each claim is an observed failure of the agent, as a failed task is. */
+async function concludeContradicted(
+  deps: ConcludeDeps,
+  record: Rejected,
+  { tests, uses }: ContradictedClaims,
+): Promise<void> {
+  const { agent, tool, attempt, session } = record;
+  const facts = { tool, agent: agent.name, agentUid: agent.uid, attempt, tests, uses };
+  await appendAudit(deps, record, 'tool.claims-contradicted', facts);
+  const failure = { session, endedAt: Date.parse(record.since) };
+  await deps.store.recordFailures(agent.uid, attempt, tests + uses, failure);
+  deps.metrics?.count('temper_claims_contradicted_total', {}, tests + uses);
 }
 
 /** Creates the object, or returns the one that an earlier leader created: its name has the digest and the owner. */

@@ -4,6 +4,7 @@ import { createDecider } from '../../policy/decider.ts';
 import type { Decider } from '../../policy/types.ts';
 import { panelProblem } from '../../tempering/judge/panel.ts';
 import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
@@ -45,8 +46,10 @@ export function toolGaps(
   others: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
 ): string[] {
   const reviewers = panelProblem(policy.spec.models?.reviewers ?? [], tool.authorModel);
+  const rules = promotionRules(policy.spec);
   return [
-    ...useGaps(tool, statistics, promotionRules(policy.spec)),
+    ...useGaps(tool, statistics, rules),
+    ...recordingGaps(statistics, 'Agent', rules),
     ...(reviewers === undefined ? [] : [reviewers]),
     ...placeGaps(tool, others),
   ];

@@ -22,6 +22,8 @@ export class MemoryPromotions implements PromotionStore {
   readonly verdicts = new Map<string, PanelVerdict>();
   /** By deduplication key. */
   readonly records = new Map<string, AuditRecord>();
+  /** Failed tasks, by name. */
+  readonly failures = new Set<string>();
   registered: RegisteredTool | undefined;
   inputs: RecordedInput[] = [];
   uses: ToolStatistics | undefined;
@@ -106,6 +108,10 @@ export class MemoryPromotions implements PromotionStore {
 
   async removeReviews(): Promise<void> {
     this.verdicts.clear();
+  }
+
+  async recordFailures(_agentUid: string, attempt: string, count: number): Promise<void> {
+    for (let index = 0; index < count; index += 1) this.failures.add(`${attempt}-${index}`);
   }
 
   async audit(_agent: object, record: AuditRecord, once: string): Promise<void> {

@@ -76,7 +76,7 @@ export async function observePromotion(
     case 'Verifying': {
       const sent = await deps.store.outputs(record.pod.uid, 0);
       const isComparable = sent !== undefined && tool !== undefined;
-      const verified = { attempt: record.attempt, roots: record.roots };
+      const verified = { attempt: record.attempt, recorded: record.recorded };
       const result = isComparable ? compareVerification({ ...verified, tool }, sent) : undefined;
       return { agent, tool, observed: { ...base, record, result, podProblem: podProblemOf(deps, record, tool) } };
     }

@@ -24,6 +24,7 @@ const FIGURES = {
   observedAnswers: 0,
   reportedAnswers: 0,
 };
+const NONE = { tests: 0, uses: 0 };
 const TRIES = { failed: 0, lastProblem: '' };
 
 type Verifying = Extract<ObservedPromotion, { record: { state: 'Verifying' } }>;
@@ -35,7 +36,7 @@ const verifying = (change: Partial<Verifying> = {}): Verifying => ({
     tries: TRIES,
     pod: { name: 'v', uid: 'u-v' },
     deadline: '2026-05-04T12:01:00Z',
-    roots: [],
+    recorded: [],
   },
   result: undefined,
   podProblem: undefined,
@@ -141,7 +142,7 @@ describe('the plan of a promotion', () => {
 
   it('the figures of the re-runs decide: failed, too few, or enough for the panel', () => {
     const figures = (change: object) =>
-      stageOf(verifying({ result: { kind: 'figures', figures: { ...FIGURES, ...change } } }));
+      stageOf(verifying({ result: { kind: 'figures', figures: { ...FIGURES, ...change }, contradicted: NONE } }));
     assert.equal(figures({ failedTests: 1 }).state, 'Rejected');
     assert.equal(figures({ successes: 3 }).state, 'Rejected');
     assert.equal(figures({ reruns: 3, successes: 3, distinctInputs: 3 }).state, 'Candidate');
@@ -153,6 +154,9 @@ describe('the plan of a promotion', () => {
       figures: FIGURES,
       rounds: [],
     });
+    const result = { kind: 'figures', figures: FIGURES, contradicted: { tests: 0, uses: 1 } } as const;
+    const lied = stageOf(verifying({ result }));
+    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted claim refuses');
   });
 
   it('the report of an examination refuses, asks a user after the panel, or leads to the panel', () => {
@@ -227,7 +231,7 @@ describe('the plan of a promotion', () => {
   it('a policy that permits no promotion any more stops it in every state before the decision', () => {
     const policyGaps = ['TrustPolicy "p" does not exist; create it'];
     for (const observed of [
-      verifying({ policyGaps, result: { kind: 'figures', figures: FIGURES } }),
+      verifying({ policyGaps, result: { kind: 'figures', figures: FIGURES, contradicted: NONE } }),
       examining({ policyGaps, progress: reportOf() }),
       awaiting({ policyGaps }),
       reviewing({ policyGaps, review: panel(true) }),

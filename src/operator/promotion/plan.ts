@@ -1,5 +1,6 @@
 import { isSettled } from '../../tempering/promotion/promotion-record.ts';
 import { planAfterPanel, planAfterReruns } from '../../tempering/promotion/promotion-plan.ts';
+import { describeContradictions } from '../../tempering/verification/contradicted-claims.ts';
 import { topicsOf } from '../../tempering/examination/questions.ts';
 import { planAwaitingApproval } from './approval/plan-approval.ts';
 import { planExamining } from './examination/plan-examination.ts';
@@ -54,11 +55,17 @@ function planVerifying(observed: ObservedIn<'Verifying'>): ClusterPromotionStep 
 const EXAMINATION_MS = 10 * 60_000;
 
 function planFigures(
-  { figures }: Extract<NonNullable<ObservedIn<'Verifying'>['result']>, { kind: 'figures' }>,
+  { figures, contradicted }: Extract<NonNullable<ObservedIn<'Verifying'>['result']>, { kind: 'figures' }>,
   { record: { tries, pod }, rules, now }: ObservedIn<'Verifying'>,
 ): ClusterPromotionStep {
+  const lie = describeContradictions(contradicted);
+  const evidence = { figures, verdicts: [], ...(lie === undefined ? {} : { contradicted }) };
   const planned = planAfterReruns(figures, rules);
-  if (planned.step === 'reject') return rejected(planned.cause, now, rules.coolDownMs, { figures, verdicts: [] });
+  if (lie !== undefined) {
+    const reasons = planned.step === 'reject' ? [lie, planned.cause] : [lie];
+    return rejected(reasons.join('; '), now, rules.coolDownMs, evidence);
+  }
+  if (planned.step === 'reject') return rejected(planned.cause, now, rules.coolDownMs, evidence);
   if (planned.step === 'stay') {
     const missing = planned.state.state === 'Candidate' ? planned.state.missing : [];
     return candidate(missing, now);

@@ -35,6 +35,13 @@ export interface PromotionStore {
   requestReview(review: PanelReviewRequest, repetition: number): Promise<void>;
   review(key: PromotionKey, attempt: string): Promise<PanelVerdict | undefined>;
   removeReviews(key: PromotionKey): Promise<void>;
+  /** Records claims of a pod that re-runs contradict as failed tasks of its agent. Idempotent per attempt. */
+  recordFailures(
+    agentUid: string,
+    attempt: string,
+    count: number,
+    failure: { session: string; endedAt: number },
+  ): Promise<void>;
   /** Only the first record of a namespace with this key is stored within 30 minutes. */
   audit(agent: { namespace: string; agentUid: string }, record: AuditRecord, once: string): Promise<void>;
   /** Calls `take` for each request until the signal aborts; waits while NATS is unreachable. Does not throw. */

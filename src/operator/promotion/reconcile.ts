@@ -12,6 +12,7 @@ import {
   type PromotionRecord,
   type PromotionStage,
 } from '../../tempering/promotion/promotion-record.ts';
+import { admissibleInputs } from '../../tempering/promotion/recording-rules.ts';
 import { VERIFICATION_TIMEOUT_MS } from '../../tempering/verification/verification-case.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { OperatorAudit } from '../ports.ts';
@@ -24,7 +25,7 @@ import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import type { ClusterPromotionStep } from './steps.ts';
-import { verificationWork } from './verification.ts';
+import { expectedRerun, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
@@ -209,7 +210,8 @@ export class PromotionReconciler {
     if (pod === undefined) return { kind: 'requeueAfter', afterMs: WAIT_MS };
     const { name, uid: podUid = '' } = pod.metadata;
     try {
-      const recorded = await store.recordedInputs(uid, { digest: record.digest, namespace }, MAX_INPUT_BYTES);
+      const stored = await store.recordedInputs(uid, { digest: record.digest, namespace }, MAX_INPUT_BYTES);
+      const recorded = admissibleInputs(stored, 'Agent', observed.rules);
       const work = verificationWork({ tool, attempt: record.attempt }, recorded, observed.dependencies);
       const deadline = clock.now().getTime() + VERIFICATION_TIMEOUT_MS + DEADLINE_GRACE_MS;
       const stage: PromotionStage = {
@@ -217,7 +219,7 @@ export class PromotionReconciler {
         tries: observed.record.tries,
         pod: { name, uid: podUid },
         deadline: new Date(deadline).toISOString(),
-        roots: recorded.map(({ root }) => root),
+        recorded: recorded.map(expectedRerun),
       };
       const since = clock.now().toISOString();
       const assigned = await store.assign(podUid, 0, work as unknown as Json);

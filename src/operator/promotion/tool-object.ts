@@ -3,6 +3,7 @@ import type { Condition } from '../../api/v1alpha1/common.ts';
 import type { EmergentToolSpec, EmergentToolStatus } from '../../api/v1alpha1/emergenttool.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
+import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { StoredAgent } from '../kube/types.ts';
 import { ownerReference } from '../pods/pod-ownership.ts';
@@ -33,14 +34,20 @@ export function agentToolObject(agent: StoredAgent, { artifact, digest, contribu
 }
 
 /** The first status of the object. Its next promotion is the one to tier Shared. */
-export function verifiedStatus(note: string, generation: number, now: Date): EmergentToolStatus {
-  const active: Condition = {
-    type: 'Active',
-    status: 'True',
-    reason: 'Verified',
-    message: note,
-    observedGeneration: generation,
-    lastTransitionTime: `${now.toISOString().slice(0, 19)}Z`,
-  };
-  return { observedGeneration: generation, active: true, promotion: 'Candidate', conditions: [active] };
+export function verifiedStatus(
+  note: string,
+  { reportedAnswers }: Pick<RerunFigures, 'reportedAnswers'>,
+  generation: number,
+  now: Date,
+): EmergentToolStatus {
+  const common = { observedGeneration: generation, lastTransitionTime: `${now.toISOString().slice(0, 19)}Z` };
+  const active: Condition = { type: 'Active', status: 'True', reason: 'Verified', message: note, ...common };
+  const conditions = reportedAnswers === 0 ? [active] : [active, { ...reportedCondition(reportedAnswers), ...common }];
+  return { observedGeneration: generation, active: true, promotion: 'Candidate', conditions };
+}
+
+/** Nothing but this condition keeps the kinds of evidence beyond the records in NATS. */
+function reportedCondition(reportedAnswers: number) {
+  const message = `${reportedAnswers} of its re-runs replayed answers that only the pod of its agent reported; they never carry tier Shared`;
+  return { type: 'Shareable', status: 'False', reason: 'ReportedAnswers', message } as const;
 }

@@ -4,15 +4,20 @@ import { VerificationOutputs, type VerificationWork } from '../../gateway-api/ve
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.ts';
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
-import { assertRan, outcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
+import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
+import { type ContradictedClaims, contradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
+import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
-export type VerificationResult = { kind: 'figures'; figures: RerunFigures } | { kind: 'unusable'; problem: string };
+export type VerificationResult =
+  | { kind: 'figures'; figures: RerunFigures; contradicted: ContradictedClaims }
+  | { kind: 'unusable'; problem: string };
 
 /** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
 export function verificationWork(
@@ -26,16 +31,28 @@ export function verificationWork(
     round: 0,
     artifact: withoutTests(tool.artifact),
     dependencies: [...dependencies].map(([digest, artifact]) => ({ digest, artifact: withoutTests(artifact) })),
-    cases: [
-      ...tests.map(({ input, fixtures }) => ({ input, fixtures })),
-      ...recorded.map(({ input }) => ({ input: input as JsonObject, fixtures: [] })),
-    ],
+    cases: [...tests.map(({ input, fixtures }) => ({ input, fixtures })), ...recorded.map(rerunCase)],
   };
 }
 
-/** Compares what the pod sent. `roots` are the root messages of the recorded inputs of the work. */
+/** With the recorded answers and without the output of the use. */
+function rerunCase({ input, recording }: RecordedInput): VerificationCase {
+  const rerun = { input: input as JsonObject, fixtures: [] };
+  return recording === undefined ? rerun : { ...rerun, recording };
+}
+
+/** What stays outside the pod. */
+export function expectedRerun({ root, answers, output }: RecordedInput): ExpectedRerun {
+  return output === undefined ? { root, answers } : { root, answers, output };
+}
+
+/** Compares what the pod sent with the tests and with `recorded`, the recorded inputs of the work. */
 export function compareVerification(
-  { tool, attempt, roots }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string; roots: readonly string[] },
+  {
+    tool,
+    attempt,
+    recorded,
+  }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string; recorded: readonly ExpectedRerun[] },
   sent: Json,
 ): VerificationResult {
   if (!Check(VerificationOutputs, sent)) return { kind: 'unusable', problem: 'the pod sent outputs of another form' };
@@ -43,7 +60,7 @@ export function compareVerification(
     return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
   }
   const open = parseAccepted(tool.artifact);
-  const expected = open.tests.length + roots.length;
+  const expected = open.tests.length + recorded.length;
   if (sent.outputs.length !== expected) {
     return { kind: 'unusable', problem: `the pod sent ${sent.outputs.length} outputs for ${expected} cases` };
   }
@@ -54,10 +71,13 @@ export function compareVerification(
     throw error;
   }
   const schemas = createSchemaCompiler();
-  const outcomes = sent.outputs.slice(open.tests.length).map((runs) => outcomeOf(tool.artifact, runs));
+  const outcomes = sent.outputs.slice(open.tests.length).map((runs, index) => {
+    const use = recorded[index];
+    return use === undefined ? outcomeOf(tool.artifact, runs) : replayOutcomeOf(use, tool.artifact, runs);
+  });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
-  const recorded = roots.map((root) => ({ root, answers: 'none' as const }));
-  return { kind: 'figures', figures: rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas) };
+  const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
+  return { kind: 'figures', figures, contradicted: contradictedClaims(open, sent.outputs, recorded, outcomes) };
 }
 
 export function withoutTests(artifact: ToolArtifact): ToolArtifact {

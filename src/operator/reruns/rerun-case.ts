@@ -27,8 +27,9 @@ export function rerunResult(
 ): RerunResult {
   const cases = isJsonObject(work) && Array.isArray(work['cases']) ? work['cases'].length : 0;
   const inputs = Math.max(0, cases - artifact.tests.length);
-  const roots = Array.from({ length: inputs }, (_, index) => String(index));
-  const compared = compareVerification({ tool: { artifact }, attempt: order.attempt, roots }, sent);
+  // The work has no outputs of uses: a re-run is compared with its other run and with the output schema.
+  const recorded = Array.from({ length: inputs }, (_, index) => ({ root: String(index), answers: 'none' as const }));
+  const compared = compareVerification({ tool: { artifact }, attempt: order.attempt, recorded }, sent);
   if (compared.kind === 'unusable') return compared;
   const { figures } = compared;
   const { tests, failedTests, reruns, successes } = figures;

@@ -13,6 +13,7 @@ import { VERIFICATION_TIMEOUT_MS } from '../../tempering/verification/verificati
 import { type Pod, TYPES } from '../kube/types.ts';
 import { readDependencies } from '../promotion/dependencies.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
+import { admissibleInputs } from '../../tempering/promotion/recording-rules.ts';
 import { verificationWork } from '../promotion/verification.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
@@ -195,15 +196,15 @@ export class ToolReruns {
   }
 
   /** The tests decide about a tool in service: what one agent reports does not end the use of all others. */
-  async #inputs({ facts, metadata }: StoredTool, { order, agentUids }: RerunContext): Promise<RecordedInput[]> {
+  async #inputs({ facts, metadata }: StoredTool, { order, agentUids, rules }: RerunContext): Promise<RecordedInput[]> {
     const found: RecordedInput[] = [];
     if (order.cause === 'Schedule') return found;
     let bytes = MAX_INPUT_BYTES;
     for (const uid of agentUids) {
       const tool = { digest: facts.digest, namespace: metadata.namespace };
       const recorded = await this.#deps.store.recordedInputs(uid, tool, bytes);
-      found.push(...recorded);
-      bytes -= recorded.reduce((sum, { input }) => sum + Buffer.byteLength(JSON.stringify(input)), 0);
+      found.push(...admissibleInputs(recorded, 'Shared', rules));
+      bytes -= recorded.reduce((sum, { input, recording }) => sum + bytesOf({ input, recording }), 0);
     }
     return found.slice(0, MAX_INPUTS);
   }
@@ -259,4 +260,8 @@ function podRef(pod: Pod | undefined): Run['pod'] | undefined {
 
 function waiting(message: string): RerunProgress {
   return { kind: 'waiting', message, retryMs: WAIT_MS };
+}
+
+function bytesOf(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

@@ -61,6 +61,9 @@ describe('the request for tier Shared', () => {
     assert.equal(reasonOf({ inactiveStep: 'split' }), 'DependencyNotShared');
     assert.equal(reasonOf({ nameHolder: 'a built-in tool' }), 'NameTaken');
     assert.equal(reasonOf({ denial: 'the policy is missing' }), 'PolicyDenied');
+    const conditions = [{ type: 'Shareable', status: 'False', reason: 'ReportedAnswers', message: 'reported' }];
+    const reported = aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true, conditions } } as never);
+    assert.equal(reasonOf({ tool: reported }), 'NotShareable');
   });
 
   it('at most five requests of an agent wait', () => {

@@ -62,6 +62,8 @@ function afterDenial({ rules, now }: ObservedSharing, denied: ApprovalRecord | u
 function obstacle(observed: ObservedSharing): SharingStep | undefined {
   const { tool, agents, rules, inactiveStep, nameHolder, denial, pendingOfAgent } = observed;
   if (denial !== undefined) return stay('PolicyDenied', printable(denial, 500));
+  const withheld = tool.status?.conditions?.find(({ type, status }) => type === 'Shareable' && status === 'False');
+  if (withheld !== undefined) return stay('NotShareable', withheld.message);
   if (inactiveStep !== undefined) {
     const step = printable(inactiveStep, 200);
     return stay(

@@ -11,13 +11,18 @@ interface MessageContext {
   history?: SessionHistory;
 }
 
+/** Of one message; the latest ones count. */
+const MAX_SIGNATURES = 256;
+
 /** The message being processed. Every gateway call made meanwhile carries its delivery token. */
 export class CurrentMessage {
   #current: MessageContext | undefined;
+  #signatures: string[] = [];
 
   /** Runs `run` with `context` as the current message. */
   async during<T>(context: MessageContext, run: () => Promise<T>): Promise<T> {
     this.#current = context;
+    this.#signatures = [];
     try {
       return await run();
     } finally {
@@ -30,6 +35,13 @@ export class CurrentMessage {
 
   /** The delivery token of the current message; undefined when there is no current message. */
   readonly reportToken = (): string | undefined => this.#current?.deliveryToken;
+
+  /** Keeps the signature of an answer that the gateway carried for the current message. */
+  readonly addSignature = (signature: string): void => {
+    this.#signatures = [...this.#signatures, signature].slice(-MAX_SIGNATURES);
+  };
+
+  readonly answerSignatures = (): readonly string[] => this.#signatures;
 
   readonly signal = (): AbortSignal => this.#required().signal;
 

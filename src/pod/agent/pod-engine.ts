@@ -112,6 +112,7 @@ function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
     deliveryToken,
     append: () => staged.forModelCall(store),
     onStored: (append) => staged.stored(append),
+    onAnswerSignature: currentMessage.addSignature,
   });
   return {
     // The gateway charges each call and applies the fallbacks of the agent.

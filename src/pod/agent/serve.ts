@@ -69,11 +69,12 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     }),
   );
   const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
-  const client = open.use(new GatewayClient({ configFiles, clock, random }));
-  const onError = (problem: string): void => log.warn({ problem }, 'reports');
   const currentMessage = new CurrentMessage();
-  const deliveryToken = currentMessage.reportToken;
-  const reports = open.use(new ReportSender({ client, clock, ids, deliveryToken, onError }));
+  const onAnswerSignature = currentMessage.addSignature;
+  const client = open.use(new GatewayClient({ configFiles, clock, random, onAnswerSignature }));
+  const onError = (problem: string): void => log.warn({ problem }, 'reports');
+  const { reportToken: deliveryToken, answerSignatures } = currentMessage;
+  const reports = open.use(new ReportSender({ client, clock, ids, deliveryToken, answerSignatures, onError }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
   const bus = new RemoteBus({ client, clock, ids, deliveryToken: currentMessage.deliveryToken });

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { API_VERSION } from '../../api/names.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import { GITOPS_ANNOTATIONS } from '../../approvals/gitops-annotations.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { visibleLine } from '../page/visible-text.ts';
 import { renderHtml } from '../render/html.ts';
@@ -21,12 +22,6 @@ export const APPROVAL_FILE = 'approval.yaml';
 export const REVOCATION_FILE = 'revocation.yaml';
 /** The page for reviewers. */
 export const REVIEW_FILES = ['review.md', 'review.html'] as const;
-
-/** The API server refuses the deletion of an Approval, so a controller must not try it when the file is gone. */
-const KEEP = {
-  'argocd.argoproj.io/sync-options': 'Prune=false',
-  'kustomize.toolkit.fluxcd.io/prune': 'disabled',
-};
 
 const MAX_REASON = 1_500;
 
@@ -105,7 +100,7 @@ function decisionOf(review: PromotionFacts, name: string, decision: 'Approve' | 
   return {
     apiVersion: API_VERSION,
     kind: 'Approval',
-    metadata: { name, namespace, annotations: KEEP },
+    metadata: { name, namespace, annotations: { ...GITOPS_ANNOTATIONS } },
     spec: {
       decision,
       nonce: promotion.nonce,

@@ -20,13 +20,13 @@ export class RepositoryApi {
 
   /** Throws TEMPER_CONNECTION_FAILED when it does not exist. */
   async get(path: string, op: CallOptions): Promise<Json> {
-    return this.#expect(await this.#send('GET', path, undefined, op), [200], `reading ${path}`);
+    return this.#read(await this.#send('GET', path, undefined, op), path);
   }
 
   /** Undefined when it does not exist. */
   async find(path: string, op: CallOptions): Promise<Json | undefined> {
     const response = await this.#send('GET', path, undefined, op);
-    return response.status === 404 ? undefined : this.#expect(response, [200], `reading ${path}`);
+    return response.status === 404 ? undefined : this.#read(response, path);
   }
 
   /** Undefined for one of the statuses with which the server says that the object exists. */
@@ -42,6 +42,17 @@ export class RepositoryApi {
 
   #send(method: ApiRequest['method'], path: string, body: Json | undefined, op: CallOptions): Promise<ApiResponse> {
     return this.#client({ method, url: `${this.#root}${path}`, ...(body === undefined ? {} : { body }) }, op);
+  }
+
+  /** A page for users, such as the login page of a proxy, is no answer: it would look like an empty repository. */
+  #read(response: ApiResponse, path: string): Json {
+    const body = this.#expect(response, [200], `reading ${path}`);
+    if (typeof body === 'object' && body !== null) return body;
+    throw new TemperError(
+      'TEMPER_CONNECTION_FAILED',
+      `connection "${this.#connection.name}": the server answered without JSON; check git.apiUrl`,
+      { retry: 'backoff' },
+    );
   }
 
   #expect({ status, body }: ApiResponse, expected: readonly number[], doing: string): Json {

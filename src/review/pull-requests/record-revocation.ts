@@ -29,6 +29,7 @@ export async function recordRevocation(
   const files = await server.filesIn(folder, base, op);
   const revocation = `${folder}/${REVOCATION_FILE}`;
   if (files.has(revocation)) return { state: 'Merged' };
+  if (files.size === 0 && !(await server.hasBranch(base, op))) throw missingBranch(base);
   if (!files.has(`${folder}/${APPROVAL_FILE}`)) return undefined;
   const draft = await order.draft();
   if (how === 'Commit') {
@@ -42,6 +43,15 @@ export async function recordRevocation(
   throw new TemperError(
     'TEMPER_CONNECTION_FAILED',
     `${pullRequest.url} is merged, and branch ${base} has no ${REVOCATION_FILE} of the tool; restore the file`,
+    { retry: 'backoff' },
+  );
+}
+
+/** Without its branch, a tool would look as if Git did not have it. */
+function missingBranch(base: string): TemperError {
+  return new TemperError(
+    'TEMPER_CONNECTION_FAILED',
+    `the repository, or its branch ${base}, does not exist or is not visible to the token; correct promotion.toShared.gitOps or the connection`,
     { retry: 'backoff' },
   );
 }

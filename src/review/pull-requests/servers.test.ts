@@ -12,6 +12,7 @@ import { githubServer } from './github.ts';
 import { gitlabServer } from './gitlab.ts';
 import { changesOf, openPullRequest } from './open-pull-request.ts';
 import type { PullRequestServer } from './port.ts';
+import { recordRevocation } from './record-revocation.ts';
 
 const op = { signal: NEVER_ABORTED, deadline: Number.MAX_SAFE_INTEGER, key: 'test' };
 const PLACE = { branch: 'main', path: 'tools' };
@@ -202,6 +203,42 @@ describe('merge requests on GitLab', () => {
       const { server } = serverWith({ [`GET ${root}/merge_requests/3`]: [200, { ...request, state }] });
       assert.equal((await server.get(3, op)).state, expected);
     }
+  });
+});
+
+describe('a revocation that cannot be brought into Git', () => {
+  const order = { folder: FOLDER, base: 'main', how: 'PullRequest', draft: async () => draft } as const;
+
+  it('a missing branch, a refusal and a page for users are errors, and never an empty repository', async () => {
+    const contents = `GET /r/contents/${FOLDER}`;
+    for (const [answers, message] of [
+      [{}, /its branch main, does not exist/],
+      [{ [contents]: [200, null] }, /answered without JSON; check git\.apiUrl/],
+      [{ [contents]: [409, { message: 'empty' }] }, /answered 409 \(empty\)/],
+      [{ [contents]: [422, {}] }, /answered 422/],
+      [{ [contents]: [200, []], 'GET /r/branches/main': [200, ''] }, /answered without JSON/],
+    ] as [Answers, RegExp][]) {
+      const { apiAt, requests } = connectionWith('Gitea', answers);
+      const failed = { code: 'TEMPER_CONNECTION_FAILED', retry: 'backoff', message };
+      await assert.rejects(recordRevocation(giteaServer(apiAt('r')), order, op), failed);
+      assert.ok(requests.every(({ method }) => method === 'GET'));
+    }
+    const { apiAt } = connectionWith('Gitea', { 'GET /r/branches/main': [200, {}] });
+    assert.equal(await recordRevocation(giteaServer(apiAt('r')), order, op), undefined);
+  });
+
+  it('a merged pull request without its file on the branch is reported, and none is opened again', async () => {
+    const { branch } = draft;
+    const merged = { number: 3, merged: true, html_url: 'https://x/3', head: { ref: branch }, base: { ref: 'main' } };
+    const { apiAt, requests } = connectionWith('Gitea', {
+      [`GET /r/contents/${FOLDER}`]: [200, [{ type: 'file', path: `${FOLDER}/approval.yaml`, sha: 'v1' }]],
+      'GET /r/pulls': [200, [merged]],
+    });
+    await assert.rejects(recordRevocation(giteaServer(apiAt('r')), order, op), {
+      code: 'TEMPER_CONNECTION_FAILED',
+      message: /https:\/\/x\/3 is merged, and branch main has no revocation\.yaml/,
+    });
+    assert.ok(requests.every(({ method }) => method === 'GET'));
   });
 });
 

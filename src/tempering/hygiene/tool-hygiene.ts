@@ -33,10 +33,10 @@ export async function deactivateHarmfulTools(deps: ToolHygieneDeps, tasks: reado
 }
 
 /** `9 of its 9 tasks ended badly, and 4 of 40 others`. */
-export function describeAssessment({ tasks, badTasks, otherTasks, otherBadTasks }: ToolAssessment): string {
+function describeAssessment({ tasks, badTasks, otherTasks, otherBadTasks }: ToolAssessment): string {
   return `${badTasks} of its ${tasks} tasks ended badly, and ${otherBadTasks} of ${otherTasks} others`;
 }
 
-export function maxHarmPercent({ decay }: Pick<TrustPolicySpec, 'decay'>): number {
+function maxHarmPercent({ decay }: Pick<TrustPolicySpec, 'decay'>): number {
   return decay?.maxHarmPercent ?? STRATEGY_DEFAULTS.maxHarmPercent;
 }

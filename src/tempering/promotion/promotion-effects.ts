@@ -1,16 +1,24 @@
 import type { Audit } from '../../audit/port.ts';
 import type { JudgeVerdict } from '../../forge/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { ApprovalDecision, PromotionApprovals } from '../../tools/approvals.ts';
 import type { EventSink } from '../../tools/events.ts';
+import {
+  describeLeaving,
+  leastUseful,
+  leavingNote,
+  replaceableTools,
+  type ToolWithUses,
+} from '../hygiene/least-useful.ts';
 import type { PromotionOrder } from '../registry/registered-tool.ts';
 import type { Registry } from '../registry/registry.ts';
 import { verdictFacts } from '../registry/verdict-facts.ts';
 import type { ToolLimits, ToolOwner } from '../registry/visibility.ts';
 import type { PromotionState, RegisteredTool } from '../types.ts';
 import type { ExclusiveRuns } from './exclusive-runs.ts';
+import type { PromotionRules } from './promotion-rules.ts';
 import { approvalSummary } from './promotion-messages.ts';
 import { approvalSubject, type PromotionStateStore, type PromotionSubject } from './promotion-state-store.ts';
 
@@ -22,6 +30,8 @@ export interface PromotionEffectDeps {
   events: EventSink;
   nonce(): string;
   limits(owner: ToolOwner): ToolLimits;
+  /** The rules of the current policy. */
+  rules(owner: ToolOwner): PromotionRules;
   /** Whether the agent allows the source in the stored object (forge.persistSource). */
   persistSource(owner: ToolOwner): boolean;
 }
@@ -59,9 +69,11 @@ export class PromotionEffects {
     questions: readonly string[] = [],
   ): Promise<PromotionState> {
     const nonce = this.#deps.nonce();
-    const request = await this.requestApproval(subject, nonce, tool, questions);
+    const leaving = await this.toolThatLeaves(subject);
+    const note = leaving === undefined ? '' : leavingNote(leaving);
+    const request = await this.requestApproval(subject, nonce, tool, questions, note);
     await this.#states.write({ ...subject, state: 'AwaitingApproval', request, nonce, verdicts: [...verdicts] });
-    const { risk, reason } = approvalSummary(subject, tool, questions);
+    const { risk, reason } = approvalSummary(subject, tool, questions, note);
     this.#deps.events({ type: 'approval-requested', request, tool: subject.tool, risk, reason });
     const state = { state: 'AwaitingApproval', request } as const;
     this.setState(tool, subject, state, `awaits approval: temper approve ${request}`);
@@ -74,6 +86,7 @@ export class PromotionEffects {
     nonce: string,
     tool: RegisteredTool | undefined,
     questions: readonly string[] = [],
+    leaving = '',
   ): Promise<string> {
     const { agent } = subject;
     const ask = {
@@ -82,7 +95,7 @@ export class PromotionEffects {
       tool: subject.tool,
       subject: approvalSubject(subject, nonce),
       binding: { promotion: { tool: subject.tool, digest: subject.digest, tier: subject.to } },
-      ...approvalSummary(subject, tool, questions),
+      ...approvalSummary(subject, tool, questions, leaving),
     } as const;
     return this.#deps.approvals.request(ask);
   }
@@ -107,6 +120,7 @@ export class PromotionEffects {
     note: string,
   ): Promise<PromotionState> {
     try {
+      await this.#makePlace(subject);
       await this.#deps.registry.promote(this.#toOrder(subject, verdicts, actor));
     } catch (error) {
       if (!isTemperError(error)) throw error;
@@ -158,12 +172,45 @@ export class PromotionEffects {
   }
 
   /** Why the registry would refuse the promotion now; undefined when it would not. */
-  promotionProblem(subject: PromotionSubject): string | undefined {
+  async promotionProblem(subject: PromotionSubject): Promise<string | undefined> {
+    const problem = this.#problem(subject);
+    return problem === undefined || (await this.toolThatLeaves(subject)) !== undefined ? undefined : problem.message;
+  }
+
+  /** The tool that the promotion would deactivate, because the agent has its maximum of tools. */
+  async toolThatLeaves(subject: PromotionSubject): Promise<ToolWithUses | undefined> {
+    const { registry } = this.#deps;
+    const { whenFull } = this.#deps.rules(subject);
+    const isFull = this.#problem(subject)?.code === 'TEMPER_FORGE_LIMIT_REACHED';
+    if (!isFull || whenFull === 'Refuse' || subject.to !== 'Agent') return undefined;
+    const tools = replaceableTools(registry.all(), subject);
+    const { namespace } = subject;
+    return leastUseful(
+      await Promise.all(tools.map(async (tool) => ({ tool, uses: await registry.statistics(tool.digest, namespace) }))),
+    );
+  }
+
+  async #makePlace(subject: PromotionSubject): Promise<void> {
+    const leaving = await this.toolThatLeaves(subject);
+    if (leaving === undefined) return;
+    const { artifact, digest } = leaving.tool;
+    const reason = `${describeLeaving(leaving)} when "${subject.tool}" was promoted; raise forge.limits.agentTools, and verify it again with temper reactivate ${artifact.name}`;
+    const done = this.#deps.registry.deactivate(digest, subject, reason);
+    this.#deps.events({
+      type: 'demotion',
+      tool: artifact.name,
+      digest,
+      reason: `deactivated for this agent: ${reason}`,
+    });
+    await done;
+  }
+
+  #problem(subject: PromotionSubject): TemperError | undefined {
     try {
       this.#deps.registry.assertPromotable(this.#toOrder(subject, [], 'system'));
       return undefined;
     } catch (error) {
-      if (isTemperError(error)) return error.message;
+      if (isTemperError(error)) return error;
       throw error;
     }
   }

@@ -7,6 +7,7 @@ export function approvalSummary(
   subject: PromotionSubject,
   tool: RegisteredTool | undefined,
   questions: readonly string[] = [],
+  leaving = '',
 ): { risk: 'medium' | 'high'; reason: string } {
   const apis = tool?.artifact.requires.apis ?? [];
   const hasExternalAccess = apis.some((api) => api === 'fetch' || api === 'fs.readFile');
@@ -17,7 +18,7 @@ export function approvalSummary(
       : `; its examination leaves questions (${questions.join(', ')}): temper describe tool ${subject.tool} shows the cases`;
   return {
     risk: hasExternalAccess ? 'high' : 'medium',
-    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}${asks}`,
+    reason: `promote ${subject.tool} (${subject.digest}) to tier ${subject.to} in ${subject.namespace}; ${access}${asks}${leaving === '' ? '' : `; ${leaving}`}`,
   };
 }
 

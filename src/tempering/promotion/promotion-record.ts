@@ -2,6 +2,8 @@ import type { JudgeVerdict } from '../../forge/types.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { type ExaminationQuestion, topicsOf } from '../examination/questions.ts';
+import type { RecordedInput } from '../types.ts';
+import type { ContradictedClaims } from '../verification/contradicted-claims.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 
 /** The tool that a promotion on a cluster is about: an agent's, from one of its sessions. */
@@ -18,6 +20,8 @@ export interface PromotedSubject {
 interface PromotionEvidence {
   figures: RerunFigures;
   verdicts: JudgeVerdict[];
+  /** Present when re-runs contradict what the pod of the agent reported. */
+  contradicted?: ContradictedClaims;
 }
 
 /** A tool whose re-runs and examination did not refuse it. */
@@ -28,6 +32,8 @@ interface ExaminedTool {
   /** What a user has to decide; empty when nothing is open. */
   questions: readonly ExaminationQuestion[];
 }
+/** What a re-run of a recorded input is compared with; it never enters the verifier pod. */
+export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'>;
 
 /** Why a verification was started again. */
 export interface VerificationTries {
@@ -47,8 +53,8 @@ export type PromotionStage =
       tries: VerificationTries;
       pod: { name: string; uid: string };
       deadline: string;
-      /** The root message of each recorded input, in the order in which the pod runs them after the tests. */
-      roots: readonly string[];
+      /** The recorded inputs, in the order in which the pod runs them after the tests. */
+      recorded: readonly ExpectedRerun[];
     }
   | {
       state: 'Examining';
@@ -154,5 +160,6 @@ export function parsePromotionRecord(value: Json | undefined): PromotionRecord |
   const { uid, name, namespace } = value.agent;
   const texts = [uid, name, namespace, value.tool, value.session, value.attempt, value.since];
   if (!texts.every((text) => typeof text === 'string') || !STATES.includes(value.state ?? null)) return undefined;
+  if (value.state === 'Verifying' && !Array.isArray(value.recorded)) return undefined;
   return value as unknown as PromotionRecord;
 }

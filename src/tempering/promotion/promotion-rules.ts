@@ -25,10 +25,14 @@ export interface PromotionRules {
   minAgents: number;
   /** A tool of tier Agent or Shared is demoted when more than this share of its last 20 uses fails. */
   maxErrorPercent: number;
+  /** What a promotion does when the agent has its maximum of tools. */
+  whenFull: 'Refuse' | 'DeactivateLeastUseful';
 }
 
 /** The rules of a policy, with defaults for absent fields. */
-export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'>): PromotionRules {
+export function promotionRules(
+  spec: Pick<TrustPolicySpec, 'promotion' | 'decay' | 'forge' | 'strategy'>,
+): PromotionRules {
   const { toAgent = {}, toShared = {} } = spec.promotion ?? {};
   return {
     ...useRequirements(toAgent),
@@ -38,7 +42,13 @@ export function promotionRules(spec: Pick<TrustPolicySpec, 'promotion' | 'decay'
     examination: examinationRules(toAgent.examination),
     minAgents: toShared.minAgents ?? 1,
     maxErrorPercent: spec.decay?.maxErrorPercent ?? 15,
+    whenFull: spec.forge?.limits?.whenFull ?? (isAutomatic(spec) ? 'DeactivateLeastUseful' : 'Refuse'),
   };
+}
+
+/** Without a strategy, users decide what an agent may do, and so what it loses. */
+function isAutomatic({ strategy }: Pick<TrustPolicySpec, 'strategy'>): boolean {
+  return strategy?.type !== undefined && strategy.type !== 'Disabled';
 }
 
 function examinationRules({

@@ -46,6 +46,7 @@ interface FixtureOptions {
   examiner?: Examiner;
   panel?: () => Promise<PanelVerdict>;
   persistSource?: boolean;
+  agentTools?: number;
   records?: RecordStore;
 }
 
@@ -109,7 +110,7 @@ async function createFixture(options: FixtureOptions = {}): Promise<Fixture> {
     records,
     clock,
     nonce: () => `nonce-${(nonces += 1)}`,
-    limits: () => ({ sessionTools: 10, agentTools: 50 }),
+    limits: () => ({ sessionTools: 10, agentTools: options.agentTools ?? 50 }),
     persistSource: () => options.persistSource ?? true,
   });
   return {
@@ -158,6 +159,29 @@ describe('promotion to tier Agent', () => {
     assert.equal(fixture.registry.get(digest)?.verdicts.length, 3);
     assert.deepEqual(await fixture.promotion.evaluate(digest, OWNER, anOp()), { state: 'Promoted', to: 'Agent' });
     assert.equal(fixture.panelCalls.count, 1);
+  });
+  it('a promotion beyond the limit waits, or deactivates the least used tool, which it names before', async () => {
+    const other = anArtifact('other', { description: 'Doubles it.' });
+    const fill = async (fixture: Fixture): Promise<void> => {
+      await fixture.registry.register(anAcceptance(other), aCaller());
+      const order = { owner: OWNER, verdicts: [], actor: 'system', limits: { sessionTools: 9, agentTools: 9 } };
+      const { digest: otherDigest } = anAcceptance(other);
+      await fixture.registry.promote({ ...order, digest: otherDigest, to: 'Agent', sourceWithheld: false });
+      await useOften(fixture);
+    };
+    const strict = await createFixture({ agentTools: 1 });
+    await fill(strict);
+    const waits = await strict.promotion.evaluate(digest, OWNER, anOp());
+    assert.match(JSON.stringify(waits), /has 1 of 1 forged tools/);
+
+    const open = await createFixture({ agentTools: 1, rules: { whenFull: 'DeactivateLeastUseful' } });
+    await fill(open);
+    assert.deepEqual(await open.promotion.evaluate(digest, OWNER, anOp()), { state: 'Promoted', to: 'Agent' });
+    const [first] = open.events;
+    assert.match(first?.type === 'promotion' ? first.note : '', /"other".* is deactivated for it/);
+    const names = open.registry.resolve('analyst', 'team-a', 's-1').map((tool) => tool.artifact.name);
+    assert.deepEqual(names, ['double']);
+    assert.ok(open.events.some((event) => event.type === 'demotion' && event.tool === 'other'));
   });
   it('answers that only a pod reported carry no promotion by default, tier Agent with the policy, and never tier Shared', async () => {
     const useWithAnswers = async ({ registry }: Fixture, evidence: Evidence, from = 0): Promise<void> => {

@@ -12,6 +12,7 @@ import { examinationFigures } from '../examination/verdict.ts';
 import { holdersOf, type ToolOwner, widestActive } from '../registry/visibility.ts';
 import type { PromotionState, RecordedInput, RegisteredTool, Verifier } from '../types.ts';
 import { examineTool } from './examination-step.ts';
+import { leavingNote } from '../hygiene/least-useful.ts';
 import { ExclusiveRuns } from './exclusive-runs.ts';
 import { type PromotionEffectDeps, PromotionEffects } from './promotion-effects.ts';
 import { formatFigures } from './promotion-messages.ts';
@@ -41,8 +42,6 @@ export interface PromotionDeps extends PromotionEffectDeps {
   panel: Panel;
   records: RecordStore;
   schemas: SchemaCompiler;
-  /** The rules of the current policy. */
-  rules(owner: ToolOwner): PromotionRules;
 }
 
 export interface Promotion {
@@ -155,7 +154,7 @@ class PromotionProcess implements Promotion {
     rules: PromotionRules,
     op: CallOptions,
   ): Promise<PromotionState> {
-    const problem = this.#effects.promotionProblem(subject);
+    const problem = await this.#effects.promotionProblem(subject);
     if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
     // Recorded answers carried the tool to tier Agent; the observed ones among them carry it further.
     const replayed = (await this.#recordedInputs(subject, rules)).filter(({ answers }) => answers !== 'none');
@@ -174,9 +173,11 @@ class PromotionProcess implements Promotion {
     rules: PromotionRules,
     op: CallOptions,
   ): Promise<PromotionState> {
-    const problem = this.#effects.promotionProblem(subject);
+    const problem = await this.#effects.promotionProblem(subject);
     if (problem !== undefined) return { state: 'Candidate', missing: [problem] };
-    const verifying = 'tests and recorded inputs run again in a fresh runner';
+    const leaving = await this.#effects.toolThatLeaves(subject);
+    const note = leaving === undefined ? '' : `; ${leavingNote(leaving)}`;
+    const verifying = `tests and recorded inputs run again in a fresh runner${note}`;
     this.#effects.setState(tool, subject, { state: 'Verifying' }, verifying);
     const recorded = await this.#recordedInputs(subject, rules);
     const figures = await reverify(tool, recorded, this.#deps, op);

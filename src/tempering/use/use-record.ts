@@ -54,6 +54,8 @@ export interface CountedUse {
   bytes: number;
   /** Whether this store keeps inputs, and the input has a canonical JSON form. */
   isStorable: boolean;
+  /** Why the store does not keep it. */
+  unstored?: UnstoredReason;
 }
 
 export interface UseEffect {
@@ -81,10 +83,17 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
   };
 }
 
-/** `agentBytes`: what the tools of the agent of this use have stored. */
-export function countUse(record: UseRecord, counted: CountedUse, agentBytes = 0): UseEffect {
+/** Bytes that a use finds stored, and the limit for its tool. */
+export interface UseStorage {
+  /** Of all tools of the agent of the use. */
+  agent?: number;
+  /** Maximum of one tool. */
+  maxTool?: number;
+}
+
+export function countUse(record: UseRecord, counted: CountedUse, stored: UseStorage = {}): UseEffect {
   const { use, inputDigest, root } = counted;
-  const storage = planStorage(record.kept, counted, agentBytes);
+  const storage = planStorage(record.kept, counted, stored);
   const next: UseRecord = {
     ...record,
     totalUses: record.totalUses + 1,
@@ -110,9 +119,13 @@ interface StoragePlan {
   reason?: UnstoredReason;
 }
 
-function planStorage(kept: KeptInput[], counted: CountedUse, agentBytes: number): StoragePlan {
+function planStorage(
+  kept: KeptInput[],
+  counted: CountedUse,
+  { agent: agentBytes = 0, maxTool = MAX_TOOL_BYTES }: UseStorage,
+): StoragePlan {
   const { use, bytes, recordingDigest } = counted;
-  if (!counted.isStorable) return { kept };
+  if (!counted.isStorable) return { kept, ...(counted.unstored === undefined ? {} : { reason: counted.unstored }) };
   if (use.recording?.ok === false) return { kept, reason: use.recording.reason };
   if (bytes > MAX_USE_BYTES)
     return { kept, reason: recordingDigest === undefined ? 'InputTooLarge' : 'RecordingTooLarge' };
@@ -120,7 +133,7 @@ function planStorage(kept: KeptInput[], counted: CountedUse, agentBytes: number)
   const usable = recordingDigest === undefined ? kept : kept.filter(({ recording }) => recording !== undefined);
   if (usable.some((item) => isSameEvidence(item, counted))) return { kept: usable };
   const added = keptInput(counted);
-  const rest = evictFor(usable, added);
+  const rest = evictFor(usable, added, maxTool);
   if (rest === undefined) return { kept: usable, reason: 'StorageFull' };
   const agentRest = agentBytes - bytesOf(kept) + bytesOf(rest);
   if (agentRest + bytes > MAX_AGENT_BYTES) return { kept: usable, reason: 'StorageFull' };
@@ -148,9 +161,9 @@ function keptInput({ use, inputDigest, root, recordingDigest, bytes }: CountedUs
 }
 
 /** The stored inputs that leave place for a new one. Undefined when it has no place. */
-function evictFor(kept: readonly KeptInput[], added: KeptInput): KeptInput[] | undefined {
+function evictFor(kept: readonly KeptInput[], added: KeptInput, maxBytes: number): KeptInput[] | undefined {
   let rest = [...kept];
-  while (rest.length >= MAX_STORED_INPUTS || bytesOf(rest) + (added.bytes ?? 0) > MAX_TOOL_BYTES) {
+  while (rest.length >= MAX_STORED_INPUTS || bytesOf(rest) + (added.bytes ?? 0) > maxBytes) {
     const evicted = mostRedundant(rest, added.root);
     if (evicted === undefined) return undefined;
     rest = rest.filter((item) => item !== evicted);

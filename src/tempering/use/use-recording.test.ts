@@ -43,17 +43,28 @@ describe('the recording of a use', () => {
     });
   }
 
-  it('a recording from a pod is never observed, and a gateway checks its limits again', () => {
+  it('a recording from a pod is observed only where a gateway carried the call, and its limits are checked again', () => {
     const observed = toUseRecording(aRecording(1), 'observed');
-    const reported = asReported(observed);
+    const reported = asReported(observed, () => false);
     assert.ok(reported.ok);
     assert.deepEqual(
       reported.recording.calls.map(({ evidence }) => evidence),
       ['reported'],
     );
+    const carried = asReported(toUseRecording(aRecording(1, 2), 'observed'), ({ answer }) => {
+      return answer?.ok === true && answer.value === 2;
+    });
+    assert.ok(carried.ok);
+    assert.deepEqual(
+      carried.recording.calls.map(({ evidence }) => evidence),
+      ['reported', 'observed'],
+    );
     const secret = aRecording({ password: 'correct horse' });
     const calls = secret.calls.map((call) => ({ ...call, evidence: 'observed' as const }));
-    assert.deepEqual(asReported({ ok: true, recording: { calls } }), { ok: false, reason: 'ContainsSecret' });
+    assert.deepEqual(
+      asReported({ ok: true, recording: { calls } }, () => true),
+      { ok: false, reason: 'ContainsSecret' },
+    );
   });
 
   it('one reported answer makes the whole recording reported; time and randomness have the evidence of the use', () => {

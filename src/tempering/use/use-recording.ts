@@ -25,9 +25,17 @@ export function toUseRecording(recording: CallRecording, evidence: Evidence): Us
   return reason === undefined ? { ok: true, recording: stored } : { ok: false, reason };
 }
 
-/** A recording that a pod reported, within the same limits and never as observed. */
-export function asReported(recording: UseRecording<EvidencedCall>): UseRecording<EvidencedCall> {
-  return recording.ok ? toUseRecording(recording.recording, 'reported') : recording;
+/** A recording that a pod reported, within the same limits. `isCarried`: whether a gateway carried the call; only such a call is observed. */
+export function asReported(
+  recording: UseRecording<EvidencedCall>,
+  isCarried: (call: EvidencedCall) => boolean,
+): UseRecording<EvidencedCall> {
+  const checked = recording.ok ? toUseRecording(recording.recording, 'reported') : recording;
+  if (!checked.ok) return checked;
+  const calls = checked.recording.calls.map((call) =>
+    isCarried(call) ? { ...call, evidence: 'observed' as const } : call,
+  );
+  return { ok: true, recording: { ...checked.recording, calls } };
 }
 
 function unrecordedReason(recording: CallRecording): UnrecordedReason | undefined {

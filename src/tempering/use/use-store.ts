@@ -53,7 +53,7 @@ export function createUseStore(records: RecordStore): UseStore {
       const slot = await slotOf(use.digest, use.namespace);
       const counted = toCountedUse(use);
       const before = slot.record.kept;
-      const effect = countUse(slot.record, counted, agentBytes.of(use.namespace, use.agent));
+      const effect = countUse(slot.record, counted, { agent: agentBytes.of(use.namespace, use.agent) });
       agentBytes.replace(use.namespace, before, effect.record.kept);
       slot.record = effect.record;
       for (const [digest, document] of documentsOf(effect.store, use)) slot.fresh.set(digest, document);
@@ -156,13 +156,15 @@ async function loadSlot(records: RecordStore, digest: Digest, namespace: string)
 export function toCountedUse(use: ToolUse, maxInputBytes = Number.POSITIVE_INFINITY): CountedUse {
   const { text, canonical } = canonicalOrRaw(use.input);
   const recording = use.recording?.ok === true ? canonicalOrRaw(use.recording.recording as unknown as Json).text : '';
+  const isTooLarge = Buffer.byteLength(text) > maxInputBytes;
   return {
     use,
     inputDigest: sha256(text),
     root: sha256(use.rootMessage),
     ...(recording === '' ? {} : { recordingDigest: sha256(recording) }),
     bytes: Buffer.byteLength(text) + Buffer.byteLength(recording),
-    isStorable: canonical && Buffer.byteLength(text) <= maxInputBytes,
+    isStorable: canonical && !isTooLarge,
+    ...(isTooLarge ? { unstored: 'InputTooLarge' as const } : {}),
   };
 }
 

@@ -18,11 +18,11 @@ export function outcomeOf(artifact: ToolArtifact, outputs: CaseOutputs): RerunOu
 
 /** The outcome of a recorded use: both runs must give its output, because they got the same from outside. */
 export function replayOutcomeOf(
-  { output, recording }: RecordedInput,
+  { output, answers }: Pick<RecordedInput, 'output' | 'answers'>,
   artifact: ToolArtifact,
   outputs: CaseOutputs,
 ): RerunOutcome {
-  const outcome = combine(outputs, recording === undefined && mayVary(artifact));
+  const outcome = combine(outputs, answers === 'none' && mayVary(artifact));
   if (!outcome.ok || output === undefined || tryDigestOf(outcome.output) === output) return outcome;
   return { ok: false, code: 'TEMPER_REPLAY_MISMATCH', message: 'the re-run gave another output than the use' };
 }

@@ -22,12 +22,15 @@ import type { ToolReview } from '../../../src/review/tool-review.ts';
 import { openRegistry } from '../../../src/tempering/registry/registry.ts';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import { sharedObjectName } from '../../../src/review/gitops/review-of-objects.ts';
+import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
+import type { PromotionRecord } from '../../../src/tempering/promotion/promotion-record.ts';
 import { createPullRequestStore } from '../../../src/nats/pull-requests.ts';
 import { GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
 import { aCaller, anAcceptance } from '../../../src/tempering/tempering.testing.ts';
 import { type Gitea, startGitea } from '../../cluster/gitea.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { testRebuiltCluster } from './rebuilt-cluster.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
 const PLACE = { branch: 'main', path: '/clusters/tools/' };
@@ -40,6 +43,32 @@ const op = () => ({ signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 6
 function reviewOf(nonce: string, changes: Partial<ToolReview> = {}): ToolReview {
   const review = aReview(changes);
   return { ...review, promotion: { ...review.promotion, nonce: `${nonce}-0123456789abcdef` } };
+}
+
+/** A decided promotion, as the operator keeps it in NATS. */
+function aPromotion(agentUid: string, tool: string, digest: Digest): PromotionRecord {
+  const verdict = { approved: true, confidence: 0.9, reasoning: 'sums', promptDigest: digest, citedLines: [3] };
+  return {
+    agent: { namespace: 'team-a', name: 'analyst', uid: agentUid },
+    tool,
+    digest,
+    session: 's-1',
+    attempt: 'a-1',
+    since: new Date().toISOString(),
+    state: 'Promoted',
+    note: 'all succeeded',
+    concluded: true,
+    figures: {
+      tests: 2,
+      failedTests: 0,
+      reruns: 5,
+      successes: 5,
+      distinctInputs: 5,
+      observedAnswers: 0,
+      reportedAnswers: 0,
+    },
+    verdicts: ['reviewer-one', 'reviewer-two'].map((model) => ({ ...verdict, model })),
+  };
 }
 
 describe('pull requests over a connection to Gitea', () => {
@@ -76,6 +105,13 @@ describe('pull requests over a connection to Gitea', () => {
   const fileOn = async (branch: string, path: string): Promise<string> => {
     const file = await gitea.call('GET', `/repos/owner/tools/contents/${path}?ref=${encodeURIComponent(branch)}`);
     return Buffer.from((file as { content: string }).content, 'base64').toString('utf8');
+  };
+  const filesBelow = async (folderOf: string): Promise<Record<string, string>> => {
+    const found = await gitea.call('GET', '/repos/owner/tools/git/trees/main?recursive=true&per_page=1000');
+    const { tree } = found as { tree: { path: string; type: string }[] };
+    const paths = tree.filter(({ path, type }) => type === 'blob' && path.startsWith(`${folderOf}/`));
+    const texts = paths.map(async ({ path }) => [path, await fileOn('main', path)]);
+    return Object.fromEntries(await Promise.all(texts)) as Record<string, string>;
   };
   /** Gitea checks for conflicts in the background before it merges. */
   const merge = async (number: number): Promise<void> => {
@@ -205,7 +241,7 @@ describe('pull requests over a connection to Gitea', () => {
     const objects = '/apis/temper.dev/v1alpha1/namespaces/team-a';
     const gitOps = { connection: 'tools', branch: 'main', path: 'tools' };
     await cluster.createPolicy('team-a', 'shared', { promotion: { toShared: { gitOps } } });
-    await cluster.createAgent('team-a', 'analyst', { trustPolicyRef: { name: 'shared' } });
+    const agentUid = await cluster.createAgent('team-a', 'analyst', { trustPolicyRef: { name: 'shared' } });
     const artifact = aReviewedArtifact();
     const digest = artifactDigest(artifact);
     const [apiVersion, nonce] = ['temper.dev/v1alpha1', 'gateway-nonce-0123456789'];
@@ -213,9 +249,15 @@ describe('pull requests over a connection to Gitea', () => {
     await cluster.create(`${objects}/emergenttools`, {
       apiVersion,
       kind: 'EmergentTool',
-      metadata: { name: 'revenue-of-analyst', namespace: 'team-a' },
+      metadata: {
+        name: 'revenue-of-analyst',
+        namespace: 'team-a',
+        ownerReferences: [{ apiVersion, kind: 'Agent', name: 'analyst', uid: agentUid }],
+      },
       spec: tool,
     });
+    const operatorBus = await cluster.nats.connect('operator');
+    await createPromotionStates(operatorBus).write(aPromotion(agentUid, artifact.name, digest), 0);
     const subject = { promotion: { tool: artifact.name, digest, tier: 'Shared' } };
     const agent = { name: 'analyst', uid: 'u-1' };
     await cluster.create(`${objects}/approvalrequests`, {
@@ -227,7 +269,7 @@ describe('pull requests over a connection to Gitea', () => {
     const connections = parseConnections([sectionOf()], 'test');
     const branch = `temper/share-${nonce}`;
     const started = await cluster.startReplica({ connections });
-    const asOperator = createPullRequestStore(await cluster.nats.connect('operator'));
+    const asOperator = createPullRequestStore(operatorBus);
     const states = async () => (await asOperator.read()).document?.requests.map(({ state }) => state).join();
     await pollValue('the open pull request', states, (found) => found === 'Open');
     await started.stop();
@@ -236,6 +278,8 @@ describe('pull requests over a connection to Gitea', () => {
       branch,
       `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/approval.yaml`,
     );
+    const page = await fileOn(branch, `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/review.md`);
+    assert.match(page, /Tests: 2 passed, 0 failed[^]*Reviewer of safety ` reviewer-one `[^]*Cited lines: 3/);
     assert.match(text, /nonce: "gateway-nonce-0123456789"[^]*username: "system:admin"/);
     await merge(pull?.number ?? 0);
     const { document, revision } = await asOperator.read();
@@ -325,6 +369,8 @@ describe('pull requests over a connection to Gitea', () => {
     const commits = await gitea.call('GET', `/repos/owner/tools/commits?sha=main&path=${folder}/revocation.yaml`);
     assert.equal((commits as unknown[]).length, 1);
   });
+
+  testRebuiltCluster(() => ({ server, merge, filesBelow }));
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
     const wrong = join(folder, 'wrong');

@@ -119,6 +119,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       `${TO_AGENT}.examination.maxFailedInputsPercent`,
       'spec.promotion.toShared.minAgents',
       'spec.decay.maxErrorPercent',
+      'spec.forge.limits.whenFull',
     ],
     'tempering/hygiene/tool-hygiene.ts': ['spec.decay.maxHarmPercent'],
     'gateway/pull-requests/follow.ts': ['spec.promotion.toShared.gitOps.connection'],

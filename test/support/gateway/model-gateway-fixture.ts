@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +11,7 @@ import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/tru
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
+import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
 import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
@@ -62,6 +64,7 @@ const NAMESPACE = 'team-a';
 
 export interface HttpResponse {
   status: number;
+  headers: IncomingHttpHeaders;
   text: string;
 }
 
@@ -70,6 +73,7 @@ export interface RequestOptions {
   /** The idempotency key; random by default. */
   key?: string;
   body?: unknown;
+  headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
 }
 
@@ -105,6 +109,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     new PodBindings(this.#agents, new Store()),
   );
   readonly #deliveryTokens: ReturnType<typeof createDeliveryTokens>;
+  readonly #answerSignatures: ReturnType<typeof createAnswerSignatures>;
   readonly #open: (() => Promise<void>)[] = [];
   #serial = 0;
 
@@ -114,6 +119,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     this.folder = folder;
     const key = randomBytes(32);
     this.#deliveryTokens = createDeliveryTokens(() => [key]);
+    this.#answerSignatures = createAnswerSignatures(() => [key]);
   }
 
   static async open(script: ReplayScript): Promise<ModelGatewayFixture> {
@@ -175,10 +181,10 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return policy;
   }
 
-  deliveryToken(agent: string, session = 's1', root = 'root-1'): string {
+  deliveryToken(agent: string, session = 's1', root = 'root-1', message = 'message-1'): string {
     return this.#deliveryTokens.sign({
       ...podOf(agent),
-      message: 'message-1',
+      message,
       session,
       root,
       depth: 0,
@@ -227,6 +233,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
         user: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
+      answerSignatures: this.#answerSignatures,
       inbox,
       approvals: new CallApprovals({
         ...shared,
@@ -315,11 +322,12 @@ async function call(
   port: number,
   method: string,
   path: string,
-  { agent, key = ulids.next('key'), body, signal }: RequestOptions,
+  { agent, key = ulids.next('key'), body, headers: extra = {}, signal }: RequestOptions,
 ): Promise<HttpResponse> {
   // The fixture's certificate has another name. The tests of the pod's client cover that it pins the certificate.
   const connection = new HttpsAgent({ rejectUnauthorized: false });
   const headers = {
+    ...extra,
     authorization: `Bearer ${agent}`,
     'idempotency-key': key,
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -328,7 +336,8 @@ async function call(
   try {
     return await new Promise<HttpResponse>((resolve, reject) => {
       const sent = request({ ...target, ...(signal === undefined ? {} : { signal }) }, (response) => {
-        text(response).then((received) => resolve({ status: response.statusCode ?? 0, text: received }), reject);
+        const { statusCode: status = 0, headers: received } = response;
+        text(response).then((body) => resolve({ status, headers: received, text: body }), reject);
       });
       sent.on('error', reject);
       sent.end(body === undefined ? undefined : JSON.stringify(body));

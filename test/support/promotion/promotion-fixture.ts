@@ -1,5 +1,6 @@
 import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { digestOf } from '../../../src/lib/canonical.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { subjects } from '../../../src/nats/jetstream/names.ts';
@@ -46,10 +47,12 @@ export const APPROVING: PanelVerdict = {
 };
 export const doubled = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 
-/** A tool that may be random is examined in few rounds, without probes. */
-export const FEW_ROUNDS: Partial<ToolArtifact> = { requires: { apis: ['random'], domains: [], paths: [] } };
-
 type WrittenTool = Pick<Pod, 'metadata'> & Pick<EmergentTool, 'spec' | 'status'>;
+/** What a test changes of a prepared tool and of its reported uses. */
+export interface PreparedChange {
+  artifact?: Partial<ToolArtifact>;
+  use?: Partial<ToolUse>;
+}
 export type PreparedTool = Awaited<ReturnType<PromotionFixture['prepare']>>;
 
 /** An API server, NATS and an operator with its real adapters; the tests decide what verifiers and panel answer. */
@@ -134,16 +137,16 @@ export class PromotionFixture implements AsyncDisposable {
   }
 
   /** An agent with a session tool and reported uses for so many root messages. */
-  async prepare(policy: object = { models: REVIEWERS }, uses = 5, artifactChange: Partial<ToolArtifact> = {}) {
+  async prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}) {
     this.#serial += 1;
     const name = `agent-${this.#serial}`;
     const { apiServer, gateway } = this;
     await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
-    const forge = { enabled: true, modes: ['Sandbox'], apis: artifactChange.requires?.apis ?? [] };
+    const forge = { enabled: true, modes: ['Sandbox'] };
     await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
     const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
     const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
-    const artifact = anArtifact(`double_${this.#serial}`, artifactChange);
+    const artifact = anArtifact(`double_${this.#serial}`, change.artifact);
     const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
     await openSessionRegistry(gateway).register(uid, tool, () => []);
     const use = (value: number): ToolUse => ({
@@ -157,6 +160,8 @@ export class PromotionFixture implements AsyncDisposable {
       succeeded: true,
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
+      output: digestOf({ result: value * 2 }),
+      ...change.use,
     });
     const all = Array.from({ length: uses }, (_, index) => use(index + 10));
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);

@@ -2,15 +2,13 @@ import type { ChainedRecord } from '../../../audit/port.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
 import type { RecordStore } from '../../../lib/record-store.ts';
+import { isListedAction } from '../../../review/listed-actions.ts';
 import { sharedObjectName } from '../../../review/gitops/review-of-objects.ts';
 import type { ProvenanceReference, RevokedPromotion, ToolReview, UseFigures } from '../../../review/tool-review.ts';
 import { hexOf } from '../../../tempering/registry/object-name.ts';
 import type { Registry } from '../../../tempering/registry/registry.ts';
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import type { ExportableTool } from './gitops-export.ts';
-
-/** Uses of the tool, but not its calls: the chain has one record per call. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['tool.called', 'tool.call-failed']);
 
 /** The promotion of a tool of the state folder to tier Shared of a cluster. Throws TEMPER_PROMOTION_NOT_READY. */
 export async function statePromotion(
@@ -53,7 +51,7 @@ export async function statePromotion(
       uses,
       verdicts: tool.verdicts,
       authorModel: tool.authorModel,
-      provenance: own.filter(({ action }) => !LEFT_OUT.has(action)).map(referenceOf),
+      provenance: own.filter(({ action }) => isListedAction(action)).map(referenceOf),
     }),
   };
 }

@@ -13,6 +13,7 @@ import {
 } from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
+import { createTaskRecords } from '../../../nats/tasks/task-records.ts';
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../../nats/sessions/session-store.ts';
@@ -123,6 +124,19 @@ export class NatsPromotionStore implements PromotionStore {
 
   async removeReviews(key: PromotionKey): Promise<void> {
     await this.#states.removeReviews(key);
+  }
+
+  async recordFailures(
+    agentUid: string,
+    attempt: string,
+    count: number,
+    failure: { session: string; endedAt: number },
+  ): Promise<void> {
+    // The number is that of the tests and stored inputs of one tool, so the quota of the agent does not decide about it.
+    const tasks = createTaskRecords(this.#link.current(), () => ({ reserve: async () => undefined }));
+    for (let index = 0; index < count; index += 1) {
+      await tasks.end(agentUid, { message: `${attempt}-${index}`, outcome: 'failed', deliveries: 1, ...failure });
+    }
   }
 
   async audit(agent: { namespace: string; agentUid: string }, record: AuditRecord, once: string): Promise<void> {

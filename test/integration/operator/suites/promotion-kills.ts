@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { TYPES } from '../../../../src/operator/kube/types.ts';
-import {
-  doubled,
-  FEW_ROUNDS,
-  REVIEWERS,
-  type PreparedTool,
-  type PromotionFixture,
-} from '../../../support/promotion/promotion-fixture.ts';
+import { doubled, type PreparedTool, type PromotionFixture } from '../../../support/promotion/promotion-fixture.ts';
 import { poll } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import { RELEASE_NAMESPACE } from '../../../support/api-server/api-server-fixture.ts';
@@ -15,7 +9,9 @@ import { RELEASE_NAMESPACE } from '../../../support/api-server/api-server-fixtur
 /** Each step once; `make chaos` sets more. */
 const TIMES = Number(process.env['KILLS'] ?? 1);
 /** Above the number of effects of one promotion. The loop ends at a promotion that ends before the fault. */
-const MAX_EFFECTS = 40;
+const MAX_EFFECTS = 60;
+/** The rounds of an examination repeat the same effects; the tests of the reconciler end it at each call. */
+const STRIDE = TIMES > 1 ? 1 : 3;
 
 /** Kills at every step of a promotion. */
 export function promotionKills(open: () => PromotionFixture): void {
@@ -48,8 +44,8 @@ export function promotionKills(open: () => PromotionFixture): void {
       let effects = 1;
       await fixture.stop();
       let life = await fixture.start();
-      for (; effects < MAX_EFFECTS; effects += 1) {
-        const agent = await fixture.prepare({ models: REVIEWERS, forge: { apis: ['random'] } }, 5, FEW_ROUNDS);
+      for (; effects < MAX_EFFECTS; effects += STRIDE) {
+        const agent = await fixture.prepare();
         life.dieAfter(effects);
         await fixture.request(agent);
         const mortal = life;
@@ -71,8 +67,8 @@ export function promotionKills(open: () => PromotionFixture): void {
       let effects = 1;
       await fixture.stop();
       const life = await fixture.start();
-      for (; effects < MAX_EFFECTS; effects += 1) {
-        const agent = await fixture.prepare({ models: REVIEWERS, forge: { apis: ['random'] } }, 5, FEW_ROUNDS);
+      for (; effects < MAX_EFFECTS; effects += STRIDE) {
+        const agent = await fixture.prepare();
         life.after(effects, () => nats.server.kill());
         await fixture.request(agent);
         await settledOr(agent, () => life.hasActed);

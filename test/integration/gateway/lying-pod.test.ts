@@ -1,0 +1,396 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
+import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/schema-parts.ts';
+import { digestOf } from '../../../src/lib/canonical.ts';
+import type { Json } from '../../../src/lib/json.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
+import { createSessionEvents } from '../../../src/nats/session-events.ts';
+import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
+import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
+import { anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
+import type { EvidencedCall, RegisteredTool, ToolStatistics } from '../../../src/tempering/types.ts';
+import {
+  aModelRequest,
+  ModelGatewayFixture,
+  type ModelGatewayReplica,
+  streamEnd,
+  streamLines,
+  streamText,
+} from '../../support/gateway/model-gateway-fixture.ts';
+import { reviewModels } from '../../support/gateway/review-answers.ts';
+
+const ROOTS = [1, 2, 3, 4, 5];
+const STEPS: ToolArtifact['implementation'] = {
+  mode: 'Compose',
+  steps: [{ name: 'look', tool: 'memory_search', inputMapping: '{"query":"$input.topic"}' }],
+};
+
+/** One call that the gateway carried, as the pod records it. */
+interface Carried {
+  call: EvidencedCall;
+  signature: string;
+}
+
+/** A report of one use for one root message. */
+type Report = {
+  deliveryToken?: string | undefined;
+  answerSignatures?: string[];
+  uses: (Record<string, unknown> & { recording: { ok: true; recording: { calls: EvidencedCall[] } } })[];
+  [member: string]: unknown;
+};
+
+describe('reports of a lying pod', () => {
+  let fixture: ModelGatewayFixture;
+  let one: ModelGatewayReplica;
+  let other: ModelGatewayReplica;
+  let bus: JetStreamConnection;
+  let operator: JetStreamConnection;
+  let agents = 0;
+
+  before(async () => {
+    fixture = await ModelGatewayFixture.open({ rules: [{ answer: { text: 'a summary' } }] });
+    fixture.setPolicy('standard', {
+      level: { initial: 'standard', ceiling: 'standard' },
+      models: { judge: 'default/judge', reviewers: ['replay/safety', 'replay/correctness'] },
+    });
+    const models = reviewModels(fixture.replay.url);
+    [one, other] = await Promise.all([fixture.startReplica(models), fixture.startReplica(models)]);
+    [bus, operator] = await Promise.all([fixture.nats.connect('gateway'), fixture.nats.connect('operator')]);
+  });
+  after(async () => {
+    await fixture?.[Symbol.asyncDispose]();
+  });
+
+  async function anAgentWithTool(): Promise<{ name: string; uid: string; tool: RegisteredTool }> {
+    agents += 1;
+    const name = `agent-${agents}`;
+    const uid = fixture.setAgent(name, {
+      grants: { tools: ['*'], memory: { read: ['**'], write: ['**'] }, messages: ['*'] },
+      forge: { enabled: true, modes: ['Compose'] },
+    } as never);
+    const caller = { agent: name, namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
+    const artifact = anArtifact(`look_up_${agents}`, { implementation: STEPS, outputSchema: '{}' });
+    const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
+    await openSessionRegistry(bus).register(uid, tool, () => []);
+    return { name, uid, tool };
+  }
+
+  const tokenOf = (agent: string, root: number): string =>
+    fixture.deliveryToken(agent, 's1', `root-${root}`, `message-${root}`);
+
+  async function carried(
+    agent: string,
+    root: number,
+    call: { name: string; input: Json; value: Json; method: string; path: string; body?: unknown },
+  ): Promise<Carried> {
+    const { name, input, value, method, path, body } = call;
+    const headers = { [DELIVERY_TOKEN_HEADER]: tokenOf(agent, root) };
+    const response = await one.call(method, path, { agent, headers, ...(body === undefined ? {} : { body }) });
+    assert.ok(response.status < 300 || response.status === 404, response.text);
+    const signature = response.headers[ANSWER_SIGNATURE_HEADER];
+    assert.ok(typeof signature === 'string', `${name} has no signature`);
+    return { signature, call: { name, input, answer: { ok: true, value }, evidence: 'reported' } };
+  }
+
+  const search = (agent: string, root: number): Promise<Carried> =>
+    carried(agent, root, {
+      name: 'memory_search',
+      input: { query: `topic ${root}` },
+      value: { hits: [] },
+      method: 'GET',
+      path: `/v1/memory?query=${encodeURIComponent(`topic ${root}`)}&limit=5`,
+    });
+
+  function aReport({ name, tool }: { name: string; tool: RegisteredTool }, root: number, carry: Carried[]): Report {
+    const use = {
+      agent: name,
+      namespace: 'team-a',
+      session: 's1',
+      digest: tool.digest,
+      evidence: 'reported',
+      rootMessage: `root-${root}`,
+      input: { value: root },
+      output: digestOf({ hits: [] }),
+      recording: { ok: true as const, recording: { calls: carry.map(({ call }) => call) } },
+      succeeded: true,
+      milliseconds: 1,
+      time: '2026-01-01T00:00:00Z',
+    };
+    const answerSignatures = carry.map(({ signature }) => signature);
+    return { deliveryToken: tokenOf(name, root), answerSignatures, uses: [use] };
+  }
+
+  const statisticsOf = ({ uid, tool }: { uid: string; tool: RegisteredTool }): Promise<ToolStatistics> =>
+    createToolEvidence(bus).statistics(uid, { digest: tool.digest, namespace: 'team-a' });
+
+  const requests = async (): Promise<number> =>
+    (await operator.manager.streams.info(STREAMS.promotions)).state.messages;
+
+  it('what a gateway carried is observed at every replica: memory, messages and generated text', async () => {
+    const agent = await anAgentWithTool();
+    const receiver = await anAgentWithTool();
+    const { name } = agent;
+    const draft = { to: receiver.name, session: 's1', text: 'hello' };
+    const key = 'the-message';
+    const body = { deliveryToken: tokenOf(name, 1), draft };
+    const sent = await one.call('POST', '/v1/messages', { agent: name, key, body });
+    const { id } = JSON.parse(sent.text) as { id: string };
+    const prompt = { role: 'user' as const, text: 'Summarize.' };
+    const request = aModelRequest({ system: TEXT_SYSTEM, messages: [prompt] });
+    const lines = streamLines(
+      await one.call('POST', '/v1/models/stream', { agent: name, body: { deliveryToken: tokenOf(name, 1), request } }),
+    );
+    const text = streamText(lines);
+    const generated = { name: 'generate_text', input: { prompt: prompt.text } };
+    const notes = { method: 'PUT', path: '/v1/memory/notes', body: { value: ['red'] } };
+    const all: Carried[] = [
+      await carried(name, 1, {
+        name: 'memory_set',
+        input: { key: 'notes', value: ['red'] },
+        value: { key: 'notes' },
+        ...notes,
+      }),
+      await carried(name, 1, {
+        name: 'memory_get',
+        input: { key: 'notes' },
+        value: { found: true, value: ['red'] },
+        method: 'GET',
+        path: '/v1/memory/notes',
+      }),
+      await search(name, 1),
+      {
+        call: { ...generated, answer: { ok: true, value: { text, output: text } }, evidence: 'reported' },
+        signature: (streamEnd(lines) as { signature?: string }).signature ?? '',
+      },
+      {
+        call: {
+          name: 'agent_send',
+          input: { to: receiver.name, text: 'hello' },
+          answer: { ok: true, value: { id } },
+          evidence: 'reported',
+        },
+        signature: String(sent.headers[ANSWER_SIGNATURE_HEADER]),
+      },
+    ];
+    const reported = await other.call('POST', '/v1/reports', { agent: name, body: aReport(agent, 1, all) });
+    assert.equal(reported.status, 204, reported.text);
+    assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 1, reported: 0 });
+    const tool = { digest: agent.tool.digest, namespace: 'team-a' };
+    const [input] = await createToolEvidence(bus).recordedInputs(agent.uid, tool, 1_000_000);
+    assert.deepEqual(
+      input?.recording?.calls.map((call) => `${call.name} ${call.evidence}`),
+      all.map(({ call }) => `${call.name} observed`),
+    );
+    const plain = streamLines(
+      await one.call('POST', '/v1/models/stream', {
+        agent: name,
+        body: { deliveryToken: tokenOf(name, 1), request: aModelRequest() },
+      }),
+    );
+    assert.ok(!('signature' in streamEnd(plain)), 'a turn of the agent is no answer to a tool');
+  });
+
+  it('five honest uses with observed answers request the promotion', async () => {
+    const agent = await anAgentWithTool();
+    const before = await requests();
+    for (const root of ROOTS) {
+      const body = aReport(agent, root, [await search(agent.name, root)]);
+      assert.equal((await other.call('POST', '/v1/reports', { agent: agent.name, body })).status, 204);
+    }
+    assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 5, reported: 0 });
+    assert.equal((await requests()) - before, 1);
+  });
+
+  const use = (report: Report, change: Record<string, unknown>): Report => ({
+    ...report,
+    uses: report.uses.map((one) => ({ ...one, ...change })),
+  });
+  const calls = (report: Report, change: (calls: EvidencedCall[]) => object[]): Report => {
+    const recorded = report.uses.flatMap((one) => one.recording.recording.calls);
+    return use(report, { recording: { ok: true, recording: { calls: change(recorded) } } });
+  };
+  const eachCall = (report: Report, change: object): Report =>
+    calls(report, (all) => all.map((call) => ({ ...call, ...change })));
+  const signature = (text: string) => (report: Report) => ({ ...report, answerSignatures: [text] });
+  const answered = (value: Json) => ({ answer: { ok: true, value } });
+
+  /** What one report becomes. `other` is an honest report of the same agent for another message, `neighbour` one of another agent. */
+  type Lie = (report: Report, other: Report, neighbour: Report) => Report;
+  interface Expected {
+    /** The response; 204 by default. */
+    status?: number;
+    /** Uses that count; all five by default. */
+    counted?: number;
+  }
+  const LIES: [lie: string, change: Lie, expected?: Expected][] = [
+    ['no delivery', (report) => ({ ...report, deliveryToken: undefined }), { counted: 0 }],
+    ['the delivery of another agent', (report, _, { deliveryToken }) => ({ ...report, deliveryToken }), { counted: 0 }],
+    ['a delivery that it made up', (report) => ({ ...report, deliveryToken: 'd1.e30.x' }), { counted: 0 }],
+    [
+      'a delivery that it edited',
+      (report) => ({ ...report, deliveryToken: (report.deliveryToken ?? '').replace('d1.e', 'd1.f') }),
+      { counted: 0 },
+    ],
+    ['a tool that its session does not have', (report) => use(report, { digest: digestOf('none') }), { counted: 0 }],
+    ['evidence of its own uses', (report) => ({ ...use(report, { evidence: 'observed' }), answerSignatures: [] })],
+    [
+      'evidence of its own calls',
+      (report) => ({ ...eachCall(report, { evidence: 'observed' }), answerSignatures: [] }),
+    ],
+    [
+      'another answer than the gateway gave',
+      (report) => eachCall(report, answered({ hits: [{ key: 'k', value: 1 }] })),
+    ],
+    ['an answer to other arguments', (report) => eachCall(report, { input: { query: 'another' } })],
+    ['an answer to more arguments', (report) => eachCall(report, { input: { query: 'topic 1', limit: 6 } })],
+    ['an answer of another tool', (report) => eachCall(report, { name: 'memory_get' })],
+    ['an answer of a tool that no gateway carries', (report) => eachCall(report, { name: 'file_read' })],
+    [
+      'a failure in place of an answer',
+      (report) => eachCall(report, { answer: { ok: false, code: 'TEMPER_TIMEOUT', message: '' } }),
+    ],
+    [
+      'a call without an answer',
+      (report) => calls(report, (all) => all.map(({ name, input, evidence }) => ({ name, input, evidence }))),
+    ],
+    ['a further call', (report) => calls(report, (all) => [...all, { ...all[0], input: { query: 'more' } }])],
+    [
+      'a clock that no composed tool has',
+      (report) =>
+        use(report, {
+          recording: {
+            ok: true,
+            recording: { calls: [], sandbox: { startTime: 1, seed: '0'.repeat(32), answers: [] } },
+          },
+        }),
+    ],
+    ['the signature of another message', (report, { answerSignatures = [] }) => ({ ...report, answerSignatures })],
+    ['the signature of another agent', (report, _, { answerSignatures = [] }) => ({ ...report, answerSignatures })],
+    ['a signature that it made up', signature(`a1.${'A'.repeat(43)}`)],
+    [
+      'the delivery token as a signature',
+      (report) => signature(report.deliveryToken ?? '')(report),
+      { status: 400, counted: 0 },
+    ],
+    [
+      'more signatures than a message has',
+      (report) => ({ ...report, answerSignatures: Array(257).fill(`a1.${'A'.repeat(43)}`) }),
+      { status: 400, counted: 0 },
+    ],
+    [
+      'more calls than a recording has',
+      (report) => calls(report, ([first]) => Array(65).fill(first) as object[]),
+      { status: 400, counted: 0 },
+    ],
+    ['a verdict of its own', (report) => ({ ...report, verdicts: [{ approved: true }] }), { status: 400, counted: 0 }],
+    ['a tier of its own', (report) => use(report, { tier: 'Shared' }), { status: 400, counted: 0 }],
+    ['a time before its start', (report) => use(report, { milliseconds: -1 }), { status: 400, counted: 0 }],
+    ['a digest of its own form', (report) => use(report, { digest: 'sha256:x' }), { status: 400, counted: 0 }],
+    [
+      'the uses of another agent',
+      (report) => ({ ...use(report, { agent: 'agent-1', namespace: 'team-b' }), answerSignatures: [] }),
+    ],
+    ['another session', (report) => ({ ...use(report, { session: 's2' }), answerSignatures: [] })],
+  ];
+  for (const [lie, change, { status = 204, counted = ROOTS.length } = {}] of LIES) {
+    it(`a report with ${lie} opens no promotion and is no observed evidence`, async () => {
+      const [agent, neighbour] = [await anAgentWithTool(), await anAgentWithTool()];
+      const before = await requests();
+      for (const root of ROOTS) {
+        const honest = aReport(agent, root, [await search(agent.name, root)]);
+        const later = aReport(agent, 9, [await search(agent.name, 9)]);
+        const foreign = aReport(neighbour, root, [await search(neighbour.name, root)]);
+        const response = await one.call('POST', '/v1/reports', {
+          agent: agent.name,
+          body: change(honest, later, foreign),
+        });
+        assert.equal(response.status, status, response.text);
+      }
+      const { totalUses, recordedInputs } = await statisticsOf(agent);
+      assert.deepEqual([totalUses, recordedInputs.observed], [counted, 0]);
+      assert.equal((await statisticsOf(neighbour)).totalUses, 0, 'nothing counts for another agent');
+      assert.equal(await requests(), before);
+    });
+  }
+
+  it('invented origins within one message count once, and a repeated report counts once', async () => {
+    const agent = await anAgentWithTool();
+    const before = await requests();
+    const token = tokenOf(agent.name, 1);
+    const carry = await search(agent.name, 1);
+    for (const root of ROOTS) {
+      const body = { ...use(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }), deliveryToken: token };
+      for (const replica of [one, other]) {
+        const response = await replica.call('POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
+        assert.equal(response.status, 204, response.text);
+      }
+    }
+    const { totalUses, rootMessages } = await statisticsOf(agent);
+    assert.deepEqual([totalUses, rootMessages], [5, 1]);
+    assert.equal(await requests(), before);
+  });
+
+  it('invented verdicts and observed audit records stay out of the events and of the observed stream', async () => {
+    const agent = await anAgentWithTool();
+    const stamp = { session: 's1', rootMessage: 'root-1', agent: agent.name, time: '2026-01-01T00:00:00Z' };
+    const { digest, artifact } = agent.tool;
+    const events = [
+      { type: 'promotion', tool: artifact.name, digest, state: 'Promoted', tier: 'Agent', reason: '', ...stamp },
+      { type: 'forge-gate', tool: artifact.name, result: { gate: 'judge', passed: true, note: '1.00' }, ...stamp },
+    ];
+    const record = { action: 'tool.promoted', actor: 'system', evidence: 'observed', subject: digest, facts: {} };
+    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[1]] } });
+    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[0]] } });
+    const response = await one.call('POST', '/v1/reports', { agent: agent.name, body: { audit: [record] } });
+    assert.equal(response.status, 204, response.text);
+    assert.deepEqual(await createSessionEvents(bus).read(agent.uid, 's1', 0, 100), []);
+    const records = (await createNatsAudit(bus).all('team-a', 10_000)).filter(({ subject }) => subject === digest);
+    assert.deepEqual(
+      records.map(({ action, evidence, actor }) => [action, evidence, actor]),
+      [['tool.promoted', 'reported', `agent/${agent.name}`]],
+    );
+  });
+
+  it('an agent that reports a thousand uses with the largest recordings stores no more than its own evidence', async () => {
+    const [agent, quiet] = [await anAgentWithTool(), await anAgentWithTool()];
+    const honest = aReport(quiet, 1, [await search(quiet.name, 1)]);
+    const evidence = createToolEvidence(bus);
+    const tool = { digest: agent.tool.digest, namespace: 'team-a' };
+    const value = 'x'.repeat(240_000);
+    const call: EvidencedCall = { name: 'file_read', input: {}, answer: { ok: true, value }, evidence: 'reported' };
+    let accepted = 0;
+    for (let batch = 0; batch < 20; batch += 1) {
+      const body = aReport(agent, batch + 1, [{ call, signature: `a1.${'A'.repeat(43)}` }]);
+      const { status } = await one.call('POST', '/v1/reports', { agent: agent.name, body });
+      if (status === 204) accepted += 1;
+      else assert.equal(status, 429);
+    }
+    assert.ok(accepted < 20, 'the rate of reports refuses some');
+    const uses = Array.from({ length: 980 }, (_, index) => ({
+      ...(aReport(agent, index, [{ call, signature: '' }]).uses[0] as never as Parameters<typeof evidence.count>[3][0]),
+      rootMessage: `root-${index}`,
+      input: { value: index },
+    }));
+    const quota = { reserved: 0 };
+    const counting = createToolEvidence(bus, () => ({
+      limits: undefined as never,
+      reserve: async (_store, bytes) => void (quota.reserved += bytes),
+      release: () => undefined,
+      recount: async () => undefined,
+    }));
+    for (let at = 0; at < uses.length; at += 98)
+      await counting.count(agent.uid, tool, `key-${at}`, uses.slice(at, at + 98));
+    const statistics = await evidence.statistics(agent.uid, tool);
+    const { none, observed, reported } = statistics.recordedInputs;
+    assert.ok(none + observed + reported <= 18, `${reported} recordings of 240,000 bytes in 4 MiB`);
+    assert.ok((statistics.unrecorded.StorageFull ?? 0) > 900, JSON.stringify(statistics.unrecorded));
+    assert.ok(quota.reserved < 24 * 1_048_576, `${quota.reserved} bytes were written`);
+    assert.equal((await other.call('POST', '/v1/reports', { agent: quiet.name, body: honest })).status, 204);
+    assert.equal((await statisticsOf(quiet)).recordedInputs.observed, 1, 'another agent pays nothing');
+  });
+});
