@@ -64,6 +64,14 @@ export const RELEASE_OBJECTS = {
   verifierServiceAccount: 'temper-verifier',
 } as const;
 
+/**
+ * The ConfigMap with the attestation of a Shared tool, in `attestation.json`. An object that was deleted and created again gets one of its
+ * own, because its approval is another one.
+ */
+export function attestationName({ name, uid }: { readonly name: string; readonly uid: string }): string {
+  return `${name}-${uid.slice(0, 8)}-attestation`;
+}
+
 /** The audience of a token names the endpoint that accepts it. */
 export const AUDIENCES = { gateway: 'temper-gateway', egress: 'temper-egress' } as const;
 

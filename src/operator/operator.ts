@@ -10,6 +10,7 @@ import { requeueAllNamespaces, requeuePools } from './event-routes.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { registerOperatorGauges, withWriteMetrics } from './metrics.ts';
 import type { AuditStream } from './provenance/audit-chain.ts';
+import { attestedTools } from './provenance/attested-tools.ts';
 import { auditChainRound, type ChainTaskDeps } from './provenance/chain-task.ts';
 import { DataLossDetector } from './nats/data-loss.ts';
 import { NatsServerReloads } from './pki/nats-reload.ts';
@@ -44,7 +45,11 @@ export function createOperator(config: OperatorConfig, deps: OperatorDeps): Mana
       ...components,
       natsReload: createNatsReload(config, deps),
       dataLoss: new DataLossDetector({ ...components, namespace: config.namespace }),
-      auditChain: auditChainOf(deps.auditStream, { ...components, namespace: config.namespace }),
+      auditChain: auditChainOf(deps.auditStream, {
+        ...components,
+        namespace: config.namespace,
+        attested: attestedTools(components),
+      }),
     }),
     ...(election === undefined ? {} : { election }),
     resources: [events],

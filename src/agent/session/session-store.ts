@@ -101,7 +101,7 @@ export function createRecordSessionStore(
       assertSessionId(session);
       await positions.get(session)?.writes.idle();
       positions.delete(session);
-      return closeForGood(records, clock, scopeOf(session));
+      return markClosed(records, clock, scopeOf(session));
     },
     list: () => listSessions(records, { agent, namespace }),
     async idle(milliseconds) {
@@ -113,7 +113,7 @@ export function createRecordSessionStore(
 }
 
 /** False when the session was closed before. */
-async function closeForGood(records: RecordStore, clock: Clock, scope: SessionScope): Promise<boolean> {
+async function markClosed(records: RecordStore, clock: Clock, scope: SessionScope): Promise<boolean> {
   const name = sessionRecordName(scope);
   const before = sessionInfo(await records.get(SESSIONS, name));
   const closedAt = before?.closedAt ?? clock.now().toISOString();

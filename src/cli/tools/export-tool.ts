@@ -13,10 +13,10 @@ export async function exportTool(options: ExportToolOptions, io: CliIo): Promise
   const isForGit = options.gitops !== undefined || options.connection !== undefined;
   if (!isForGit) assertNoGitOption(options);
   if (selectsCluster(options, io)) {
-    if (!isForGit)
-      throw usage(
-        'a tool of a cluster is exported with --gitops FOLDER or --connection NAME; packages are of a state folder',
-      );
+    if (!isForGit) {
+      const { toolExport } = await import('./tool-export.ts');
+      return toolExport(options, io);
+    }
     const { clusterToolExport } = await import('../cluster/verbs/tool-export.ts');
     return clusterToolExport(options, io);
   }

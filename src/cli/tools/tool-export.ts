@@ -2,13 +2,14 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemClock } from '../../lib/clock.ts';
 import { parseUntrustedJson } from '../../lib/json.ts';
-import { printableDocument } from '../../lib/printable.ts';
+import { printable, printableDocument } from '../../lib/printable.ts';
 import { exportPackage } from '../../tempering/packages/packages.ts';
+import type { ClusterOptions } from '../cluster/options.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { toYamlText } from '../objects/data-format.ts';
-import { signAttestation } from './attestation.ts';
 import { exportForGitOps, type GitOpsExportOptions } from './gitops/gitops-export.ts';
 import { statePromotion } from './gitops/state-promotion.ts';
+import { openPortableTool } from './portable-tool.ts';
 import { openStateTool } from './state-tool.ts';
 
 export interface ToolExportOptions {
@@ -24,21 +25,21 @@ export interface ToolExportOptions {
   attestation?: string;
 }
 
-/** Prints a forged tool of the state folder as a portable package. Only reads, so it works while another process has locked the folder. */
-export async function toolExport(options: ToolExportOptions, io: CliIo): Promise<number> {
-  const { tool, records } = await openStateTool(options, io);
+/** Prints a forged tool of the state folder or of a cluster as a portable package. */
+export async function toolExport(options: ToolExportOptions & ClusterOptions, io: CliIo): Promise<number> {
+  const portable = await openPortableTool(options, io);
+  const { tool, inactiveReason } = portable;
   const exportedAt = systemClock.now().toISOString();
   const json = exportPackage(tool, { form: 'json', exportedAt, ...(options.redact === true ? { redact: true } : {}) });
   // Control characters of the tool stay escaped, in a terminal and in an editor.
   const text = options.form === 'json' ? printableDocument(json) : toYamlText(parseUntrustedJson(json));
   if (options.attestation !== undefined)
-    await writeFile(resolve(io.cwd, options.attestation), await signAttestation(tool, records, io), { mode: 0o600 });
+    await writeFile(resolve(io.cwd, options.attestation), await portable.attestation(), { mode: 0o600 });
   if (options.file === undefined) io.out(text);
   else await writeFile(resolve(io.cwd, options.file), text, { mode: 0o600 });
   if (tool.sourceWithheld)
     io.error(`${tool.artifact.name}: the object does not contain its source, so the package is for review only\n`);
-  if (!tool.active)
-    io.error(`${tool.artifact.name} is not active: ${tool.inactiveReason ?? 'no reason is recorded'}\n`);
+  if (inactiveReason !== undefined) io.error(`${tool.artifact.name} is not active: ${printable(inactiveReason)}\n`);
   return EXIT.ok;
 }
 

@@ -37,6 +37,11 @@ export function isMessageMissing(error: unknown): boolean {
   return error instanceof JetStreamError && 'code' in error && error.code === 404;
 }
 
+/** A batched direct read matches more subjects than the server answers at once. */
+export function isTooManyResults(error: unknown): boolean {
+  return error instanceof JetStreamError && 'code' in error && error.code === 413;
+}
+
 /** Converts any error of the NATS client or server to a TemperError. `doing` is the prefix of the message. */
 export function natsError(error: unknown, doing: string): TemperError {
   if (error instanceof TemperError) return error;

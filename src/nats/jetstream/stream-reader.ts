@@ -1,7 +1,11 @@
 import type { StoredMsg } from '@nats-io/jetstream';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
+import { TemperError } from '../../lib/errors.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { natsError, isMessageMissing, isStreamMissing } from '../connection/errors.ts';
+import { isMessageMissing, isStreamMissing, isTooManyResults, natsError } from '../connection/errors.ts';
+
+/** Every subject of a stream. With another filter that matches all of them, the server compares each message with each subject. */
+export const EVERY_SUBJECT = '>';
 
 /** One page stays well below the server's `max_pending` for a slow client. */
 const PAGE_LIMITS = { batch: 256, max_bytes: 512 * 1_024 };
@@ -23,18 +27,43 @@ export async function* readMessages(
   }
 }
 
+/**
+ * The last message of each subject that the filter matches, oldest first. The server finds them by their subjects, where `readMessages`
+ * makes it look at the messages of other subjects in between; undefined for more than the 1,024 subjects that it answers at once.
+ */
+export async function lastMessages(
+  connection: JetStreamConnection,
+  stream: string,
+  filter: string,
+): Promise<StoredMsg[] | undefined> {
+  try {
+    return await readAll(connection, stream, (direct) => direct.getLastMessagesFor(stream, { multi_last: [filter] }));
+  } catch (error) {
+    if (error instanceof TemperError && isTooManyResults(error.cause)) return undefined;
+    throw error;
+  }
+}
+
 async function readPage(
   connection: JetStreamConnection,
   stream: string,
   subject: string,
   seq: number,
 ): Promise<StoredMsg[]> {
+  const query = { seq, next_by_subj: subject, ...PAGE_LIMITS };
+  return readAll(connection, stream, (direct) => direct.getBatch(stream, query));
+}
+
+async function readAll(
+  connection: JetStreamConnection,
+  stream: string,
+  read: (direct: JetStreamConnection['manager']['direct']) => Promise<AsyncIterable<StoredMsg>>,
+): Promise<StoredMsg[]> {
   return connection.limitBulk(async () => {
     try {
       return await connection.request(async () => {
         const page: StoredMsg[] = [];
-        const query = { seq, next_by_subj: subject, ...PAGE_LIMITS };
-        for await (const message of await connection.manager.direct.getBatch(stream, query)) page.push(message);
+        for await (const message of await read(connection.manager.direct)) page.push(message);
         return page;
       }, 'page');
     } catch (error) {

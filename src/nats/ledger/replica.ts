@@ -5,7 +5,7 @@ import { natsError } from '../connection/errors.ts';
 import { totalAt, parseAccountRecord, type AccountRecord, rollWindows } from './account-record.ts';
 import { accountKey } from './account-key.ts';
 import { BUCKETS, bucketStream, bucketSubject } from '../jetstream/names.ts';
-import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { EVERY_SUBJECT, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.ledger);
 const PREFIX = bucketSubject(BUCKETS.ledger, '');
@@ -26,7 +26,7 @@ export class LedgerReplica {
       this.#createdAt = made;
     }
     if (last < this.#nextSequence) return;
-    for await (const { subject, seq, data } of readMessages(connection, STREAM, `${PREFIX}>`, this.#nextSequence)) {
+    for await (const { subject, seq, data } of readMessages(connection, STREAM, EVERY_SUBJECT, this.#nextSequence)) {
       const document = parseAccountRecord(parseJsonBytes(data));
       const key = subject.slice(PREFIX.length);
       if (document === undefined) this.#records.delete(key);

@@ -6,14 +6,25 @@ import type { TaskRecord } from '../../policy/trust/evidence.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { keepLast, lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import {
+  EVERY_SUBJECT,
+  keepLast,
+  lastMessage,
+  lastMessages,
+  parseJsonBytes,
+  readMessages,
+} from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
 import { isToolCategory, parseTaskEnd, parseTaskRating, type TaskEnd, type TaskRating } from './task-record.ts';
+
+type Stored = { readonly subject: string; readonly data: Uint8Array };
 
 const STREAM = bucketStream(BUCKETS.tasks);
 /** Records by which an agent may exceed the limit before the oldest ones are removed. */
 const TRIM_STEP = 50;
 const MAX_COUNTED_AGENTS = 20_000;
+/** The subjects of an agent by what they record. Of each kind at most MAX_TASK_RECORDS and one step are stored. */
+const KINDS = ['end.*', 'rating.*', 'use.*.*'];
 
 /**
  * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and
@@ -76,21 +87,30 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   const ends: TaskEnd[] = [];
   const ratings = new Map<string, TaskRating>();
   const categories = new Map<string, Set<ToolCategoryName>>();
-  for await (const { subject: key, data } of readMessages(connection, STREAM, subject(agentUid, '>'))) {
-    const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
-    const value = parseJsonBytes(data);
-    const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
-    if (end !== undefined) ends.push(end);
-    const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
-    if (rating !== undefined) ratings.set(message, rating);
-    const used = kind === 'use' ? category : rating?.category;
-    if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
+  for (const filter of KINDS) {
+    for await (const { subject: key, data } of await readKind(connection, subject(agentUid, filter))) {
+      const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
+      const value = parseJsonBytes(data);
+      const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
+      if (end !== undefined) ends.push(end);
+      const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
+      if (rating !== undefined) ratings.set(message, rating);
+      const used = kind === 'use' ? category : rating?.category;
+      if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
+    }
   }
   return ends.slice(-MAX_TASK_RECORDS).map(({ message, outcome, deliveries, endedAt }) => {
     const rating = ratings.get(message)?.rating;
     const task = { endedAt, outcome, deliveries, categories: [...(categories.get(message) ?? [])] };
     return rating === undefined ? task : { ...task, rating };
   });
+}
+
+async function readKind(
+  connection: JetStreamConnection,
+  filter: string,
+): Promise<AsyncIterable<Stored> | readonly Stored[]> {
+  return (await lastMessages(connection, STREAM, filter)) ?? readMessages(connection, STREAM, filter);
 }
 
 /** The agents with a record after this sequence, and the sequence to continue with. */
@@ -101,7 +121,7 @@ export async function changedTasks(
   const agentUids = new Set<string>();
   let sequence = after;
   const prefix = bucketSubject(BUCKETS.tasks, '');
-  for await (const { subject: key, seq } of readMessages(connection, STREAM, `${prefix}>`, after + 1)) {
+  for await (const { subject: key, seq } of readMessages(connection, STREAM, EVERY_SUBJECT, after + 1)) {
     agentUids.add(key.slice(prefix.length).split('.')[0] ?? '');
     sequence = seq;
   }
@@ -110,7 +130,7 @@ export async function changedTasks(
 
 /** Removes the oldest records of the agent, of each kind. */
 async function trim(connection: JetStreamConnection, agentUid: string): Promise<void> {
-  for (const filter of ['end.*', 'rating.*', 'use.*.*']) {
+  for (const filter of KINDS) {
     await keepLast(connection, STREAM, subject(agentUid, filter), MAX_TASK_RECORDS);
   }
 }

@@ -17,24 +17,47 @@ export class ReleaseSecrets {
 
   /** Undefined when the Secret does not exist. Throws ApiError. */
   async read(name: string, signal: AbortSignal): Promise<SecretData | undefined> {
+    return (await this.readVersion(name, signal))?.data;
+  }
+
+  /** The Secret and its version. Undefined when it does not exist. Throws ApiError. */
+  async readVersion(name: string, signal: AbortSignal): Promise<{ data: SecretData; version: string } | undefined> {
     const found = await this.#client.get<PlainObject>(TYPES.secrets, { namespace: this.#namespace, name }, signal);
     if (found === undefined) return undefined;
-    const data = (found['data'] ?? {}) as Record<string, string>;
-    return Object.fromEntries(
-      Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
-    );
+    const encoded = Object.entries((found['data'] ?? {}) as Record<string, string>);
+    const data = encoded.map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]);
+    return { data: Object.fromEntries(data) as SecretData, version: found.metadata.resourceVersion ?? '' };
   }
 
   /** Applies the Secret unless its members are already equal; removes other members. Returns true after a write. Throws ApiError. */
   async apply(name: string, wanted: SecretData, known: SecretData | undefined, signal: AbortSignal): Promise<boolean> {
     if (known !== undefined && isSame(known, wanted)) return false;
+    await this.#client.apply(
+      TYPES.secrets,
+      this.#secret(name, wanted),
+      { manager: FIELD_MANAGER, force: true },
+      signal,
+    );
+    return true;
+  }
+
+  /** Writes the Secret on the version that was read, or creates it. Throws ApiError when another writer was first. */
+  async replace(name: string, wanted: SecretData, version: string | undefined, signal: AbortSignal): Promise<void> {
+    const secret = this.#secret(name, wanted);
+    if (version === undefined) {
+      await this.#client.create(TYPES.secrets, secret, signal, { manager: FIELD_MANAGER });
+      return;
+    }
+    const metadata = { ...secret.metadata, resourceVersion: version };
+    await this.#client.apply(TYPES.secrets, { ...secret, metadata }, { manager: FIELD_MANAGER, force: true }, signal);
+  }
+
+  #secret(name: string, content: SecretData) {
     const data = Object.fromEntries(
-      Object.entries(wanted).map(([key, value]) => [key, Buffer.from(value, 'utf8').toString('base64')]),
+      Object.entries(content).map(([key, value]) => [key, Buffer.from(value, 'utf8').toString('base64')]),
     );
     const metadata = { name, namespace: this.#namespace, labels: { ...MANAGED_LABEL } };
-    const secret = { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data };
-    await this.#client.apply(TYPES.secrets, secret, { manager: FIELD_MANAGER, force: true }, signal);
-    return true;
+    return { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data };
   }
 }
 

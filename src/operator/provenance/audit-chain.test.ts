@@ -47,7 +47,7 @@ function aHeadStore(): HeadStore & { heads: SignedHead[] | undefined } {
     heads: undefined,
     read: async (): Promise<StoredHeads | undefined> =>
       store.heads === undefined ? undefined : { heads: [...store.heads], resourceVersion: String(version) },
-    async write(heads, known) {
+    async write({ heads }, known) {
       if (known !== undefined && known.resourceVersion !== String(version)) throw new Error('409 Conflict');
       version += 1;
       store.heads = [...heads];

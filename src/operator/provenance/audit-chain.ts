@@ -27,10 +27,16 @@ export interface AuditStream {
   read(from: number, through: number): AsyncIterable<StreamRecord>;
 }
 
+/** The keys of heads, with the public ones in PEM. */
+interface PublishedHeadKeys extends HeadKeys {
+  readonly publicKeys: readonly string[];
+}
+
 export interface AuditChainDeps {
   stream: AuditStream;
   heads: HeadStore;
-  keys(signal: AbortSignal): Promise<HeadKeys>;
+  /** `isFirst`: nothing was signed yet. */
+  keys(isFirst: boolean, signal: AbortSignal): Promise<PublishedHeadKeys>;
   clock: Clock;
 }
 
@@ -51,9 +57,9 @@ export class AuditChain {
   /** Verifies, then signs the new records. A stream with a problem gets no further head. */
   async round(signal: AbortSignal): Promise<AuditChainState> {
     const { stream, heads, clock } = this.#deps;
-    const keys = await this.#deps.keys(signal);
     // The heads first: a record after them is no problem, a head of a record that was not read yet would be.
     const stored = await heads.read(signal);
+    const keys = await this.#deps.keys(stored === undefined, signal);
     const bounds = await stream.bounds();
     const isFull = clock.monotonic() - this.#fullAt >= FULL_INTERVAL_MS;
     const verification = await this.#verify(stored?.heads ?? [], bounds, isFull, keys);
@@ -64,7 +70,7 @@ export class AuditChain {
     const time = clock.now().toISOString();
     const known = stored?.heads ?? [signHead(firstHead(bounds), time, keys)];
     const next = head.sequence === known.at(-1)?.sequence ? known : [...known, signHead(head, time, keys)];
-    await heads.write(keptHeads(next, bounds), stored, signal);
+    await heads.write({ heads: keptHeads(next, bounds), publicKeys: keys.publicKeys }, stored, signal);
     return { intact: true, records: head.records };
   }
 

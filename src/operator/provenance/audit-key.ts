@@ -42,17 +42,30 @@ export function auditKeyData({ privateKey, publicKeys, since }: AuditKeys): Reco
   return { [PRIVATE]: privateKey, [PUBLIC]: publicKeys.join(''), [SINCE]: since.toISOString() };
 }
 
-export function headKeysOf({ privateKey, publicKeys }: AuditKeys): HeadKeys {
+export function headKeysOf({
+  privateKey,
+  publicKeys,
+}: AuditKeys): HeadKeys & { readonly publicKeys: readonly string[] } {
   const current = createPrivateKey(privateKey);
   const known = new Map(publicKeys.map((pem) => [keyId(pem), createPublicKey(pem)]));
   const currentId = keyId(createPublicKey(current).export({ type: 'spki', format: 'pem' }));
   return {
+    publicKeys,
     sign: (text) => ({ key: currentId, signature: sign(null, Buffer.from(text), current).toString('base64') }),
     verify(text, id, signature) {
       const key = known.get(id);
       return key !== undefined && verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'));
     },
   };
+}
+
+/** Can the private key be read, and is its public key among the published ones? */
+export function hasUsableKey({ privateKey, publicKeys }: AuditKeys): boolean {
+  try {
+    return publicKeys.includes(createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }) as string);
+  } catch {
+    return false;
+  }
 }
 
 function keyId(pem: string): string {

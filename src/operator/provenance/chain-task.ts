@@ -1,13 +1,13 @@
-import { RELEASE_OBJECTS } from '../../api/cluster.ts';
-import type { HeadKeys } from '../../audit/stream-chain.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
-import { ReleaseSecrets } from '../pki/release-secrets.ts';
-import { AuditChain, type AuditStream, HEAD_INTERVAL_MS } from './audit-chain.ts';
-import { auditKeyData, auditKeysIn, headKeysOf, rotateAuditKeys } from './audit-key.ts';
+import { type AttestationDeps, type HeadSigner, ToolAttestations } from './attestations.ts';
+import { AuditChain, type AuditChainState, type AuditStream, HEAD_INTERVAL_MS } from './audit-chain.ts';
+import { headKeysOf } from './audit-key.ts';
 import { configMapHeadStore } from './head-store.ts';
+import { auditKeyStore } from './key-store.ts';
 
 export interface ChainTaskDeps {
   readonly auditStream: AuditStream;
@@ -17,35 +17,57 @@ export interface ChainTaskDeps {
   readonly operatorMetrics: Pick<OperatorMetrics, 'gauge'> | undefined;
   /** Of the release. */
   readonly namespace: string;
+  /** The tools to attest; absent: none. */
+  readonly attested?: Pick<AttestationDeps, 'sharedTools' | 'approvalOf'>;
 }
 
 /** One round of the leader: verifies and signs, and reports the result. Returns the time to the next round. */
 export function auditChainRound(deps: ChainTaskDeps): (signal: AbortSignal) => Promise<number> {
   const { auditStream: stream, client, clock, log, operatorMetrics, namespace } = deps;
-  const secrets = new ReleaseSecrets(client, namespace);
   const heads = configMapHeadStore(client, namespace);
-  const chain = new AuditChain({ stream, heads, clock, keys: (signal) => readKeys(secrets, clock, signal) });
+  const readKeys = auditKeyStore(client, namespace, clock);
+  const keys = async (isFirst: boolean, signal: AbortSignal) => headKeysOf(await readKeys(isFirst, signal));
+  const chain = new AuditChain({ stream, heads, clock, keys });
+  const attestations = new ToolAttestations({ client, clock, ...(deps.attested ?? NO_TOOLS) });
+  const signer = async (signal: AbortSignal): Promise<HeadSigner | undefined> => {
+    const head = (await heads.read(signal))?.heads.at(-1);
+    return head === undefined ? undefined : { head, privateKey: (await readKeys(false, signal)).privateKey };
+  };
   let reported = '';
   return async (signal) => {
-    const state = await chain.round(signal);
+    const state = await chain.round(signal).catch(invalidState);
     operatorMetrics?.gauge('temper_audit_chain_intact', {}, state.intact ? 1 : 0);
     if (state.intact) {
       operatorMetrics?.gauge('temper_audit_chain_records', {}, state.records);
       reported = '';
+      await attestations.round(() => signer(signal), signal);
       return HEAD_INTERVAL_MS;
     }
-    const { sequence, problem } = state.problem;
-    const text = `record ${sequence} of the audit stream ${problem}`;
-    if (text !== reported) log.error({ sequence }, `${text}; no further record is signed`);
+    const text = textOf(state);
+    if (text !== reported) log.error({}, `${text}; no further record is signed`);
     reported = text;
     return HEAD_INTERVAL_MS;
   };
 }
 
-async function readKeys(secrets: ReleaseSecrets, clock: Clock, signal: AbortSignal): Promise<HeadKeys> {
-  const stored = await secrets.read(RELEASE_OBJECTS.auditKey, signal);
-  const known = auditKeysIn(stored, clock.now());
-  const keys = rotateAuditKeys(known, clock.now());
-  if (keys !== known) await secrets.apply(RELEASE_OBJECTS.auditKey, auditKeyData(keys), stored, signal);
-  return headKeysOf(keys);
+const NO_TOOLS: Pick<AttestationDeps, 'sharedTools' | 'approvalOf'> = {
+  sharedTools: () => [],
+  approvalOf: () => undefined,
+};
+
+/** The keys or the heads cannot be used: no record is known to be wrong, and none can be proven. */
+interface UnprovenState {
+  readonly intact: false;
+  readonly reason: string;
+}
+
+function invalidState(error: unknown): UnprovenState {
+  if (isTemperError(error, 'TEMPER_AUDIT_CHAIN_INVALID')) return { intact: false, reason: error.message };
+  throw error;
+}
+
+function textOf(state: UnprovenState | Extract<AuditChainState, { intact: false }>): string {
+  if ('reason' in state) return state.reason;
+  const { sequence, problem } = state.problem;
+  return `record ${sequence} of the audit stream ${problem}`;
 }

@@ -7,6 +7,8 @@ import { FIELD_MANAGER, MANAGED_LABEL, type PlainObject, TYPES } from '../kube/t
 
 /** The member of the ConfigMap. */
 const MEMBER = 'heads.json';
+/** The public keys that verify the heads and the attestations of tools, PEM, newest first. */
+const KEYS_MEMBER = 'keys.pem';
 
 export interface StoredHeads {
   /** In order; the last one is the current head. */
@@ -14,12 +16,18 @@ export interface StoredHeads {
   resourceVersion: string;
 }
 
+/** What to store: heads, and the public keys that verify them. */
+interface SignedHeads {
+  readonly heads: readonly SignedHead[];
+  readonly publicKeys: readonly string[];
+}
+
 /** The signed heads, outside of NATS: a ConfigMap in the namespace of the release. */
 export interface HeadStore {
   /** Undefined when there is none. Throws TEMPER_AUDIT_CHAIN_INVALID when its content is not readable. */
   read(signal: AbortSignal): Promise<StoredHeads | undefined>;
   /** Fails when another writer changed the heads since `known` was read. */
-  write(heads: readonly SignedHead[], known: StoredHeads | undefined, signal: AbortSignal): Promise<void>;
+  write(signed: SignedHeads, known: StoredHeads | undefined, signal: AbortSignal): Promise<void>;
 }
 
 export function configMapHeadStore(client: KubeClient, namespace: string): HeadStore {
@@ -31,10 +39,10 @@ export function configMapHeadStore(client: KubeClient, namespace: string): HeadS
       const data = found['data'] as Record<string, string> | undefined;
       return { heads: parseHeads(data?.[MEMBER] ?? ''), resourceVersion: found.metadata.resourceVersion ?? '' };
     },
-    async write(heads, known, signal) {
+    async write({ heads, publicKeys }, known, signal) {
       const version = known === undefined ? {} : { resourceVersion: known.resourceVersion };
       const metadata = { name, namespace, labels: { ...MANAGED_LABEL }, ...version };
-      const data = { [MEMBER]: `${JSON.stringify(heads, null, 1)}\n` };
+      const data = { [MEMBER]: `${JSON.stringify(heads, null, 1)}\n`, [KEYS_MEMBER]: publicKeys.join('') };
       const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
       await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
     },

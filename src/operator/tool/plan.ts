@@ -102,7 +102,13 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
   return { type: 'Active', status: 'True', reason: 'Verified', message };
 }
 
-function verdictOf({ tool, approvals, admission, contributors }: ObservedTool): Verdict {
+/** What the Approvals of its digest decide about a tool. */
+export function verdictOf({
+  tool,
+  approvals,
+  admission,
+  contributors,
+}: Pick<ObservedTool, 'tool' | 'approvals' | 'admission' | 'contributors'>): Verdict {
   const { tool: name, digest, tier, requestNonce } = tool.facts;
   const subject = { promotion: { tool: name, digest, tier } };
   const notBefore = 'since' in admission ? { notBefore: admission.since } : {};

@@ -6,6 +6,7 @@ const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 const MAX_CHARACTERS = 512 * 1_024;
 const LIMITS = { values: 20_000, depth: 32 };
 const MAX_SIGNATURES = 10;
+const MAX_TRUSTED_KEYS = 10;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 /** PKCS #8 around the 32 bytes of an Ed25519 key (RFC 8410). */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
@@ -20,7 +21,15 @@ export interface AttestationKey {
 
 /** `seed`: 32 secret bytes. */
 export function createAttestationKey(seed: Uint8Array): AttestationKey {
-  const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' });
+  return attestationKeyOf(createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' }));
+}
+
+/** `pem`: a private Ed25519 key. */
+export function readAttestationKey(pem: string): AttestationKey {
+  return attestationKeyOf(createPrivateKey(pem));
+}
+
+function attestationKeyOf(key: KeyObject): AttestationKey {
   const publicKey = createPublicKey(key);
   const publicPem = publicKey.export({ type: 'spki', format: 'pem' });
   return { id: keyId(publicKey), publicPem, sign: (data) => sign(null, data, key) };
@@ -38,9 +47,12 @@ export function sealStatement(statement: JsonObject, key: AttestationKey): strin
   return `${JSON.stringify(envelope, null, 1)}\n`;
 }
 
-/** The statement of an envelope that the trusted key signed. Nothing of it is parsed before. Throws TEMPER_ATTESTATION_INVALID. */
+/**
+ * The statement of an envelope that a trusted key signed; `trustedPem` has one public key, or those of one signer before and after its
+ * rotations. Nothing of the statement is parsed before. Throws TEMPER_ATTESTATION_INVALID.
+ */
 export function openEnvelope(text: string, trustedPem: string): JsonObject {
-  const trusted = readTrustedKey(trustedPem);
+  const trusted = readTrustedKeys(trustedPem);
   const envelope = parseObject(text, 'the attestation');
   const { payloadType, payload, signatures } = envelope;
   if (payloadType !== PAYLOAD_TYPE) throw invalid(`payloadType is not ${PAYLOAD_TYPE}`);
@@ -49,8 +61,8 @@ export function openEnvelope(text: string, trustedPem: string): JsonObject {
     throw invalid(`signatures is not a list of 1 to ${MAX_SIGNATURES} entries`);
   const body = Buffer.from(payload, 'base64');
   const signed = signedBytes(body);
-  if (!signatures.some((entry) => isSignedBy(entry, signed, trusted)))
-    throw invalid(`the trusted key ${keyId(trusted).slice(0, 16)} did not sign it`);
+  if (!signatures.some((entry) => trusted.some((key) => isSignedBy(entry, signed, key))))
+    throw invalid(`the trusted key ${trusted.map((key) => keyId(key).slice(0, 16)).join(', ')} did not sign it`);
   return parseObject(body.toString('utf8'), 'the payload');
 }
 
@@ -64,6 +76,14 @@ function signedBytes(payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${payload.byteLength} `), payload]);
 }
 
+function readTrustedKeys(pem: string): KeyObject[] {
+  if (pem.includes('PRIVATE')) throw invalid('the trusted key is a private key; give the public one');
+  const parts = pem.split(/(?<=-----END PUBLIC KEY-----)/).filter((part) => part.trim() !== '');
+  if (parts.length > MAX_TRUSTED_KEYS)
+    throw invalid(`the file of the trusted key has more than ${MAX_TRUSTED_KEYS} keys`);
+  return (parts.length === 0 ? [pem] : parts).map(readTrustedKey);
+}
+
 function readTrustedKey(pem: string): KeyObject {
   let key: KeyObject;
   try {
@@ -71,7 +91,6 @@ function readTrustedKey(pem: string): KeyObject {
   } catch (error) {
     throw invalid('the trusted key is not a public key in PEM', error);
   }
-  if (pem.includes('PRIVATE')) throw invalid('the trusted key is a private key; give the public one');
   if (key.asymmetricKeyType !== 'ed25519') throw invalid('the trusted key is not an Ed25519 key');
   return key;
 }

@@ -25,27 +25,63 @@ export function toolStatement(
 ): JsonObject {
   const { artifact, digest, tier, authorModel, verdicts } = tool;
   const records = chain.filter(({ subject, action }) => subject === digest && LIFE.has(action)).slice(-MAX_RECORDS);
+  return statementAbout(artifact.name, digest, {
+    time,
+    tier,
+    authorModel,
+    tests: artifact.tests.length,
+    verdicts: verdicts.map(verdictFacts),
+    provenance: {
+      ...(head === undefined ? {} : { head: { seq: head.seq, digest: head.digest } }),
+      records: records.map(({ seq, time: at, action, actor, digest: record }) => ({
+        seq,
+        time: at,
+        action,
+        actor,
+        digest: record,
+      })),
+    },
+  });
+}
+
+/** What the operator of a cluster states about a tool in service at tier Shared. */
+export interface SharedToolFacts {
+  readonly name: string;
+  readonly digest: string;
+  readonly namespace: string;
+  readonly tests: number;
+  readonly contributors: readonly string[];
+  /** The Approval that counts for it. */
+  readonly approval: { readonly name: string; readonly by: string; readonly createdAt: string };
+  /** The signed head of the audit stream that covers its approval. */
+  readonly head: {
+    readonly sequence: number;
+    readonly records: number;
+    readonly digest: string;
+    readonly time: string;
+  };
+}
+
+/** The statement of the operator of a cluster. Its records are those of the audit stream up to the head. */
+export function sharedToolStatement(facts: SharedToolFacts, time: string): JsonObject {
+  const { sequence, records, digest, time: signedAt } = facts.head;
+  return statementAbout(facts.name, facts.digest, {
+    time,
+    tier: 'Shared',
+    namespace: facts.namespace,
+    tests: facts.tests,
+    contributors: [...facts.contributors],
+    approval: { name: facts.approval.name, by: facts.approval.by, createdAt: facts.approval.createdAt },
+    provenance: { head: { sequence, records, digest, time: signedAt } },
+  });
+}
+
+function statementAbout(name: string, digest: string, predicate: JsonObject): JsonObject {
   return {
     _type: STATEMENT_TYPE,
-    subject: [{ name: artifact.name, digest: { sha256: hexOf(digest) } }],
+    subject: [{ name, digest: { sha256: hexOf(digest) } }],
     predicateType: PREDICATE_TYPE,
-    predicate: {
-      time,
-      tier,
-      authorModel,
-      tests: artifact.tests.length,
-      verdicts: verdicts.map(verdictFacts),
-      provenance: {
-        ...(head === undefined ? {} : { head: { seq: head.seq, digest: head.digest } }),
-        records: records.map(({ seq, time: at, action, actor, digest: record }) => ({
-          seq,
-          time: at,
-          action,
-          actor,
-          digest: record,
-        })),
-      },
-    },
+    predicate,
   };
 }
 

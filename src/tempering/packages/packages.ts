@@ -28,8 +28,14 @@ export interface PackagedTool {
   warnings: string[];
 }
 
+/** What a package says about a tool. */
+export type PackageSource = Pick<
+  RegisteredTool,
+  'object' | 'artifact' | 'digest' | 'tier' | 'verdicts' | 'acceptedAt' | 'sourceWithheld'
+> & { owner: Pick<RegisteredTool['owner'], 'agent'> };
+
 /** Exports a tool as a portable package. */
-export function exportPackage(tool: RegisteredTool, options: ExportOptions): string {
+export function exportPackage(tool: PackageSource, options: ExportOptions): string {
   const { artifact } = tool;
   const redacted = artifact.implementation.mode === 'Sandbox' && (options.redact === true || tool.sourceWithheld);
   const content: JsonObject = {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { MAX_TASK_RECORDS } from '../../../src/api/v1alpha1/trust/strategy.ts';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
@@ -7,6 +8,7 @@ import { createNatsMemory } from '../../../src/nats/memory.ts';
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
 import { createSessionStore, type StoredSession } from '../../../src/nats/sessions/session-store.ts';
 import { createSessionToolStore } from '../../../src/nats/sessions/session-tools.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { storesContract, userMessage } from '../../contracts/stores.ts';
 import { newUid } from '../../support/nats/nats-fixture.ts';
 import { useNats } from '../../support/nats/nats-suite.ts';
@@ -230,5 +232,24 @@ describe('memory in NATS', () => {
     await memory.set('known', 2);
     assert.equal(await memory.get('known'), 2);
     assert.equal((await memory.search('k500', 5, () => true))[0]?.key, 'k500');
+  });
+});
+
+describe('task records in NATS', () => {
+  it('an agent with more records than the server answers at once has its latest tasks', async () => {
+    const uid = newUid();
+    const unlimited = { reserve: () => Promise.resolve() };
+    const end = { session: 's', outcome: 'completed', deliveries: 1 } as const;
+    // Each gateway removes old records only after fifty of its own.
+    const add = async (gateway: number): Promise<void> => {
+      const records = createTaskRecords(nats.gateway, () => unlimited);
+      for (let index = 0; index < 49; index += 1) {
+        await records.end(uid, { ...end, message: `m-${gateway}-${index}`, endedAt: index });
+      }
+    };
+    await Promise.all(Array.from({ length: 22 }, (_, gateway) => add(gateway)));
+    const tasks = await createTaskRecords(nats.gateway, () => unlimited).read(uid);
+    assert.equal(tasks.length, MAX_TASK_RECORDS);
+    assert.ok(tasks.some(({ endedAt }) => endedAt === 48));
   });
 });

@@ -1,40 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
 import { natsAuditStream } from '../../../src/operator/nats/sources/audit-stream.ts';
 import { auditChainRound } from '../../../src/operator/provenance/chain-task.ts';
+import { fakeObjects } from '../../../src/operator/provenance/provenance.testing.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { startNatsFixture } from '../../support/nats/nats-fixture.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
-
-type Stored = Record<string, unknown> & { metadata: { name: string; resourceVersion?: string } };
-
-/** Reads and applies objects as an API server does. */
-function aClient(): { client: KubeClient; objects: Map<string, Stored> } {
-  const objects = new Map<string, Stored>();
-  const client: Pick<KubeClient, 'get' | 'apply'> = {
-    get: (async (_type: unknown, { name }: { name: string }) => objects.get(name)) as unknown as KubeClient['get'],
-    apply: (async (_type: unknown, object: Stored) => {
-      const { name, resourceVersion } = object.metadata;
-      const stored = objects.get(name)?.metadata.resourceVersion;
-      assert.ok(resourceVersion === undefined || resourceVersion === stored, '409 Conflict');
-      objects.set(name, { ...object, metadata: { name, resourceVersion: String(Number(stored ?? 0) + 1) } });
-      return object;
-    }) as unknown as KubeClient['apply'],
-  };
-  return { client: client as KubeClient, objects };
-}
 
 describe('the provenance chain over a NATS stream', () => {
   it('the leader signs the records of several gateways, and the next leader names a record that was removed', async () => {
     await using bus = await startNatsFixture({ users: { administrator: { publish: ['>'], subscribe: ['>'] } } });
     const operator = await bus.connect('operator');
     const gateways = await Promise.all([bus.connect('gateway'), bus.connect('gateway')]);
-    const { client, objects } = aClient();
+    const { client, objects } = fakeObjects();
     const gauges: Record<string, number> = {};
     const lines: string[] = [];
     const destination = { write: (line: string) => void lines.push(line) };
@@ -72,6 +54,11 @@ describe('the provenance chain over a NATS stream', () => {
     await aLeader()(NEVER_ABORTED);
     assert.equal(gauges['temper_audit_chain_intact'], 0);
     assert.match(lines.join(''), /record 450 of the audit stream was removed; no further record is signed/);
+    assert.equal(JSON.stringify(objects.get('temper-audit-heads')), heads);
+    objects.delete('temper-audit-key');
+    await first(NEVER_ABORTED);
+    assert.match(lines.join(''), /temper-audit-key has no usable key/);
+    assert.ok(!objects.has('temper-audit-key'), 'a lost key is not replaced');
     assert.equal(JSON.stringify(objects.get('temper-audit-heads')), heads);
   });
 });

@@ -1,15 +1,29 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { attestationName } from '../../../src/api/cluster.ts';
 import type { Approval } from '../../../src/api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { signHead } from '../../../src/audit/stream-chain.ts';
+import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { reasonOf } from '../../../src/operator/conditions.ts';
-import type { StoredAgent } from '../../../src/operator/kube/types.ts';
+import {
+  type PlainObject,
+  type Stored as StoredObject,
+  type StoredAgent,
+  TYPES,
+} from '../../../src/operator/kube/types.ts';
 import type { TrustChange, TrustEvidence } from '../../../src/operator/ports.ts';
+import { ToolAttestations } from '../../../src/operator/provenance/attestations.ts';
+import { headKeysOf, rotateAuditKeys } from '../../../src/operator/provenance/audit-key.ts';
+import { pruneTool } from '../../../src/operator/tool/stored-tool.ts';
 import { foldEvidence } from '../../../src/policy/trust/evidence.ts';
 import { manyTasks } from '../../../src/policy/trust/trust.testing.ts';
+import { openEnvelope } from '../../../src/tempering/attestation/envelope.ts';
+import { assertStatementAbout } from '../../../src/tempering/attestation/statement.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import {
   agentObject,
@@ -17,6 +31,7 @@ import {
   approval,
   ApprovalsFixture,
   BOB,
+  connectAs,
   digestOfArtifact,
   GITOPS,
   NAMESPACE,
@@ -29,6 +44,8 @@ import {
 import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
+import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { badInputTests } from './suites/bad-input.ts';
 import { honestOutputs } from '../../support/promotion/simulated-verifier.ts';
 
 const DOUBLED = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
@@ -56,6 +73,34 @@ const hasLevel = (level: string, agent: StoredAgent) => (agent.status?.level ===
 function trustApproval(name: string, nonce: string, subject: object, by = ALICE) {
   const spec = { decision: 'Approve', nonce, subject, approvedBy: { username: by.user } };
   return { apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata: { name, namespace: NAMESPACE }, spec };
+}
+
+/** The operator's account may store the attestation of a Shared tool, which its key verifies. */
+async function assertAttested(
+  fixture: ApprovalsFixture,
+  { metadata }: Stored<EmergentTool>,
+  name: string,
+): Promise<void> {
+  await using transport = await connectAs(fixture.apiServer.plane, OPERATOR);
+  const client = createKubeClient(transport);
+  const ref = { namespace: NAMESPACE, name: metadata.name };
+  const shared = await client.get<StoredObject<EmergentTool>>(TYPES.emergentTools, ref, NEVER_ABORTED);
+  assert.ok(shared);
+  const keys = rotateAuditKeys(undefined, new Date());
+  const inAnHour = new Date(Date.now() + 3_600_000).toISOString();
+  const head = signHead({ sequence: 1, records: 1, digest: shared.spec.digest }, inAnHour, headKeysOf(keys));
+  const record = { name, by: ALICE.user, createdAt: inAnHour, decision: 'Approve', nonce: NONCE } as const;
+  const attestations = new ToolAttestations({
+    client,
+    clock: systemClock,
+    sharedTools: () => [pruneTool(shared)],
+    approvalOf: () => ({ ...record, subject: { promotion: promotionOf(shared.spec.artifact) } }),
+  });
+  await attestations.round(async () => ({ head, privateKey: keys.privateKey }), NEVER_ABORTED);
+  const place = { namespace: NAMESPACE, name: attestationName(shared.metadata) };
+  const stored = await fixture.apiServer.client.get<PlainObject>(TYPES.configMaps, place, NEVER_ABORTED);
+  const { 'attestation.json': envelope = '' } = (stored?.['data'] ?? {}) as Record<string, string>;
+  assertStatementAbout(openEnvelope(envelope, keys.publicKeys.join('')), shared.spec.digest);
 }
 
 describe('the approval of a tool on a real API server', () => {
@@ -92,6 +137,7 @@ describe('the approval of a tool on a real API server', () => {
     assert.equal(shared.status?.active, true);
     assert.deepEqual(shared.spec.artifact, artifact);
     assert.equal(shared.metadata.ownerReferences, undefined);
+    await assertAttested(fixture, shared, approved);
     const own = await fixture.reason('emergenttools', metadata.name, 'Active', 'Promoted');
     assert.deepEqual([own.status?.active, own.status?.promotion], [false, 'Promoted']);
     await fixture.reason('approvalrequests', request.metadata.name, 'Decided', 'Approved');
@@ -326,6 +372,8 @@ describe('the approval of a tool on a real API server', () => {
     assert.notEqual(restored?.status?.active, true);
     assert.equal(restored?.metadata.namespace, NAMESPACE);
   });
+
+  badInputTests(() => fixture);
 
   for (const [index, { title, refused, inert, elsewhere }] of BYPASSES.entries()) {
     it(`bypass ${index + 1} of an approval has no effect: ${title}`, async () => {

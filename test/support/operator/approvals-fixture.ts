@@ -310,7 +310,7 @@ async function expectedPolicies(): Promise<Record<string, string>> {
 }
 
 /** A connection that acts as the user. */
-async function connectAs({ kubeconfig }: ControlPlane, { user, groups = [] }: ApiUser) {
+export async function connectAs({ kubeconfig }: ControlPlane, { user, groups = [] }: ApiUser) {
   const access = await loadClusterAccess({ kind: 'file', path: kubeconfig }, systemClock);
   const credentials = async () => {
     const own = await access.credentials();

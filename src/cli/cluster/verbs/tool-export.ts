@@ -42,7 +42,7 @@ export async function clusterToolExport(options: ClusterToolExportOptions, io: C
 }
 
 async function promotionObjects(cluster: Cluster, target: string, io: CliIo): Promise<PromotionObjects> {
-  const tools = await listOf<EmergentTool & KubeObject>(cluster, 'emergenttools', io);
+  const tools = await clusterTools(cluster, io);
   const tool = selectTool(tools, target, cluster);
   const [requests, approvals] = await Promise.all([
     listOf<ApprovalRequest & KubeObject>(cluster, 'approvalrequests', io),
@@ -57,8 +57,13 @@ async function promotionObjects(cluster: Cluster, target: string, io: CliIo): Pr
   return { tool, approvals, tools, ...(request === undefined ? {} : { request }) };
 }
 
+/** All tools of the namespace. */
+export function clusterTools(cluster: Cluster, io: CliIo): Promise<(EmergentTool & KubeObject)[]> {
+  return listOf<EmergentTool & KubeObject>(cluster, 'emergenttools', io);
+}
+
 /** Objects of one digest are one tool; the one that its agent owns says who contributed. */
-function selectTool<T extends EmergentTool>(all: readonly T[], target: string, { location }: Cluster): T {
+export function selectTool<T extends EmergentTool>(all: readonly T[], target: string, { location }: Cluster): T {
   const found = all.filter(({ metadata, spec }) => [metadata.name, spec.artifact.name, spec.digest].includes(target));
   const digests = [...new Set(found.map(({ spec }) => spec.digest))];
   if (digests.length > 1) {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { isPlugin, stateOption as state } from '../../cluster/options.ts';
+import { addClusterOptions, selectsCluster, stateOption as state } from '../../cluster/options.ts';
 import type { CliIo } from '../../io.ts';
 
 const output = (): Option =>
@@ -8,16 +8,18 @@ const plainHttp = (): Option => new Option('--plain-http', 'use http; localhost 
 
 /** Adds `push`, `pull` and `verify` to the verbs of tools. */
 export function addRegistryVerbs(tool: Command, io: CliIo, finish: (exitCode: number) => void): void {
-  tool
-    .command('push <tool> <reference>', { hidden: isPlugin(io) })
-    .description('push a forged tool of the state folder to an OCI registry, with its signed attestation')
+  addClusterOptions(tool.command('push <tool> <reference>'))
+    .description('push a forged tool to an OCI registry, with its signed attestation')
     .addOption(state())
     .addOption(plainHttp())
     .option('--no-attestation', 'push the package alone')
     .addOption(output())
     .action(async (name: string, reference: string, options) => {
       const { toolPush } = await import('./tool-push.ts');
-      finish(await toolPush({ ...options, tool: name, reference }, io));
+      const push = () => toolPush({ ...options, tool: name, reference }, io);
+      if (selectsCluster(options, io)) return finish(await push());
+      const { readingState } = await import('../../state/state-folder.ts');
+      finish(await readingState(options.state, push));
     });
   tool
     .command('pull <reference>')

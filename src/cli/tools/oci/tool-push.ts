@@ -3,27 +3,28 @@ import { TemperError } from '../../../lib/errors.ts';
 import { printableDocument } from '../../../lib/printable.ts';
 import { MAX_LAYER_BYTES } from '../../../oci/manifest.ts';
 import { pushTool } from '../../../oci/push.ts';
-import { exportPackage } from '../../../tempering/packages/packages.ts';
-import type { RegisteredTool } from '../../../tempering/types.ts';
+import { type PackageSource, exportPackage } from '../../../tempering/packages/packages.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { signAttestation } from '../attestation.ts';
-import { openStateTool, type StateToolOptions } from '../state-tool.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { openPortableTool } from '../portable-tool.ts';
+import type { StateToolOptions } from '../state-tool.ts';
 import { registryAccess, type RegistryAccessOptions } from './registry-access.ts';
 
-export interface ToolPushOptions extends StateToolOptions, RegistryAccessOptions {
+export interface ToolPushOptions extends StateToolOptions, RegistryAccessOptions, ClusterOptions {
   /** False: push the package alone. */
   attestation: boolean;
   output: 'text' | 'json';
 }
 
-/** Pushes a tool of the state folder to an OCI registry, with its signed attestation. */
+/** Pushes a tool of the state folder or of a cluster to an OCI registry, with its signed attestation. */
 export async function toolPush(options: ToolPushOptions, io: CliIo): Promise<number> {
   const { reference, client, op } = registryAccess(options, 'pull,push', io);
   if (reference.tag === undefined || reference.digest !== undefined)
     throw new TemperError('TEMPER_USAGE', `"${reference.text}" must name a tag and no digest, to push to it`);
-  const { tool, records } = await openStateTool(options, io);
+  const portable = await openPortableTool(options, io);
+  const { tool } = portable;
   const created = systemClock.now().toISOString();
-  const attestation = options.attestation ? await signAttestation(tool, records, io) : undefined;
+  const attestation = options.attestation ? await portable.attestation() : undefined;
   const { name } = tool.artifact;
   const files = { package: packageOf(tool, created), name, toolDigest: tool.digest, created };
   const withAttestation = attestation === undefined ? files : { ...files, attestation };
@@ -44,7 +45,7 @@ export async function toolPush(options: ToolPushOptions, io: CliIo): Promise<num
 }
 
 /** Throws TEMPER_PACKAGE_INVALID for a package that cannot be imported. */
-function packageOf(tool: RegisteredTool, exportedAt: string): string {
+function packageOf(tool: PackageSource, exportedAt: string): string {
   const { name } = tool.artifact;
   if (tool.sourceWithheld)
     throw new TemperError(
