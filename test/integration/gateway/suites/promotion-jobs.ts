@@ -15,8 +15,8 @@ interface Context {
   one: ModelGatewayReplica;
   other: ModelGatewayReplica;
   /** Registers the tool for a session of the agent. */
-  accept(agent: string, candidate: ToolCandidate): Promise<void>;
-  createForgingAgent(name: string, policy?: string): void;
+  accept: (agent: string, candidate: ToolCandidate) => Promise<void>;
+  createForgingAgent: (name: string, policy?: string) => void;
 }
 
 /** What gateways do for promotions: ask models, and exchange work and outputs with verifier pods. */
