@@ -202,6 +202,12 @@ function openSessions(connection: JetStreamConnection, storage: StorageQuota) {
     });
 }
 
+/** With the current keys. */
+function signatures(keys: FileWatcher): Pick<GatewayDeps, 'deliveryTokens' | 'answerSignatures'> {
+  const current = () => keys.contents;
+  return { deliveryTokens: createDeliveryTokens(current), answerSignatures: createAnswerSignatures(current) };
+}
+
 function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promise<FileWatcher> {
   return FileWatcher.open({
     paths: deliveryTokenKeys.slice(0, 1),
@@ -323,8 +329,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     identity: authenticatorOf(context),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
-    deliveryTokens: createDeliveryTokens(() => keys.contents),
-    answerSignatures: createAnswerSignatures(() => keys.contents),
+    ...signatures(keys),
     recorder,
     tasks,
     inbox,

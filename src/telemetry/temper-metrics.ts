@@ -166,7 +166,7 @@ export const GATEWAY_METRICS = {
 /** The metrics of the operator, besides those of its controllers. */
 export const OPERATOR_METRICS = {
   temper_build_info: BUILD_INFO,
-  temper_claims_contradicted_total: {
+  temper_reports_contradicted_total: {
     type: 'counter',
     labels: [],
     help: 'Test results and outputs of uses that an agent pod reported and that re-runs in a verifier pod contradict. The audit records name the agents.',

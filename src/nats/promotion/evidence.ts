@@ -48,7 +48,7 @@ interface CountedUses {
 /** Also inputs that do not fit into one message of NATS. A pod sends a report of at most this size. */
 const MAX_EVIDENCE_INPUT_BYTES = 256 * 1_024;
 /** Of one tool: what a verification runs. */
-export const MAX_EVIDENCE_TOOL_BYTES = 4 * 1_024 * 1_024;
+const MAX_EVIDENCE_TOOL_BYTES = 4 * 1_024 * 1_024;
 /** A few suffice: a pod repeats a request without a response before it sends the next one. */
 const MAX_KEYS = 32;
 const MAX_ATTEMPTS = 16;

@@ -52,7 +52,7 @@ export const operatorPermissions: RolePermissions = {
       BUCKETS.pendingCalls,
       BUCKETS.promotionStates,
       BUCKETS.verifications,
-      // Claims of pods that re-runs contradict count as failed tasks.
+      // Reports of pods that re-runs contradict count as failed tasks.
       BUCKETS.tasks,
     ].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [

@@ -8,7 +8,7 @@ import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
-import type { ContradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
+import type { ContradictedReports } from '../../tempering/verification/contradicted-reports.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { formatFigures } from '../../tempering/promotion/promotion-messages.ts';
@@ -66,18 +66,18 @@ export async function concludeRejected(deps: ConcludeDeps, record: Rejected, age
   deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ToolPromotionRefused', message });
 }
 
-/** Each claim is an observed failure of the agent, as a failed task is. */
+/** Each contradicted report is an observed failure of the agent, as a failed task is. */
 async function concludeContradicted(
   deps: ConcludeDeps,
   record: Rejected,
-  { tests, uses }: ContradictedClaims,
+  { tests, uses }: ContradictedReports,
 ): Promise<void> {
   const { agent, tool, attempt, session } = record;
   const facts = { tool, agent: agent.name, agentUid: agent.uid, attempt, tests, uses };
-  await appendAudit(deps, record, 'tool.claims-contradicted', facts);
+  await appendAudit(deps, record, 'tool.reports-contradicted', facts);
   const failure = { session, endedAt: Date.parse(record.since) };
   await deps.store.recordFailures(agent.uid, attempt, tests + uses, failure);
-  deps.metrics?.count('temper_claims_contradicted_total', {}, tests + uses);
+  deps.metrics?.count('temper_reports_contradicted_total', {}, tests + uses);
 }
 
 /** Creates the object, or returns the one that an earlier leader created: its name has the digest and the owner. */

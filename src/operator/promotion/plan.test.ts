@@ -156,7 +156,7 @@ describe('the plan of a promotion', () => {
     });
     const result = { kind: 'figures', figures: FIGURES, contradicted: { tests: 0, uses: 1 } } as const;
     const lied = stageOf(verifying({ result }));
-    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted claim refuses');
+    assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted report refuses');
   });
 
   it('the report of an examination refuses, asks a user after the panel, or leads to the panel', () => {

@@ -1,6 +1,6 @@
 import { isSettled } from '../../tempering/promotion/promotion-record.ts';
 import { planAfterPanel, planAfterReruns } from '../../tempering/promotion/promotion-plan.ts';
-import { describeContradictions } from '../../tempering/verification/contradicted-claims.ts';
+import { describeContradictions } from '../../tempering/verification/contradicted-reports.ts';
 import { topicsOf } from '../../tempering/examination/questions.ts';
 import { planAwaitingApproval } from './approval/plan-approval.ts';
 import { planExamining } from './examination/plan-examination.ts';

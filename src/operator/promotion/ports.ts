@@ -35,7 +35,7 @@ export interface PromotionStore {
   requestReview(review: PanelReviewRequest, repetition: number): Promise<void>;
   review(key: PromotionKey, attempt: string): Promise<PanelVerdict | undefined>;
   removeReviews(key: PromotionKey): Promise<void>;
-  /** Records claims of a pod that re-runs contradict as failed tasks of its agent. Idempotent per attempt. */
+  /** Records reports of a pod that re-runs contradict as failed tasks of its agent. Idempotent per attempt. */
   recordFailures(
     agentUid: string,
     attempt: string,

@@ -8,7 +8,7 @@ import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.t
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
 import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
-import { type ContradictedClaims, contradictedClaims } from '../../tempering/verification/contradicted-claims.ts';
+import { type ContradictedReports, contradictedReports } from '../../tempering/verification/contradicted-reports.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
 import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
@@ -16,7 +16,7 @@ import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
 export type VerificationResult =
-  | { kind: 'figures'; figures: RerunFigures; contradicted: ContradictedClaims }
+  | { kind: 'figures'; figures: RerunFigures; contradicted: ContradictedReports }
   | { kind: 'unusable'; problem: string };
 
 /** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
@@ -77,7 +77,7 @@ export function compareVerification(
   });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
-  return { kind: 'figures', figures, contradicted: contradictedClaims(open, sent.outputs, recorded, outcomes) };
+  return { kind: 'figures', figures, contradicted: contradictedReports(open, sent.outputs, recorded, outcomes) };
 }
 
 export function withoutTests(artifact: ToolArtifact): ToolArtifact {

@@ -3,7 +3,7 @@ import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import { type ExaminationQuestion, topicsOf } from '../examination/questions.ts';
 import type { RecordedInput } from '../types.ts';
-import type { ContradictedClaims } from '../verification/contradicted-claims.ts';
+import type { ContradictedReports } from '../verification/contradicted-reports.ts';
 import type { RerunFigures } from './promotion-rules.ts';
 
 /** The tool that a promotion on a cluster is about: an agent's, from one of its sessions. */
@@ -21,7 +21,7 @@ interface PromotionEvidence {
   figures: RerunFigures;
   verdicts: JudgeVerdict[];
   /** Present when re-runs contradict what the pod of the agent reported. */
-  contradicted?: ContradictedClaims;
+  contradicted?: ContradictedReports;
 }
 
 /** A tool whose re-runs and examination did not refuse it. */

@@ -84,7 +84,7 @@ export function emptyUseRecord(digest: Digest, namespace: string): UseRecord {
 }
 
 /** Bytes that a use finds stored, and the limit for its tool. */
-export interface UseStorage {
+interface UseStorage {
   /** Of all tools of the agent of the use. */
   agent?: number;
   /** Maximum of one tool. */

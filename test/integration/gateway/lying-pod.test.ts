@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
-import { TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
+import { generateTextTool, TEXT_SYSTEM } from '../../../src/agent/tools/generate-text.ts';
+import { createMemoryTools } from '../../../src/agent/tools/memory-tools.ts';
+import { remoteModel } from '../../../src/gateway-client/model.ts';
+import { ReportSender } from '../../../src/gateway-client/report-sender.ts';
+import { remoteMemory } from '../../../src/gateway-client/stores.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { ulids } from '../../../src/lib/ids.ts';
+import { CurrentMessage } from '../../../src/pod/agent/current-message.ts';
+import { callOptions } from '../../support/call-options.ts';
 import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/schema-parts.ts';
 import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
@@ -12,12 +20,15 @@ import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
-import { anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
-import type { EvidencedCall, RegisteredTool, ToolStatistics } from '../../../src/tempering/types.ts';
+import { aCaller, anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
+import type { EvidencedCall, RegisteredTool, ToolStatistics, ToolUse } from '../../../src/tempering/types.ts';
+import { pollValue } from '../../support/poll.ts';
 import {
   aModelRequest,
+  type HttpResponse,
   ModelGatewayFixture,
   type ModelGatewayReplica,
+  type RequestOptions,
   streamEnd,
   streamLines,
   streamText,
@@ -43,6 +54,21 @@ type Report = {
   uses: (Record<string, unknown> & { recording: { ok: true; recording: { calls: EvidencedCall[] } } })[];
   [member: string]: unknown;
 };
+
+/** Repeats the request while the gateway is overloaded, as pods do. */
+function ask(
+  replica: ModelGatewayReplica,
+  method: string,
+  path: string,
+  options: RequestOptions,
+): Promise<HttpResponse> {
+  const keyed = { key: ulids.next('key'), ...options };
+  return pollValue(
+    `a response to ${method} ${path}`,
+    () => replica.call(method, path, keyed),
+    ({ status }) => status !== 503,
+  );
+}
 
 describe('reports of a lying pod', () => {
   let fixture: ModelGatewayFixture;
@@ -90,7 +116,7 @@ describe('reports of a lying pod', () => {
   ): Promise<Carried> {
     const { name, input, value, method, path, body } = call;
     const headers = { [DELIVERY_TOKEN_HEADER]: tokenOf(agent, root) };
-    const response = await one.call(method, path, { agent, headers, ...(body === undefined ? {} : { body }) });
+    const response = await ask(one, method, path, { agent, headers, ...(body === undefined ? {} : { body }) });
     assert.ok(response.status < 300 || response.status === 404, response.text);
     const signature = response.headers[ANSWER_SIGNATURE_HEADER];
     assert.ok(typeof signature === 'string', `${name} has no signature`);
@@ -138,12 +164,12 @@ describe('reports of a lying pod', () => {
     const draft = { to: receiver.name, session: 's1', text: 'hello' };
     const key = 'the-message';
     const body = { deliveryToken: tokenOf(name, 1), draft };
-    const sent = await one.call('POST', '/v1/messages', { agent: name, key, body });
+    const sent = await ask(one, 'POST', '/v1/messages', { agent: name, key, body });
     const { id } = JSON.parse(sent.text) as { id: string };
     const prompt = { role: 'user' as const, text: 'Summarize.' };
     const request = aModelRequest({ system: TEXT_SYSTEM, messages: [prompt] });
     const lines = streamLines(
-      await one.call('POST', '/v1/models/stream', { agent: name, body: { deliveryToken: tokenOf(name, 1), request } }),
+      await ask(one, 'POST', '/v1/models/stream', { agent: name, body: { deliveryToken: tokenOf(name, 1), request } }),
     );
     const text = streamText(lines);
     const generated = { name: 'generate_text', input: { prompt: prompt.text } };
@@ -177,7 +203,7 @@ describe('reports of a lying pod', () => {
         signature: String(sent.headers[ANSWER_SIGNATURE_HEADER]),
       },
     ];
-    const reported = await other.call('POST', '/v1/reports', { agent: name, body: aReport(agent, 1, all) });
+    const reported = await ask(other, 'POST', '/v1/reports', { agent: name, body: aReport(agent, 1, all) });
     assert.equal(reported.status, 204, reported.text);
     assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 1, reported: 0 });
     const tool = { digest: agent.tool.digest, namespace: 'team-a' };
@@ -187,7 +213,7 @@ describe('reports of a lying pod', () => {
       all.map(({ call }) => `${call.name} observed`),
     );
     const plain = streamLines(
-      await one.call('POST', '/v1/models/stream', {
+      await ask(one, 'POST', '/v1/models/stream', {
         agent: name,
         body: { deliveryToken: tokenOf(name, 1), request: aModelRequest() },
       }),
@@ -195,12 +221,60 @@ describe('reports of a lying pod', () => {
     assert.ok(!('signature' in streamEnd(plain)), 'a turn of the agent is no answer to a tool');
   });
 
+  it('the client of a pod reports the signatures that it got with the answers of its tools', async () => {
+    const agent = await anAgentWithTool();
+    const current = new CurrentMessage();
+    const client = await fixture.connect(agent.name, one, current.addSignature);
+    const { deliveryToken, signal, reportToken, answerSignatures, addSignature: onAnswerSignature } = current;
+    const shared = { client, clock: systemClock, ids: ulids };
+    const memory = remoteMemory({ ...shared, deliveryToken, signal });
+    const append = async () => undefined;
+    const model = remoteModel({ client, deliveryToken, append, onStored: () => undefined, onAnswerSignature });
+    const decide = () => ({ effect: 'Allow', reason: '', rule: '', risk: 'low' }) as const;
+    const modelName = 'default/default';
+    const tools = [
+      ...createMemoryTools({ memory, decide }),
+      generateTextTool({ model, clock: systemClock, modelName, maxOutputTokens: 100 }),
+    ];
+    const message = { deliveryToken: tokenOf(agent.name, 1), session: 's1', rootMessage: 'root-1' };
+    await using reports = new ReportSender({
+      ...shared,
+      deliveryToken: reportToken,
+      answerSignatures,
+      onError: assert.fail,
+    });
+    await current.during({ ...message, signal: new AbortController().signal }, async () => {
+      const calls: EvidencedCall[] = [];
+      for (const [name, input] of [
+        ['memory_get', { key: 'missing' }],
+        ['memory_set', { key: 'notes', value: 'an anvil' }],
+        ['memory_search', { query: 'anvil' }],
+        ['memory_search', { query: 'anvil', limit: 2 }],
+        ['generate_text', { prompt: 'Summarize.' }],
+      ] as const) {
+        const op = callOptions();
+        const context = { ...aCaller({ agent: agent.name }), stack: [], op, invoke: assert.fail };
+        const value = await tools.find(({ descriptor }) => descriptor.name === name)?.call(input, context);
+        calls.push({ name, input, answer: { ok: true, value: value ?? null }, evidence: 'reported' });
+      }
+      const [use] = aReport(agent, 1, []).uses;
+      reports.use({ ...(use as never as ToolUse), recording: { ok: true, recording: { calls } } });
+      await reports.flush(callOptions());
+    });
+    const tool = { digest: agent.tool.digest, namespace: 'team-a' };
+    const [input] = await createToolEvidence(bus).recordedInputs(agent.uid, tool, 1_000_000);
+    assert.deepEqual(
+      input?.recording?.calls.map(({ name, evidence }) => [name, evidence]),
+      ['memory_get', 'memory_set', 'memory_search', 'memory_search', 'generate_text'].map((name) => [name, 'observed']),
+    );
+  });
+
   it('five honest uses with observed answers request the promotion', async () => {
     const agent = await anAgentWithTool();
     const before = await requests();
     for (const root of ROOTS) {
       const body = aReport(agent, root, [await search(agent.name, root)]);
-      assert.equal((await other.call('POST', '/v1/reports', { agent: agent.name, body })).status, 204);
+      assert.equal((await ask(other, 'POST', '/v1/reports', { agent: agent.name, body })).status, 204);
     }
     assert.deepEqual((await statisticsOf(agent)).recordedInputs, { none: 0, observed: 5, reported: 0 });
     assert.equal((await requests()) - before, 1);
@@ -305,7 +379,7 @@ describe('reports of a lying pod', () => {
         const honest = aReport(agent, root, [await search(agent.name, root)]);
         const later = aReport(agent, 9, [await search(agent.name, 9)]);
         const foreign = aReport(neighbour, root, [await search(neighbour.name, root)]);
-        const response = await one.call('POST', '/v1/reports', {
+        const response = await ask(one, 'POST', '/v1/reports', {
           agent: agent.name,
           body: change(honest, later, foreign),
         });
@@ -326,7 +400,7 @@ describe('reports of a lying pod', () => {
     for (const root of ROOTS) {
       const body = { ...use(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }), deliveryToken: token };
       for (const replica of [one, other]) {
-        const response = await replica.call('POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
+        const response = await ask(replica, 'POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
         assert.equal(response.status, 204, response.text);
       }
     }
@@ -344,9 +418,9 @@ describe('reports of a lying pod', () => {
       { type: 'forge-gate', tool: artifact.name, result: { gate: 'judge', passed: true, note: '1.00' }, ...stamp },
     ];
     const record = { action: 'tool.promoted', actor: 'system', evidence: 'observed', subject: digest, facts: {} };
-    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[1]] } });
-    await one.call('POST', '/v1/reports', { agent: agent.name, body: { events: [events[0]] } });
-    const response = await one.call('POST', '/v1/reports', { agent: agent.name, body: { audit: [record] } });
+    await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { events: [events[1]] } });
+    await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { events: [events[0]] } });
+    const response = await ask(one, 'POST', '/v1/reports', { agent: agent.name, body: { audit: [record] } });
     assert.equal(response.status, 204, response.text);
     assert.deepEqual(await createSessionEvents(bus).read(agent.uid, 's1', 0, 100), []);
     const records = (await createNatsAudit(bus).all('team-a', 10_000)).filter(({ subject }) => subject === digest);
@@ -366,7 +440,7 @@ describe('reports of a lying pod', () => {
     let accepted = 0;
     for (let batch = 0; batch < 20; batch += 1) {
       const body = aReport(agent, batch + 1, [{ call, signature: `a1.${'A'.repeat(43)}` }]);
-      const { status } = await one.call('POST', '/v1/reports', { agent: agent.name, body });
+      const { status } = await ask(one, 'POST', '/v1/reports', { agent: agent.name, body });
       if (status === 204) accepted += 1;
       else assert.equal(status, 429);
     }
@@ -390,7 +464,7 @@ describe('reports of a lying pod', () => {
     assert.ok(none + observed + reported <= 18, `${reported} recordings of 240,000 bytes in 4 MiB`);
     assert.ok((statistics.unrecorded.StorageFull ?? 0) > 900, JSON.stringify(statistics.unrecorded));
     assert.ok(quota.reserved < 24 * 1_048_576, `${quota.reserved} bytes were written`);
-    assert.equal((await other.call('POST', '/v1/reports', { agent: quiet.name, body: honest })).status, 204);
+    assert.equal((await ask(other, 'POST', '/v1/reports', { agent: quiet.name, body: honest })).status, 204);
     assert.equal((await statisticsOf(quiet)).recordedInputs.observed, 1, 'another agent pays nothing');
   });
 });

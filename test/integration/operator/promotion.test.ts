@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
-import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
-import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -11,12 +9,12 @@ import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
 import { unavailablePanel } from '../../../src/tempering/judge/panel.ts';
-import type { ToolUse } from '../../../src/tempering/types.ts';
 import { RELEASE_NAMESPACE } from '../../support/api-server/api-server-fixture.ts';
 import { APPROVING, doubled, PromotionFixture, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
-import { type Behaviour, honestOutputs, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
+import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { promotionEvidence } from './suites/promotion-evidence.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
 
 describe('promotion to tier Agent', () => {
@@ -69,36 +67,6 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(owners, [['ServiceAccount', RELEASE_OBJECTS.verifierServiceAccount]]);
   });
 
-  it('reported uses of a lying agent pod open a verification, never promote, and lower the level of the agent', async () => {
-    const trust = { level: { initial: 'standard' }, decay: { maxErrorPercent: 15 } };
-    const agent = await fixture.prepare({ models: REVIEWERS, ...trust });
-    const tasks = createTaskRecords(fixture.gateway, () => ({ reserve: async () => undefined }));
-    for (let task = 0; task < 6; task += 1) {
-      const end = { session: 's1', outcome: 'completed', deliveries: 1, endedAt: Date.now() } as const;
-      await tasks.end(agent.uid, { message: `m-${task}`, ...end });
-    }
-    // The tool does not do what its pod reported.
-    fixture.behaviour = honestOutputs(() => ({ result: 'wrong' }));
-    await fixture.request(agent);
-    const record = await fixture.settled(agent);
-    assert.equal(record?.state, 'Rejected');
-    assert.match(record.reason, /contradict the pod of the agent: 1 tests .*, 5 outputs .*; 1 of 1 tests failed/);
-    assert.deepEqual(await fixture.objectsOf(agent.name), []);
-    assert.deepEqual(fixture.reviews, [], 'the panel is not asked');
-    assert.deepEqual(record.evidence?.contradicted, { tests: 1, uses: 5 });
-    const lowered = await pollValue(
-      'the level of the agent',
-      () => fixture.apiServer.getAgent('team-a', agent.name),
-      ({ status }) => status?.level === 'restricted',
-    );
-    assert.match(lowered.status?.trust?.reason ?? '', /6 of the last 12 tasks failed/);
-    const recorded = await fixture.decisionsOf(agent.uid);
-    assert.deepEqual(recorded, ['tool.promotion-refused', 'tool.claims-contradicted', 'trust.lowered']);
-    await fixture.request(agent, 7);
-    await fixture.request(agent, 8);
-    assert.equal((await fixture.settled(agent))?.attempt, record.attempt, 'no attempt during the cool-down');
-  });
-
   it('a verifier that sends outputs of another form, number or verification gives no verdict', async () => {
     const agent = await fixture.prepare();
     const lies: Behaviour[] = [
@@ -117,69 +85,6 @@ describe('promotion to tier Agent', () => {
     assert.match(record.missing.join(), /3 verifications ended without a result; .* 0 outputs for 6 cases/);
     assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
     assert.deepEqual(await fixture.decisionsOf(agent.uid), []);
-  });
-
-  /** A recorded call with an answer that only the pod saw. */
-  const reported: Partial<ToolUse> = {
-    recording: {
-      ok: true,
-      recording: {
-        calls: [
-          {
-            name: 'file_read',
-            input: { path: 'orders.csv' },
-            answer: { ok: true, value: 'x'.repeat(200_000) },
-            evidence: 'reported',
-          },
-        ],
-      },
-    },
-  };
-
-  it('answers that only the pod reported carry no promotion, unless the policy allows it, and never to tier Shared', async () => {
-    const before = fixture.served.length;
-    const denied = await fixture.prepare({ models: REVIEWERS }, 5, { use: reported });
-    await fixture.request(denied);
-    const waiting = await fixture.settled(denied);
-    assert.equal(waiting?.state, 'Candidate', JSON.stringify(waiting));
-    assert.match(
-      waiting.missing.join(),
-      /0 of 5 .*5 have answers that only the pod reported.*reportedEvidence is Deny/,
-    );
-    assert.equal(fixture.served.length, before, 'no pod is assigned');
-
-    const policy = { models: REVIEWERS, promotion: { toAgent: { reportedEvidence: 'Allow' } } };
-    const allowed = await fixture.prepare(policy, 5, { use: reported });
-    const works: string[] = [];
-    fixture.behaviour = (work, pod) => {
-      works.push(JSON.stringify(work));
-      return doubled(work, pod);
-    };
-    await fixture.request(allowed);
-    const record = await fixture.settled(allowed);
-    assert.equal(record?.state, 'Promoted', JSON.stringify(record));
-    assert.deepEqual([record.figures.observedAnswers, record.figures.reportedAnswers], [0, 5]);
-    assert.match(record.note, /recorded answers: 0 observed, 5 reported by the pod/);
-    const [work = ''] = works;
-    assert.equal(work.split('"file_read"').length - 1, 5, 'the pod gets the recorded answers');
-    assert.ok(!work.includes(digestOf({ result: 20 })) && !work.includes('m-10'), 'and no output of a use');
-    const conditionsOf = async () => (await fixture.objectsOf(allowed.name))[0]?.status?.conditions ?? [];
-    const conditions = await pollValue('the refusal of tier Shared', conditionsOf, (all) =>
-      all.some(({ type }) => type === 'Shared'),
-    );
-    const reasons = conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`);
-    assert.ok(reasons.includes('Shareable=False ReportedAnswers'), reasons.join());
-    assert.ok(reasons.includes('Shared=False NotShareable'), reasons.join());
-  });
-
-  it('a use whose re-run gives another output than the pod reported is a failed re-run', async () => {
-    const agent = await fixture.prepare({ models: REVIEWERS }, 5, {
-      use: { output: digestOf({ result: 'invented' }) },
-    });
-    await fixture.request(agent);
-    const record = await fixture.settled(agent);
-    assert.equal(record?.state, 'Rejected', JSON.stringify(record));
-    assert.match(record.reason, /the success rate is 0 % \(0 of 5\)/);
   });
 
   it('two requests for one tool are one promotion, and a refusal of the panel refuses it', async () => {
@@ -311,5 +216,6 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promoted']);
   });
 
+  promotionEvidence(() => fixture);
   promotionKills(() => fixture);
 });

@@ -282,12 +282,16 @@ export class ModelGatewayFixture implements AsyncDisposable {
   }
 
   /** A pod's client of this replica. */
-  async connect(agent: string, { port }: ModelGatewayReplica): Promise<GatewayClient> {
+  async connect(
+    agent: string,
+    { port }: ModelGatewayReplica,
+    onAnswerSignature: (signature: string) => void = () => undefined,
+  ): Promise<GatewayClient> {
     const folder = await mkdtemp(join(this.folder, `${agent}-`));
     const authority = await readFile(new URL('certificate.pem', TLS), 'utf8');
     await writeGatewayConfig(folder, { url: `https://127.0.0.1:${port}`, name: TLS_NAME, authority, token: agent });
     const configFiles = new GatewayConfigFiles({ folder, tokenFile: join(folder, 'token'), clock: systemClock });
-    const client = new GatewayClient({ configFiles, clock: systemClock, random: () => 0 });
+    const client = new GatewayClient({ configFiles, clock: systemClock, random: () => 0, onAnswerSignature });
     this.#open.push(() => client[Symbol.asyncDispose]());
     return client;
   }

@@ -13,6 +13,7 @@ const EFFECTS: ReadonlySet<PropertyKey> = new Set<keyof PromotionStore>([
   'requestTesters',
   'removeReviews',
   'audit',
+  'recordFailures',
 ]);
 
 /** Verifier pods and tools; other controllers of the operator write other objects at the same time. */

@@ -51,7 +51,8 @@ type WrittenTool = Pick<Pod, 'metadata'> & Pick<EmergentTool, 'spec' | 'status'>
 /** What a test changes of a prepared tool and of its reported uses. */
 export interface PreparedChange {
   artifact?: Partial<ToolArtifact>;
-  use?: Partial<ToolUse>;
+  /** By the number of the use, from 0. */
+  use?: (index: number) => Partial<ToolUse>;
 }
 export type PreparedTool = Awaited<ReturnType<PromotionFixture['prepare']>>;
 
@@ -142,7 +143,7 @@ export class PromotionFixture implements AsyncDisposable {
     const name = `agent-${this.#serial}`;
     const { apiServer, gateway } = this;
     await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
-    const forge = { enabled: true, modes: ['Sandbox'] };
+    const forge = { enabled: true, modes: ['Sandbox', 'Compose'] };
     await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
     const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
     const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
@@ -161,7 +162,7 @@ export class PromotionFixture implements AsyncDisposable {
       milliseconds: 1,
       time: '2026-01-01T00:00:00Z',
       output: digestOf({ result: value * 2 }),
-      ...change.use,
+      ...change.use?.(value - 10),
     });
     const all = Array.from({ length: uses }, (_, index) => use(index + 10));
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);

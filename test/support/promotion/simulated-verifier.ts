@@ -9,8 +9,8 @@ import type { JetStreamConnection } from '../../../src/nats/connection/connectio
 import { systemClock } from '../../../src/lib/clock.ts';
 import { runVerification } from '../../../src/pod/verifier/verification.ts';
 import type { Sandbox } from '../../../src/sandbox/port.ts';
-import { type CaseOutputs, VERIFICATION_TIMEOUT_MS } from '../../../src/tempering/verification/verification-case.ts';
-import { NEVER_ABORTED } from '../stubs.ts';
+import type { CaseOutputs } from '../../../src/tempering/verification/verification-case.ts';
+import { callOptions } from '../call-options.ts';
 import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 
 const INTERVAL_MS = 20;
@@ -56,14 +56,10 @@ export function simulateVerifiers(
   return { served, ended: run() };
 }
 
-/** Runs every case in the sandbox, as the containers of a pod do. */
+/** Runs every case in the sandbox, with the code of a verifier pod. */
 export function sandboxedOutputs(sandbox: Sandbox): Behaviour {
   return async (work) => {
-    const op = {
-      signal: NEVER_ABORTED,
-      deadline: systemClock.monotonic() + VERIFICATION_TIMEOUT_MS,
-      key: work.attempt,
-    };
+    const op = callOptions(60_000);
     return (await runVerification(work, { sandbox, clock: systemClock }, op)) as unknown as Json;
   };
 }

@@ -5,7 +5,7 @@ import type { RecordedInput, RerunOutcome } from '../types.ts';
 import type { CaseOutputs } from './verification-case.ts';
 
 /** What the pod of an agent reported about a tool, and re-runs show to be otherwise. */
-export interface ContradictedClaims {
+export interface ContradictedReports {
   /** Tests that the pod reported as passed. */
   tests: number;
   /** Uses of which it reported an output. */
@@ -23,12 +23,12 @@ const CAUSED_BY_TOOL: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** Both runs of a re-run have to agree: what varies contradicts nothing. `outcomes` has one entry per recorded use. */
-export function contradictedClaims(
+export function contradictedReports(
   { tests }: Pick<ParsedArtifact, 'tests'>,
   outputs: readonly CaseOutputs[],
   recorded: readonly Pick<RecordedInput, 'output'>[],
   outcomes: readonly RerunOutcome[],
-): ContradictedClaims {
+): ContradictedReports {
   return {
     tests: tests.filter(({ expectedOutput }, index) => contradictsTest(expectedOutput, outputs[index])).length,
     uses: recorded.filter(({ output }, index) => output !== undefined && isCausedByTool(outcomes[index])).length,
@@ -51,10 +51,10 @@ function isCausedByTool(outcome: RerunOutcome | undefined): boolean {
 }
 
 /** Undefined without one. */
-export function describeContradictions({ tests, uses }: ContradictedClaims): string | undefined {
-  const claims = [
+export function describeContradictions({ tests, uses }: ContradictedReports): string | undefined {
+  const reports = [
     ...(tests === 0 ? [] : [`${tests} tests that it reported as passed`]),
     ...(uses === 0 ? [] : [`${uses} outputs that it reported of uses`]),
   ];
-  return claims.length === 0 ? undefined : `re-runs contradict the pod of the agent: ${claims.join(', ')}`;
+  return reports.length === 0 ? undefined : `re-runs contradict the pod of the agent: ${reports.join(', ')}`;
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { digestOf } from '../../lib/canonical.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { RerunOutcome } from '../types.ts';
-import { contradictedClaims, describeContradictions } from './contradicted-claims.ts';
+import { contradictedReports, describeContradictions } from './contradicted-reports.ts';
 import type { CaseOutputs, RunOutput } from './verification-case.ts';
 
 const gives = (value: number): RunOutput => ({ ok: true, output: { value } });
@@ -11,7 +11,7 @@ const fails = (code: ErrorCode): RunOutput & RerunOutcome => ({ ok: false, code,
 const TEST = { tests: [{ input: {}, expectedOutput: { value: 1 }, fixtures: [] }] };
 const USE = { output: digestOf({ value: 1 }) };
 
-describe('claims of an agent pod', () => {
+describe('reports of an agent pod about its tools', () => {
   const TESTS: [what: string, runs: CaseOutputs, contradicted: number][] = [
     ['that passes again', [gives(1), gives(1)], 0],
     ['that gives another output', [gives(2), gives(2)], 1],
@@ -22,14 +22,14 @@ describe('claims of an agent pod', () => {
     ['whose sandbox was away', [fails('TEMPER_SANDBOX_UNAVAILABLE'), fails('TEMPER_SANDBOX_UNAVAILABLE')], 0],
   ];
   for (const [what, runs, contradicted] of TESTS) {
-    it(`a test ${what} contradicts ${contradicted} claims`, () => {
-      assert.equal(contradictedClaims(TEST, [runs], [], []).tests, contradicted);
+    it(`a test ${what} contradicts ${contradicted} reports`, () => {
+      assert.equal(contradictedReports(TEST, [runs], [], []).tests, contradicted);
     });
   }
 
-  it('a re-run contradicts a reported output when the tool itself causes the difference, and a failed use claims none', () => {
+  it('a re-run contradicts a reported output when the tool itself causes the difference, and a failed use reports none', () => {
     const usesOf = (outcome: RerunOutcome, use: { output?: typeof USE.output } = USE) =>
-      contradictedClaims({ tests: [] }, [], [use], [outcome]).uses;
+      contradictedReports({ tests: [] }, [], [use], [outcome]).uses;
     assert.equal(usesOf(fails('TEMPER_REPLAY_MISMATCH')), 1);
     assert.equal(usesOf(fails('TEMPER_SANDBOX_EXCEPTION')), 1);
     assert.equal(usesOf(fails('TEMPER_SANDBOX_MEMORY')), 0);
@@ -37,7 +37,7 @@ describe('claims of an agent pod', () => {
     assert.equal(usesOf(fails('TEMPER_SANDBOX_EXCEPTION'), {}), 0);
   });
 
-  it('contradicted claims are described by their kinds, and nothing is said without one', () => {
+  it('contradicted reports are described by their kinds, and nothing is said without one', () => {
     assert.equal(describeContradictions({ tests: 0, uses: 0 }), undefined);
     assert.match(describeContradictions({ tests: 1, uses: 2 }) ?? '', /1 tests .*, 2 outputs/);
   });
