@@ -32,7 +32,6 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { EXAMINATIONS } from './promotion/examinations.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
@@ -280,7 +279,9 @@ function createPromotions(
   const { cache: policies } = informers.policies;
   const metrics = deps.operatorMetrics;
   const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
-  const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
+  const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
+  const age = admissionAgeOf(config, informers);
+  const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
   const reruns = new ToolReruns({ client, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }

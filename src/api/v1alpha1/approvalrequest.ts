@@ -58,13 +58,35 @@ const ReviewedVerdict = Type.Object(
   { ...closed, description: 'A verdict of a model. It can refuse a tool and never grant one.' },
 );
 
+const ExaminationCase = Type.Object(
+  {
+    input: Text(512, 'The input, as JSON text, without secrets.'),
+    expected: Type.Optional(Text(512, 'The output that the check or the tester expects.')),
+    got: Text(512, 'What the tool gave.'),
+  },
+  { ...closed, description: 'A case in which the tool did not do what the check expects.' },
+);
+
+const ExaminationQuestion = Type.Object(
+  {
+    topic: Text(63, 'The check, or `testers`.'),
+    reason: Text(512, 'What the check found.'),
+    cases: Type.Array(ExaminationCase, {
+      maxItems: 12,
+      'x-kubernetes-list-type': 'atomic',
+      description: 'The first cases.',
+    }),
+  },
+  { ...closed, description: 'A question of the examination.' },
+);
+
 /** What a reviewer has to know beyond the tool itself. */
 export const PromotionReview = Type.Object(
   {
-    object: {
+    object: Type.Optional({
       ...ObjectName,
-      description: 'The EmergentTool of the agent, with source, schemas and tests.',
-    },
+      description: 'The EmergentTool of the agent, with source, schemas and tests. Absent for tier Agent.',
+    }),
     replaces: Type.Optional(
       Type.Object(
         {
@@ -84,6 +106,13 @@ export const PromotionReview = Type.Object(
         maxItems: 8,
         'x-kubernetes-list-type': 'atomic',
         description: 'The verdicts of the panel that reviewed the tool before tier Agent.',
+      }),
+    ),
+    questions: Type.Optional(
+      Type.Array(ExaminationQuestion, {
+        maxItems: 16,
+        'x-kubernetes-list-type': 'atomic',
+        description: 'What the examination of the tool leaves to the approver.',
       }),
     ),
   },
