@@ -94,29 +94,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.models.testers',
-    where: 'cluster',
-    plan: 'write test cases for tools before a promotion',
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',
     inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.examination',
-    where: 'cluster',
-    plan: 'examine a tool with inputs that its author did not choose',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.promotion.toAgent.requireHuman',
-    where: 'cluster',
-    plan: 'request an approval after the panel; until then no tool of the policy is promoted',
-    inForce: is(false),
   },
   {
     kind: 'TrustPolicy',

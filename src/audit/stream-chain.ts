@@ -13,6 +13,13 @@ export interface StreamRecord {
   data: Uint8Array;
 }
 
+/** What the chain covers of a record. It says nothing about a record that its reader may not see. */
+export interface StreamLink {
+  seq: number;
+  /** Digest over subject, time and bytes. */
+  leaf: string;
+}
+
 /** The end of a chain over the records of a stream: everything up to `sequence`. */
 export interface StreamHead {
   sequence: number;
@@ -44,10 +51,16 @@ export interface StreamProblem {
   problem: string;
 }
 
-/** Signs and verifies heads. */
-export interface HeadKeys {
-  sign(text: string): { key: string; signature: string };
+/** Verifies the signatures of heads. */
+export interface HeadVerifier {
   verify(text: string, key: string, signature: string): boolean;
+}
+
+/** Signs heads too. */
+export interface HeadKeys extends HeadVerifier {
+  /** PEM, newest first. */
+  readonly publicKeys: readonly string[];
+  sign(text: string): { key: string; signature: string };
 }
 
 export type StreamVerification = { ok: true; head: StreamHead } | { ok: false; problem: StreamProblem };
@@ -57,13 +70,21 @@ export function firstHead({ firstSequence }: StreamBounds): StreamHead {
   return { sequence: Math.max(0, firstSequence - 1), records: 0, digest: EMPTY_DIGEST };
 }
 
-/** The head after one more record. The digest covers its place, its subject, its time and its bytes. */
-function nextHead(last: StreamHead, { seq, subject, time, data }: StreamRecord): StreamHead {
-  const content = { previous: last.digest, seq, subject, time: time.toISOString(), record: sha256(data) };
+export function linkOf({ seq, subject, time, data }: StreamRecord): StreamLink {
+  return { seq, leaf: digestOf({ subject, time: time.toISOString(), record: sha256(data) }) };
+}
+
+export async function* linksOf(records: AsyncIterable<StreamRecord>): AsyncGenerator<StreamLink> {
+  for await (const record of records) yield linkOf(record);
+}
+
+/** The head after one more record. The digest covers its place, and its leaf its subject, time and bytes. */
+function nextHead(last: StreamHead, { seq, leaf }: StreamLink): StreamHead {
+  const content = { previous: last.digest, seq, leaf };
   return { sequence: seq, records: last.records + 1, digest: digestOf(content) };
 }
 
-export function signHead(head: StreamHead, time: string, keys: HeadKeys): SignedHead {
+export function signHead(head: StreamHead, time: string, keys: Pick<HeadKeys, 'sign'>): SignedHead {
   const { sequence, records, digest } = head;
   return { sequence, records, digest, time, ...keys.sign(signedText({ ...head, time })) };
 }
@@ -95,8 +116,8 @@ export async function verifyStream(
   base: StreamHead,
   heads: readonly SignedHead[],
   bounds: StreamBounds,
-  records: AsyncIterable<StreamRecord>,
-  keys: HeadKeys,
+  records: AsyncIterable<StreamLink>,
+  keys: HeadVerifier,
 ): Promise<StreamVerification> {
   const before = headsProblem(heads, bounds, keys);
   if (before !== undefined) return { ok: false, problem: before };
@@ -117,7 +138,7 @@ export async function verifyStream(
 function headsProblem(
   heads: readonly SignedHead[],
   { lastSequence }: StreamBounds,
-  keys: HeadKeys,
+  keys: HeadVerifier,
 ): StreamProblem | undefined {
   for (const [index, head] of heads.entries()) {
     const { sequence } = head;

@@ -127,7 +127,7 @@ function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
-/** Adds the verbs for the provenance chain of a state folder. */
+/** Adds the verbs for the provenance chain of a state folder; `verify` and `show` also read the one of a cluster. */
 function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
   const run = async (options: AuditOptions): Promise<void> => {
     refusePlugin('audit', io);
@@ -136,7 +136,7 @@ function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
     finish(await readingState(options.state, () => audit(options, io)));
   };
   const command = program
-    .command('audit', { hidden: isPlugin(io) })
+    .command('audit')
     .description('verify the provenance chain and print its records')
     .option('--subject <text>', 'only records of this tool or session: a name, a digest or an id')
     .option(
@@ -147,19 +147,27 @@ function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(state())
     .addOption(output())
     .action(run);
-  command
-    .command('verify')
-    .description('verify the provenance chain and print only the result')
-    .option('--checkpoint <file>', 'a copy of audit/head.json that was kept elsewhere')
+  const onCluster = async (options: ClusterOptions & AuditOptions): Promise<void> => {
+    const { clusterAudit } = await import('./cluster/audit/cluster-audit.ts');
+    finish(await clusterAudit(options, io));
+  };
+  addClusterOptions(command.command('verify'))
+    .description('verify the provenance chain of a state folder or of a cluster, and print only the result')
+    .option('--checkpoint <file>', 'a copy of audit/head.json that was kept elsewhere; for a state folder')
     .addOption(state())
     .addOption(output())
-    .action((_, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'verdict' }));
-  command
-    .command('show <tool>')
+    .action((_, verb: Command) => {
+      const options = verb.optsWithGlobals<ClusterOptions & AuditOptions>();
+      return selectsCluster(options, io) ? onCluster(options) : run({ ...options, view: 'verdict' });
+    });
+  addClusterOptions(command.command('show <tool>'))
     .description('verify the provenance chain and print the life of one tool, a name or a digest')
     .addOption(state())
     .addOption(output())
-    .action((tool: string, _, verb: Command) => run({ ...verb.optsWithGlobals<AuditOptions>(), view: 'life', tool }));
+    .action((tool: string, _, verb: Command) => {
+      const options = { ...verb.optsWithGlobals<ClusterOptions & AuditOptions>(), tool };
+      return selectsCluster(options, io) ? onCluster(options) : run({ ...options, view: 'life' });
+    });
 }
 
 /** Adds the verbs for decisions: files in a state folder, Approvals on a cluster. */

@@ -12,6 +12,7 @@
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
  * - GET `…/top`: `TopAgent[]`.
+ * - GET `…/audit?after=<seq>&limit=`: `AuditPage`, the links of the provenance chain with the records of the namespace.
  *
  * `user-schemas.ts` describes each body once. This file names the types only, so that a client does not load the schema library.
  */
@@ -27,6 +28,7 @@ export type {
   UserMessageReceipt,
   UserMessageRequest,
 } from './user-schemas.ts';
+export type { AuditPage } from './provenance/audit-schemas.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';
 export const USERS_PATH = '/v1/users/namespaces';

@@ -173,7 +173,16 @@ export type TopAgent = Static<typeof TopAgent>;
 
 const SessionToolPromotion = Type.Object(
   {
-    state: Type.Enum(['Candidate', 'Requested', 'Verifying', 'PanelReview', 'Promoted', 'Rejected']),
+    state: Type.Enum([
+      'Candidate',
+      'Requested',
+      'Verifying',
+      'Examining',
+      'PanelReview',
+      'AwaitingApproval',
+      'Promoted',
+      'Rejected',
+    ]),
     since: Type.Optional(Timestamp),
     reason: Type.String({ description: 'Why the tool is in this state, and what is missing.' }),
     next: Type.String({ description: 'What happens next, or what a user can do.' }),

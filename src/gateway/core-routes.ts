@@ -6,6 +6,7 @@ import { nextMessageRoutes } from './delivery/next.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
+import { userAuditRoutes } from './users/audit.ts';
 import { userRatingRoutes } from './users/ratings.ts';
 import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
@@ -32,4 +33,5 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userDeadLetterRoutes,
   userRatingRoutes,
   userTrustRoutes,
+  userAuditRoutes,
 ];

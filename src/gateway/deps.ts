@@ -4,6 +4,7 @@ import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { NatsAudit } from '../nats/audit.ts';
+import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
@@ -124,6 +125,7 @@ export interface GatewayDeps {
   deadLetters: DeadLetters;
   wakeups: Wakeups;
   audit: NatsAudit;
+  auditStream: AuditStream;
   /** Approvals of calls. */
   approvals: CallApprovals;
   /** The tools that the agent has in the session, in service. */

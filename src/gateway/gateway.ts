@@ -17,6 +17,7 @@ import { systemClock as clock } from '../lib/clock.ts';
 import { type Digest, sha256 } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
+import { natsAuditStream } from '../nats/audit-stream.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../nats/session-events.ts';
@@ -345,6 +346,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     deadLetters: createDeadLetters(bus),
     wakeups,
     audit,
+    auditStream: natsAuditStream(() => bus),
     uses: promotions.uses,
     verifications: promotions.verifications,
     reportLimits: new ReportLimits(clock),

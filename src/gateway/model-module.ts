@@ -13,7 +13,7 @@ import { createUsageReports } from './ledger/usage.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
 import { modelRoutes } from './models/routes.ts';
-import { servePanelReviews } from './promotion/panel-reviews.ts';
+import { serveReviewJobs } from './promotion/review-jobs.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
 import { reviewRoutes } from './review/routes.ts';
 import { sharedCanaries } from './review/shared-canaries.ts';
@@ -51,7 +51,7 @@ export const openModelModule: OpenModule = async (context) => {
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
   };
-  const reviews = servePanelReviews(
+  const reviews = serveReviewJobs(
     { ...context, ...modelDeps, registry: sessionRegistry, vetter, canaries },
     closing.signal,
   );

@@ -22,7 +22,7 @@ import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
-import type { AuditStream } from './provenance/audit-chain.ts';
+import type { AuditStream } from '../nats/audit-stream.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
@@ -32,7 +32,6 @@ import { PodTemplates } from './pods/pod-template.ts';
 import { AgentRanks } from './policy/agent-ranks.ts';
 import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
-import { EXAMINATIONS } from './promotion/examinations.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
@@ -280,7 +279,9 @@ function createPromotions(
   const { cache: policies } = informers.policies;
   const metrics = deps.operatorMetrics;
   const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
-  const promotions = new PromotionReconciler({ ...shared, examinations: EXAMINATIONS });
+  const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
+  const age = admissionAgeOf(config, informers);
+  const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
   const reruns = new ToolReruns({ client, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }

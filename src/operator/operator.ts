@@ -9,7 +9,7 @@ import { createControllers } from './controllers.ts';
 import { requeueAllNamespaces, requeuePools } from './event-routes.ts';
 import { leaderTasks } from './leader-tasks.ts';
 import { registerOperatorGauges, withWriteMetrics } from './metrics.ts';
-import type { AuditStream } from './provenance/audit-chain.ts';
+import type { AuditStream } from '../nats/audit-stream.ts';
 import { attestedTools } from './provenance/attested-tools.ts';
 import { auditChainRound, type ChainTaskDeps } from './provenance/chain-task.ts';
 import { DataLossDetector } from './nats/data-loss.ts';

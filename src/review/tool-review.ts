@@ -48,8 +48,11 @@ export interface Verification {
   readonly reruns?: {
     readonly succeeded: number;
     readonly total: number;
-    readonly distinctInputs: number;
+    readonly distinctInputs?: number;
     readonly rootMessages: number;
+    /** Recorded answers that the re-runs got: observed by Temper, and only reported by a pod. */
+    readonly observedAnswers?: number;
+    readonly reportedAnswers?: number;
   };
   /** Tests that Temper generated. */
   readonly generated?: readonly { readonly name: string; readonly passed: boolean; readonly detail?: string }[];

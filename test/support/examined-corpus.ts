@@ -3,6 +3,7 @@ import { differenceFrom } from '../../src/forge/test-runs/compare-json.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../src/lib/json.ts';
 import { createExaminer } from '../../src/tempering/examination/examiner.ts';
+import { createModelTesters } from '../../src/tempering/examination/testers/model-testers.ts';
 import type { ExaminationReport } from '../../src/tempering/examination/types.ts';
 import { artifactDigest } from '../../src/tempering/registry/serialization.ts';
 import { anOp, nonceIn, scriptedModel } from '../../src/tempering/tempering.testing.ts';
@@ -75,14 +76,9 @@ export class CorpusExamination {
         });
       return JSON.stringify({ nonce: nonceIn(request), lines: [3], cases });
     });
-    const examiner = createExaminer({
-      verifier: this.#runs,
-      schemas: this.#schemas,
-      model,
-      testers: ['test/first', 'test/second'],
-      clock: systemClock,
-      nonce: () => 'nonce',
-    });
+    const deps = { model, clock: systemClock, nonce: () => 'nonce' };
+    const testers = createModelTesters(deps, ['test/first', 'test/second']);
+    const examiner = createExaminer({ verifier: this.#runs, schemas: this.#schemas, testers });
     const digest = artifactDigest(artifact);
     return examiner.examine({ artifact, digest, authorModel: 'test/author', recorded: [] }, anOp());
   }

@@ -68,12 +68,8 @@ export function createRecordSessionStore(
   const positionOf = async (session: string, seq: () => Promise<number>): Promise<SessionPosition> => {
     const known = positions.get(session);
     if (known !== undefined) return known;
-    const [count, info] = await Promise.all([seq(), records.get(SESSIONS, sessionRecordName(scopeOf(session)))]);
-    const found = sessionInfo(info);
-    if (found?.closedAt !== undefined) throw sessionClosed(session, found.closedAt);
-    const openedAt = found?.openedAt ?? clock.now().toISOString();
-    const usedAt = found === undefined ? 0 : Date.parse(found.usedAt);
-    const position = positions.get(session) ?? { seq: count, writes: new SerialQueue(), openedAt, usedAt };
+    const opened = await openPosition(records, clock, scopeOf(session), seq);
+    const position = positions.get(session) ?? opened;
     positions.set(session, position);
     return position;
   };
@@ -123,6 +119,20 @@ export function createRecordSessionStore(
     list: () => listSessions(records, { agent, namespace }),
     idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime() - milliseconds),
   };
+}
+
+/** Throws TEMPER_SESSION_CLOSED for a session that was closed permanently. */
+async function openPosition(
+  records: RecordStore,
+  clock: Clock,
+  scope: SessionScope,
+  readSeq: () => Promise<number>,
+): Promise<SessionPosition> {
+  const [seq, info] = await Promise.all([readSeq(), records.get(SESSIONS, sessionRecordName(scope))]);
+  const found = sessionInfo(info);
+  if (found?.closedAt !== undefined) throw sessionClosed(scope.session, found.closedAt);
+  const openedAt = found?.openedAt ?? clock.now().toISOString();
+  return { seq, writes: new SerialQueue(), openedAt, usedAt: found === undefined ? 0 : Date.parse(found.usedAt) };
 }
 
 /** False when the session was closed before. */

@@ -15,13 +15,78 @@ import type { Resource } from './common.ts';
 
 const Requirement = Text(300, 'A requirement, such as `api fetch`, `host api.example.com` or `path data/`.');
 
+const Count = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000_000, description });
+
+/** Figures of the operator: runs in a verifier pod, where the author of the tool never was. */
+const ReviewedVerification = Type.Object(
+  {
+    tests: Count('Tests that ran.'),
+    failedTests: Count('Tests that failed.'),
+    reruns: Count('Recorded inputs that ran again.'),
+    successes: Count('Recorded inputs with a valid output.'),
+    rootMessages: Count('Different root messages of the valid ones.'),
+    observedAnswers: Count('Valid ones with recorded answers that the gateway observed.'),
+    reportedAnswers: Count('Valid ones with recorded answers that only a pod reported.'),
+  },
+  { ...closed, description: 'Observed: the verification that made the tool one of tier Agent.' },
+);
+
+const ReviewedUses = Type.Object(
+  {
+    total: Count('Uses.'),
+    succeeded: Count('Successful uses.'),
+    reported: Count('Uses that only a pod reported.'),
+    distinctInputs: Count('Distinct inputs, counted up to 200.'),
+    rootMessages: Count('Root messages, counted up to 200.'),
+  },
+  { ...closed, description: 'Claimed: the uses that pods of the agents reported. They decide nothing.' },
+);
+
+const ReviewedVerdict = Type.Object(
+  {
+    model: Text(253, 'The model that reviewed the tool.'),
+    approved: Type.Boolean({ description: 'Whether it approved.' }),
+    confidencePercent: Type.Integer({ minimum: 0, maximum: 100, description: 'Its confidence.' }),
+    promptDigest: Text(128, 'The digest of what it was asked.'),
+    citedLines: Type.Array(Type.Integer({ minimum: 0, maximum: 100_000 }), {
+      maxItems: 100,
+      'x-kubernetes-list-type': 'atomic',
+      description: 'The lines of the tool that it cited.',
+    }),
+    reasoning: Text(2_048, 'Its words, which may repeat text of the tool.'),
+  },
+  { ...closed, description: 'A verdict of a model. It can refuse a tool and never grant one.' },
+);
+
+const ExaminationCase = Type.Object(
+  {
+    input: Text(512, 'The input, as JSON text, without secrets.'),
+    expected: Type.Optional(Text(512, 'The output that the check or the tester expects.')),
+    got: Text(512, 'What the tool gave.'),
+  },
+  { ...closed, description: 'A case in which the tool did not do what the check expects.' },
+);
+
+const ExaminationQuestion = Type.Object(
+  {
+    topic: Text(63, 'The check, or `testers`.'),
+    reason: Text(512, 'What the check found.'),
+    cases: Type.Array(ExaminationCase, {
+      maxItems: 12,
+      'x-kubernetes-list-type': 'atomic',
+      description: 'The first cases.',
+    }),
+  },
+  { ...closed, description: 'A question of the examination.' },
+);
+
 /** What a reviewer has to know beyond the tool itself. */
 export const PromotionReview = Type.Object(
   {
-    object: {
+    object: Type.Optional({
       ...ObjectName,
-      description: 'The EmergentTool of the agent, with source, schemas and tests.',
-    },
+      description: 'The EmergentTool of the agent, with source, schemas and tests. Absent for tier Agent.',
+    }),
     replaces: Type.Optional(
       Type.Object(
         {
@@ -34,6 +99,22 @@ export const PromotionReview = Type.Object(
       ),
     ),
     agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
+    verification: Type.Optional(ReviewedVerification),
+    uses: Type.Optional(ReviewedUses),
+    verdicts: Type.Optional(
+      Type.Array(ReviewedVerdict, {
+        maxItems: 8,
+        'x-kubernetes-list-type': 'atomic',
+        description: 'The verdicts of the panel that reviewed the tool before tier Agent.',
+      }),
+    ),
+    questions: Type.Optional(
+      Type.Array(ExaminationQuestion, {
+        maxItems: 16,
+        'x-kubernetes-list-type': 'atomic',
+        description: 'What the examination of the tool leaves to the approver.',
+      }),
+    ),
   },
   { ...closed, description: 'Facts for the reviewer of a promotion. Only for type `PromoteTool`.' },
 );

@@ -1,17 +1,11 @@
-import type { ChainedRecord } from '../../audit/port.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { table } from '../table.ts';
-import { type LifeEvent, toolLife } from './tool-life.ts';
+import { type LifeEvent, type LifeRecord, toolLife } from './tool-life.ts';
 
 /** Prints the life of one tool from the records of a chain. Throws TEMPER_NOT_FOUND when it has none. */
-export function showToolLife(
-  records: readonly ChainedRecord[],
-  tool: string,
-  output: 'text' | 'json',
-  io: CliIo,
-): void {
+export function showToolLife(records: readonly LifeRecord[], tool: string, output: 'text' | 'json', io: CliIo): void {
   const life = toolLife(records, tool);
   if (life.length === 0)
     throw new TemperError(

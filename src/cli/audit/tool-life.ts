@@ -1,6 +1,13 @@
-import type { ChainedRecord } from '../../audit/port.ts';
+import type { AuditRecord } from '../../audit/port.ts';
 import { isJsonObject, type Json, member } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
+
+/** A record with its place in a verified chain. */
+export interface LifeRecord extends Omit<AuditRecord, 'evidence'> {
+  readonly seq: number;
+  /** RFC 3339. */
+  readonly time: string;
+}
 
 /** One event in the life of a tool. Calls in a row are one event. */
 export interface LifeEvent {
@@ -17,16 +24,21 @@ export interface LifeEvent {
 const CALLS: ReadonlySet<string> = new Set(['tool.called', 'tool.call-failed']);
 const MAX_TEXT = 300;
 
+/** Is the record about the tool with this name or digest? */
+export function concerns({ subject, facts }: LifeRecord, tool: string): boolean {
+  return subject === tool || facts['tool'] === tool;
+}
+
 /** The life of the tools with this name or digest, oldest first. */
-export function toolLife(records: readonly ChainedRecord[], tool: string): LifeEvent[] {
+export function toolLife(records: readonly LifeRecord[], tool: string): LifeEvent[] {
   const events: LifeEvent[] = [];
-  let calls: ChainedRecord[] = [];
+  let calls: LifeRecord[] = [];
   const endCalls = (): void => {
     if (calls.length > 0) events.push(eventOfCalls(calls));
     calls = [];
   };
   for (const record of records) {
-    if (record.subject !== tool && record.facts['tool'] !== tool) continue;
+    if (!concerns(record, tool)) continue;
     if (CALLS.has(record.action) && (calls[0] === undefined || calls[0].subject === record.subject)) calls.push(record);
     else if (CALLS.has(record.action)) {
       endCalls();
@@ -40,14 +52,14 @@ export function toolLife(records: readonly ChainedRecord[], tool: string): LifeE
   return events;
 }
 
-function eventOfCalls(calls: readonly ChainedRecord[]): LifeEvent {
-  const [first, last] = [calls[0] as ChainedRecord, calls.at(-1) as ChainedRecord];
+function eventOfCalls(calls: readonly LifeRecord[]): LifeEvent {
+  const [first, last] = [calls[0] as LifeRecord, calls.at(-1) as LifeRecord];
   const failed = calls.filter(({ action }) => action === 'tool.call-failed').length;
   const text = `${calls.length} calls, ${failed} failed, until ${last.time}`;
   return { ...eventOf(first, text), to: last.seq, action: 'tool.called' };
 }
 
-function eventOf({ seq, time, action, actor, subject }: ChainedRecord, text: string): LifeEvent {
+function eventOf({ seq, time, action, actor, subject }: LifeRecord, text: string): LifeEvent {
   return {
     time,
     from: seq,
@@ -59,7 +71,7 @@ function eventOf({ seq, time, action, actor, subject }: ChainedRecord, text: str
   };
 }
 
-function textOf({ action, facts }: ChainedRecord): string {
+function textOf({ action, facts }: LifeRecord): string {
   const parts = [textAt(facts, 'tier'), textAt(facts, 'reason'), textAt(facts, 'decision'), textAt(facts, 'message')];
   const verdicts = member(facts, 'verdicts');
   if (Array.isArray(verdicts)) parts.push(...verdicts.map(verdictText));

@@ -55,12 +55,18 @@ export class GatewayUserClient {
     return response.lines;
   }
 
+  /** The namespace of the gateway. */
+  async releaseNamespace(): Promise<string> {
+    this.#release ??= await this.#findRelease();
+    return this.#release;
+  }
+
   async #proxied({ method, path, body, idempotencyKey }: UserApiRequest): Promise<RawRequest> {
     const { namespace } = this.#cluster;
-    this.#release ??= await this.#releaseNamespace();
+    const release = await this.releaseNamespace();
     const traceparent = currentTraceparent();
     const service = `https:${RELEASE_OBJECTS.gateway}:${PORTS.gateway}`;
-    const root = `/api/v1/namespaces/${encodeURIComponent(this.#release)}/services/${service}/proxy`;
+    const root = `/api/v1/namespaces/${encodeURIComponent(release)}/services/${service}/proxy`;
     return {
       method,
       path: `${root}${USERS_PATH}/${encodeURIComponent(namespace)}/${path}`,
@@ -74,7 +80,7 @@ export class GatewayUserClient {
   }
 
   /** The namespace of the gateway. Falls back to the default namespace when the user may not list Services. */
-  async #releaseNamespace(): Promise<string> {
+  async #findRelease(): Promise<string> {
     const { temperNamespace, kube } = this.#cluster;
     if (temperNamespace !== undefined) return temperNamespace;
     try {

@@ -9,16 +9,20 @@ import { AnyJson } from '../../tools/event-schema/parts.ts';
 import type { CallRecording } from '../../tools/recording/call-recording.ts';
 import { describes, DigestText } from '../schema-parts.ts';
 
-/** Tests, recorded inputs and the inputs of examinations. */
+/** Tests and recorded inputs, or the inputs of a round of the examination. */
 const MAX_CASES = 1_000;
+/** Re-runs, then rounds of the examination: what one round gives decides the inputs of the next. */
+export const MAX_ROUNDS = 24;
 
 const Attempt = Type.String({
   pattern: '^[A-Za-z0-9_-]{1,64}$',
   description: 'The verification that the work is for.',
 });
+const roundOf = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_ROUNDS, description });
+const Round = roundOf('0: the tests and recorded inputs. Further ones: the inputs of the examination.');
 const Artifact = Type.Unsafe<ToolArtifact>({
   type: 'object',
-  description: '`spec.artifact` of an EmergentTool, without its tests.',
+  description: '`spec.artifact` of an EmergentTool, or a version of it that an examination runs, without tests.',
 });
 const Case = describes<VerificationCase>()(
   Type.Object({
@@ -36,13 +40,20 @@ const Case = describes<VerificationCase>()(
 export const VerificationWork = Type.Object(
   {
     attempt: Attempt,
+    round: Round,
     artifact: Artifact,
     dependencies: Type.Array(Type.Object({ digest: DigestText, artifact: Artifact }, closed), {
       description: 'The forged tools that its steps call, by the digest that the steps pin.',
     }),
     cases: Type.Array(Case, { description: 'Each is run twice. No case has an expected output.' }),
+    maxLimitFailures: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'Cases that end at a limit of time or memory, after which the pod runs no further ones.',
+      }),
+    ),
   },
-  { ...closed, description: 'What a verifier pod runs.' },
+  { ...closed, description: 'What a verifier pod runs in one round.' },
 );
 export type VerificationWork = Static<typeof VerificationWork>;
 
@@ -63,6 +74,7 @@ const Output = describes<RunOutput>()(
 export const VerificationOutputs = Type.Object(
   {
     attempt: Attempt,
+    round: Round,
     outputs: Type.Array(Type.Unsafe<CaseOutputs>(Type.Tuple([Output, Output])), {
       maxItems: MAX_CASES,
       description: 'What both runs of each case gave, in the order of the cases.',
@@ -73,6 +85,9 @@ export const VerificationOutputs = Type.Object(
 export type VerificationOutputs = Static<typeof VerificationOutputs>;
 
 export const VerificationQuery = Type.Object(
-  { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 30, description: 'Seconds.' })) },
+  {
+    wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 30, description: 'Seconds.' })),
+    round: Type.Optional(roundOf('The round that the pod waits for; the first one without it.')),
+  },
   closed,
 );

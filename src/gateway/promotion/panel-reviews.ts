@@ -1,51 +1,17 @@
-import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { isTemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
-import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import { subjects } from '../../nats/jetstream/names.ts';
 import { notify } from '../../nats/notify/notifications.ts';
-import { createPanelReviews, type PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
+import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
-import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { IdGenerator } from '../../lib/ids.ts';
-import type { Logger } from '../../telemetry/log.ts';
-import type { Canaries } from '../../tempering/canary/canaries.ts';
 import { createPanel, type PanelVerdict, unavailablePanel } from '../../tempering/judge/panel.ts';
-import type { AgentDirectory, AgentState } from '../deps.ts';
-import { modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
-import type { ArtifactVetter } from '../review/vetting/pool.ts';
-
-export interface PanelReviewDeps extends ModelAccessDeps {
-  directory: ModelAccessDeps['directory'] & Pick<AgentDirectory, 'byUid'>;
-  bus: JetStreamConnection;
-  registry: Pick<SessionRegistry, 'tools'>;
-  vetter: ArtifactVetter;
-  /** Supervises the reviewers. */
-  canaries: Canaries;
-  clock: Clock;
-  ids: IdGenerator;
-  log: Logger;
-}
-
-/** Reviews at a time in one gateway: an agent whose reviewers are slow does not delay all others. */
-const CONCURRENCY = 4;
-const REVIEW_TIMEOUT_MS = 4 * 60_000;
-/** A gateway that does not know the agent may have a cache that lags. */
-const MAX_UNKNOWN_DELIVERIES = 5;
-
-/** Takes the reviews that operators ask for, until the signal aborts. */
-export async function servePanelReviews(deps: PanelReviewDeps, signal: AbortSignal): Promise<void> {
-  const reviews = createPanelReviews(deps.bus);
-  const onFailure = (error: unknown): void => {
-    if (!signal.aborted) deps.log.warn({ error }, 'a panel could not review a tool yet');
-  };
-  const take = (review: PanelReviewRequest, deliveries: number) => takeReview(deps, review, deliveries, signal);
-  await Promise.all(Array.from({ length: CONCURRENCY }, () => reviews.consume(take, signal, onFailure)));
-}
+import type { AgentState } from '../deps.ts';
+import { modelAccessFor } from '../models/agent-model-access.ts';
+import { agentOf, REVIEW_TIMEOUT_MS, type ReviewJobDeps, sessionTool } from './review-job.ts';
 
 /** At most one verdict of an attempt counts: after a crash between answer and result the panel is asked again, and the first result stays. */
-async function takeReview(
-  deps: PanelReviewDeps,
+export async function takeReview(
+  deps: ReviewJobDeps,
   review: PanelReviewRequest,
   deliveries: number,
   signal: AbortSignal,
@@ -61,17 +27,12 @@ async function takeReview(
 }
 
 async function verdictOf(
-  deps: PanelReviewDeps,
+  deps: ReviewJobDeps,
   review: PanelReviewRequest,
   deliveries: number,
   signal: AbortSignal,
 ): Promise<PanelVerdict> {
-  const state = deps.directory.byUid(review.agentUid);
-  if (state === undefined && deliveries < MAX_UNKNOWN_DELIVERIES) {
-    throw new TemperError('TEMPER_NOT_FOUND', 'this gateway does not know the agent of a review yet', {
-      retry: 'backoff',
-    });
-  }
+  const state = agentOf(deps, review.agentUid, deliveries);
   if (state === undefined) return unavailablePanel('the agent does not exist any more');
   try {
     return await askPanel(deps, review, state, signal);
@@ -82,13 +43,13 @@ async function verdictOf(
 }
 
 async function askPanel(
-  deps: PanelReviewDeps,
+  deps: ReviewJobDeps,
   { agentUid, session, digest, attempt, facts }: PanelReviewRequest,
   state: AgentState,
   signal: AbortSignal,
 ): Promise<PanelVerdict> {
   const { clock, ids } = deps;
-  const tool = (await deps.registry.tools(agentUid, session)).find((candidate) => candidate.digest === digest);
+  const tool = await sessionTool(deps, { agentUid, session, digest });
   if (tool === undefined) return unavailablePanel('its session has no such tool any more');
   const access = modelAccessFor(deps, state, false);
   const panel = createPanel({

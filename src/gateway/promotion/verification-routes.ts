@@ -10,7 +10,7 @@ import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, NoContent, POD_SECURITY } from '../http/schemas.ts';
 
-/** The outputs of all cases together. A verifier replaces outputs beyond it by a failure. */
+/** The outputs of all cases of a round together. A verifier replaces outputs beyond it by a failure. */
 const MAX_OUTPUT_BYTES = 8 * 1_024 * 1_024;
 const MAX_OUTPUT_VALUES = 500_000;
 
@@ -25,14 +25,15 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
       config: { access: 'verifier', longPoll: true, largeResponse: true },
       schema: {
         ...POD_SECURITY,
-        summary: 'The verification that the verifier pod runs',
+        summary: 'What the verifier pod runs in one round of its verification',
         querystring: VerificationQuery,
         response: { 200: VerificationWork, 204: NoContent, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
       const signal = longPollSignal((request.query.wait ?? 0) * 1_000, request, deps);
-      const work = await deps.verifications.waitForWork(request.verifier.podUid, signal);
+      const { round = 0 } = request.query;
+      const work = await deps.verifications.waitForWork(request.verifier.podUid, round, signal);
       if (work === undefined) return reply.code(204).send(null);
       request.holdResponse(work.byteLength);
       return JSON.parse(work.toString('utf8')) as VerificationWork;
@@ -45,13 +46,14 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
       bodyLimit: MAX_OUTPUT_BYTES,
       schema: {
         ...POD_SECURITY,
-        summary: 'The outputs of the cases, once',
+        summary: 'The outputs of the cases of one round, once',
         body: VerificationOutputs,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
-      await deps.verifications.putOutputs(request.verifier.podUid, request.body as unknown as Json);
+      const { body, verifier } = request;
+      await deps.verifications.putOutputs(verifier.podUid, body.round, body as unknown as Json);
       return reply.code(204).send(null);
     },
   );

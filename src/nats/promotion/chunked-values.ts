@@ -20,6 +20,7 @@ export interface ChunkedValues {
   put(key: string, value: Uint8Array): Promise<boolean>;
   /** Undefined when there is no complete value, or when it differs from its digest. */
   get(key: string): Promise<Buffer | undefined>;
+  has(key: string): Promise<boolean>;
   remove(key: string): Promise<void>;
 }
 
@@ -54,6 +55,7 @@ export function createChunkedValues(connection: JetStreamConnection, bucket: Buc
       const value = Buffer.concat(parts);
       return sha256(value) === head.digest ? value : undefined;
     },
+    has: async (key) => (await headOf(key)) !== undefined,
     async remove(key) {
       await purge(connection, stream, bucketSubject(bucket, key));
       await purge(connection, stream, bucketSubject(bucket, `${key}.>`));

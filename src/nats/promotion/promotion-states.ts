@@ -1,9 +1,11 @@
 import type { Digest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import { parsePromotionRecord, type PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
+import { createChunkedValues } from './chunked-values.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { parseJsonBytes, purge, readMessages } from '../jetstream/stream-reader.ts';
 
@@ -33,6 +35,11 @@ export interface PromotionStates {
   review(key: PromotionKey, attempt: string): Promise<PanelVerdict | undefined>;
   /** Stores the verdict of an attempt; the first one stays. */
   putReview(key: PromotionKey, attempt: string, verdict: PanelVerdict): Promise<void>;
+  /** What the testers answered for this attempt. */
+  testerAnswers(key: PromotionKey, attempt: string): Promise<TesterAnswer[] | undefined>;
+  /** Stores the answers of an attempt; the first ones stay. */
+  putTesterAnswers(key: PromotionKey, attempt: string, answers: readonly TesterAnswer[]): Promise<void>;
+  /** Removes verdicts and answers. */
   removeReviews(key: PromotionKey): Promise<void>;
 }
 
@@ -40,6 +47,8 @@ const BUCKET = BUCKETS.promotionStates;
 
 export function createPromotionStates(connection: JetStreamConnection): PromotionStates {
   const documents = createDocumentStore(connection, BUCKET);
+  // The cases of both testers together may be larger than one message.
+  const values = createChunkedValues(connection, BUCKET);
   return {
     async get(key) {
       const found = await documents.get(stateKey(key));
@@ -68,6 +77,14 @@ export function createPromotionStates(connection: JetStreamConnection): Promotio
     async putReview(key, attempt, verdict) {
       await documents.write(reviewKey(key, attempt), verdict as unknown as Json, 0);
     },
+    async testerAnswers(key, attempt) {
+      const stored = await values.get(testersKey(key, attempt));
+      const answers = stored === undefined ? undefined : parseJsonBytes(stored);
+      return Array.isArray(answers) ? (answers as unknown as TesterAnswer[]) : undefined;
+    },
+    async putTesterAnswers(key, attempt, answers) {
+      await values.put(testersKey(key, attempt), Buffer.from(JSON.stringify(answers)));
+    },
     async removeReviews(key) {
       await purge(connection, bucketStream(BUCKET), bucketSubject(BUCKET, `${stateKey(key)}.>`));
     },
@@ -80,6 +97,10 @@ function stateKey({ agentUid, digest }: PromotionKey): string {
 
 function reviewKey(key: PromotionKey, attempt: string): string {
   return `${stateKey(key)}.review.${token(attempt)}`;
+}
+
+function testersKey(key: PromotionKey, attempt: string): string {
+  return `${stateKey(key)}.testers.${token(attempt)}`;
 }
 
 function parseVerdict(value: Json | undefined): PanelVerdict | undefined {

@@ -6,20 +6,20 @@ import { NotificationListener, notify } from '../notify/notifications.ts';
 import { createChunkedValues } from './chunked-values.ts';
 
 /**
- * The work of verifier pods and the outputs that they sent, by the UID of the pod: a pod has at most one work, and the gateway gives it
- * only its own. Methods throw TEMPER_BUS_*.
+ * The work of verifier pods and the outputs that they sent, by the UID of the pod and the round: a pod serves one verification, and the
+ * gateway gives it only its own work. Methods throw TEMPER_BUS_*.
  */
 export interface Verifications {
-  /** Gives the pod its work. False when the pod has one already; that one stays. */
-  assign(podUid: string, work: Json): Promise<boolean>;
-  /** The work of the pod, as JSON text. */
-  work(podUid: string): Promise<Buffer | undefined>;
-  /** Waits for work of the pod until the signal aborts. */
-  waitForWork(podUid: string, signal: AbortSignal): Promise<Buffer | undefined>;
-  /** Stores the outputs that the pod sent; the first ones stay. */
-  putOutputs(podUid: string, outputs: Json): Promise<void>;
-  /** Undefined until the pod has sent its outputs. */
-  outputs(podUid: string): Promise<Json | undefined>;
+  /** Gives the pod the work of a round. False when the round has one already; that one stays. */
+  assign(podUid: string, round: number, work: Json): Promise<boolean>;
+  /** The work of a round, as JSON text. */
+  work(podUid: string, round: number): Promise<Buffer | undefined>;
+  /** Waits for the work of a round until the signal aborts. */
+  waitForWork(podUid: string, round: number, signal: AbortSignal): Promise<Buffer | undefined>;
+  /** Stores the outputs that the pod sent for a round; the first ones stay, and those of a round without work are dropped. */
+  putOutputs(podUid: string, round: number, outputs: Json): Promise<void>;
+  /** Undefined until the pod has sent the outputs of the round. */
+  outputs(podUid: string, round: number): Promise<Json | undefined>;
   /** Deletes the work and the outputs of the pod. */
   remove(podUid: string): Promise<void>;
 }
@@ -29,30 +29,31 @@ const LOOK_INTERVAL_MS = 3_000;
 
 export function createVerifications(connection: JetStreamConnection): Verifications {
   const values = createChunkedValues(connection, BUCKETS.verifications);
-  const workKey = (podUid: string): string => `${token(podUid)}.work`;
-  const outputsKey = (podUid: string): string => `${token(podUid)}.outputs`;
+  const workKey = (podUid: string, round: number): string => `${token(podUid)}.work.${round}`;
+  const outputsKey = (podUid: string, round: number): string => `${token(podUid)}.outputs.${round}`;
   return {
-    async assign(podUid, work) {
-      const assigned = await values.put(workKey(podUid), Buffer.from(JSON.stringify(work)));
+    async assign(podUid, round, work) {
+      const assigned = await values.put(workKey(podUid, round), Buffer.from(JSON.stringify(work)));
       notify(connection, subjects.notifyVerifier(podUid));
       return assigned;
     },
-    work: (podUid) => values.get(workKey(podUid)),
-    async waitForWork(podUid, signal) {
+    work: (podUid, round) => values.get(workKey(podUid, round)),
+    async waitForWork(podUid, round, signal) {
       using listener = new NotificationListener(connection, subjects.notifyVerifier(podUid));
       for (;;) {
         listener.reset();
-        const found = await values.get(workKey(podUid));
+        const found = await values.get(workKey(podUid, round));
         if (found !== undefined || signal.aborted) return found;
         await listener.wait(LOOK_INTERVAL_MS, signal);
       }
     },
-    async putOutputs(podUid, outputs) {
-      await values.put(outputsKey(podUid), Buffer.from(JSON.stringify(outputs)));
+    async putOutputs(podUid, round, outputs) {
+      if (!(await values.has(workKey(podUid, round)))) return;
+      await values.put(outputsKey(podUid, round), Buffer.from(JSON.stringify(outputs)));
       notify(connection, subjects.notifyPromotions());
     },
-    async outputs(podUid) {
-      const found = await values.get(outputsKey(podUid));
+    async outputs(podUid, round) {
+      const found = await values.get(outputsKey(podUid, round));
       return found === undefined ? undefined : parseJsonBytes(found);
     },
     remove: (podUid) =>

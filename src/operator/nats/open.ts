@@ -9,9 +9,8 @@ import type {
   TrustEvidence,
 } from '../ports.ts';
 import { natsPendingCalls } from './sources/pending-call-source.ts';
-import type { AuditStream } from '../provenance/audit-chain.ts';
 import { NatsAgentStats } from './agent-stats.ts';
-import { natsAuditStream } from './sources/audit-stream.ts';
+import { type AuditStream, natsAuditStream } from '../../nats/audit-stream.ts';
 import { NatsLink, type NatsLinkDeps, type NatsOptions } from './nats-link.ts';
 import { NatsAgentActivity } from './agent-activity.ts';
 import type { PromotionStore } from '../promotion/ports.ts';

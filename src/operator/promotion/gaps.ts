@@ -31,11 +31,6 @@ export function policyGaps(
   const gaps: string[] = [];
   const decision = deciderOf(agent, policy, tool.tainted).decide({ kind: 'Promote', tool: tool.name, tier: 'Agent' });
   if (decision.effect === 'Deny') gaps.push(decision.reason);
-  if (promotionRules(policy.spec).requireHuman) {
-    gaps.push(
-      'spec.promotion.toAgent.requireHuman is set, and a cluster cannot ask for approvals of tier Agent yet; remove it, or keep the tool in its session',
-    );
-  }
   if (agent.spec.forge?.persistSource === false) {
     gaps.push(
       'spec.forge.persistSource of the agent is false, and an EmergentTool of a cluster contains its source; set it to true and forge the tool again',

@@ -1,7 +1,8 @@
 import type { AuditRecord } from '../../audit/port.ts';
 import type { Json } from '../../lib/json.ts';
-import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
+import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
+import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { RecordedInput, RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
@@ -10,9 +11,14 @@ import type { PromotionStore } from './ports.ts';
 /** A store of promotions in memory, which outlives the reconcilers of a test as NATS outlives operators. */
 export class MemoryPromotions implements PromotionStore {
   readonly states = new Map<string, { record: PromotionRecord; revision: number }>();
+  /** By pod UID, and by `<pod UID> <round>` for the rounds of an examination. */
   readonly works = new Map<string, Json>();
   readonly sent = new Map<string, Json>();
   readonly reviewRequests: PanelReviewRequest[] = [];
+  readonly testerRequests: TesterRequest[] = [];
+  /** By attempt. */
+  readonly answers = new Map<string, TesterAnswer[]>();
+  earlier: RegisteredTool | undefined;
   readonly verdicts = new Map<string, PanelVerdict>();
   /** By deduplication key. */
   readonly records = new Map<string, AuditRecord>();
@@ -60,23 +66,36 @@ export class MemoryPromotions implements PromotionStore {
     return this.inputs;
   }
 
-  async assign(podUid: string, work: Json): Promise<boolean> {
-    if (this.works.has(podUid)) return false;
-    this.works.set(podUid, work);
+  async earlierVersion() {
+    return this.earlier;
+  }
+
+  async assign(podUid: string, round: number, work: Json): Promise<boolean> {
+    if (this.works.has(roundKey(podUid, round))) return false;
+    this.works.set(roundKey(podUid, round), work);
     return true;
   }
 
-  async work(podUid: string) {
-    return this.works.get(podUid);
+  async work(podUid: string, round: number) {
+    return this.works.get(roundKey(podUid, round));
   }
 
-  async outputs(podUid: string) {
-    return this.sent.get(podUid);
+  async outputs(podUid: string, round: number) {
+    return this.sent.get(roundKey(podUid, round));
   }
 
   async removeVerification(podUid: string): Promise<void> {
-    this.works.delete(podUid);
-    this.sent.delete(podUid);
+    for (const map of [this.works, this.sent]) {
+      for (const key of map.keys()) if (key === podUid || key.startsWith(`${podUid} `)) map.delete(key);
+    }
+  }
+
+  async requestTesters(request: TesterRequest): Promise<void> {
+    this.testerRequests.push(request);
+  }
+
+  async testerAnswers(_key: PromotionKey, attempt: string) {
+    return this.answers.get(attempt);
   }
 
   async requestReview(review: PanelReviewRequest): Promise<void> {
@@ -106,4 +125,8 @@ export class MemoryPromotions implements PromotionStore {
 
 function keyOf({ agentUid, digest }: PromotionKey): string {
   return `${agentUid}/${digest}`;
+}
+
+function roundKey(podUid: string, round: number): string {
+  return round === 0 ? podUid : `${podUid} ${round}`;
 }

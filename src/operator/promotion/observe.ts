@@ -10,14 +10,15 @@ import type { StoredTool } from '../tool/stored-tool.ts';
 import { TOOL_INDEX } from '../tool/tool-index.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { readDependencies } from './dependencies.ts';
-import type { Examination } from './examinations.ts';
+import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
+import { observeExamination } from './examination/observe-examination.ts';
 import { deciderOf, policyGaps, toolGaps } from './gaps.ts';
 import type { ObservedPromotion } from './observed.ts';
 import type { PromotionStore } from './ports.ts';
 import { agentToolName } from './tool-object.ts';
 import { compareVerification } from './verification.ts';
 
-export interface ObservePromotionDeps {
+export interface ObservePromotionDeps extends ObserveApprovalDeps {
   readonly client: KubeReader;
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;
@@ -25,7 +26,6 @@ export interface ObservePromotionDeps {
   readonly tools: Cache<StoredTool>;
   readonly store: PromotionStore;
   readonly verifierPods: VerifierPods;
-  readonly examinations: readonly Examination[];
 }
 
 /** What a reconcile read: the inputs of the plan, and objects that its effects need. */
@@ -36,10 +36,25 @@ export interface PromotionSnapshot {
   readonly tool: RegisteredTool | undefined;
 }
 
+/** Of computing the next step of an examination. */
+const EXAMINATION_MS = 60_000;
+
 /** States whose next step reads the artifact. */
-const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set(['Requested', 'Verifying', 'Promoted']);
+const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set([
+  'Requested',
+  'Verifying',
+  'Examining',
+  'AwaitingApproval',
+  'Promoted',
+]);
 /** States in which a decision is ahead. */
-const UNDECIDED: ReadonlySet<PromotionRecord['state']> = new Set(['Requested', 'Verifying', 'PanelReview']);
+const UNDECIDED: ReadonlySet<PromotionRecord['state']> = new Set([
+  'Requested',
+  'Verifying',
+  'Examining',
+  'PanelReview',
+  'AwaitingApproval',
+]);
 
 /** All reads of the next step of a promotion. Throws TEMPER_BUS_* and ApiError. */
 export async function observePromotion(
@@ -59,13 +74,20 @@ export async function observePromotion(
       return { agent, tool, observed: { ...base, record, ...found } };
     }
     case 'Verifying': {
-      const sent = await deps.store.outputs(record.pod.uid);
-      const verified = { tool, attempt: record.attempt, examinations: deps.examinations };
+      const sent = await deps.store.outputs(record.pod.uid, 0);
       const isComparable = sent !== undefined && tool !== undefined;
-      const result = isComparable ? compareVerification({ ...verified, tool }, record.recorded, sent) : undefined;
-      const podProblem =
-        tool === undefined ? 'its session was closed or no longer has it' : deps.verifierPods.problemOf(record.pod);
-      return { agent, tool, observed: { ...base, record, result, podProblem } };
+      const verified = { attempt: record.attempt, recorded: record.recorded };
+      const result = isComparable ? compareVerification({ ...verified, tool }, sent) : undefined;
+      return { agent, tool, observed: { ...base, record, result, podProblem: podProblemOf(deps, record, tool) } };
+    }
+    case 'Examining': {
+      const found = await observeExamining(deps, { record, policy, tool }, signal);
+      const podProblem = podProblemOf(deps, record, tool);
+      return { agent, tool, observed: { ...base, record, ...found, podProblem } };
+    }
+    case 'AwaitingApproval': {
+      const decision = observeDecision(deps, record);
+      return { agent, tool, observed: { ...base, record, ...decision, toolExists: tool !== undefined } };
     }
     case 'PanelReview': {
       const review = await deps.store.review({ agentUid: record.agent.uid, digest: record.digest }, record.attempt);
@@ -74,6 +96,34 @@ export async function observePromotion(
     default:
       return { agent, tool, observed: { ...base, record } };
   }
+}
+
+function podProblemOf(
+  { verifierPods }: ObservePromotionDeps,
+  { pod }: { pod: { name: string; uid: string } },
+  tool: RegisteredTool | undefined,
+): string | undefined {
+  return tool === undefined ? 'its session was closed or no longer has it' : verifierPods.problemOf(pod);
+}
+
+async function observeExamining(
+  { client, clock, store }: ObservePromotionDeps,
+  found: {
+    record: Extract<PromotionRecord, { state: 'Examining' }>;
+    policy: StoredPolicy | undefined;
+    tool: RegisteredTool | undefined;
+  },
+  signal: AbortSignal,
+) {
+  const { record, policy, tool } = found;
+  const testers = policy?.spec.models?.testers ?? [];
+  const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
+  if (tool === undefined) return nothing;
+  const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
+  const progress = await observeExamination(store, { record, tool, testers }, op);
+  if (progress?.kind !== 'round') return { ...nothing, progress };
+  const { missing, artifacts } = await readDependencies(client, record.agent, tool.artifact, signal);
+  return { progress, testers, toolGaps: missing, dependencies: artifacts };
 }
 
 async function observeBase(

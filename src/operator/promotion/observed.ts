@@ -2,6 +2,8 @@ import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
+import type { ObservedDecision } from './approval/observe-approval.ts';
+import type { ExaminationProgress } from './examination/replayed-examination.ts';
 import type { VerificationResult } from './verification.ts';
 
 /** What every state of a promotion depends on. */
@@ -13,6 +15,11 @@ interface ObservedBase {
   /** Why the agent and its policy permit no promotion now; empty when they permit it. */
   readonly policyGaps: readonly string[];
 }
+
+export type ObservedIn<S extends ObservedPromotion['record']['state']> = Extract<
+  ObservedPromotion,
+  { record: { state: S } }
+>;
 
 type RecordIn<S extends PromotionRecord['state']> = Extract<PromotionRecord, { state: S }>;
 
@@ -36,5 +43,17 @@ export type ObservedPromotion =
       /** Why the pod cannot send outputs any more. */
       readonly podProblem: string | undefined;
     })
+  | (ObservedBase & {
+      readonly record: RecordIn<'Examining'>;
+      /** Undefined while the pod runs the last round. */
+      readonly progress: ExaminationProgress | undefined;
+      readonly podProblem: string | undefined;
+      /** The models that write cases. */
+      readonly testers: readonly string[];
+      /** Tools that it calls and that are not in service any more. */
+      readonly toolGaps: readonly string[];
+      readonly dependencies: ReadonlyMap<string, ToolArtifact>;
+    })
+  | (ObservedBase & ObservedDecision & { readonly record: RecordIn<'AwaitingApproval'>; readonly toolExists: boolean })
   | (ObservedBase & { readonly record: RecordIn<'PanelReview'>; readonly review: PanelVerdict | undefined })
   | (ObservedBase & { readonly record: RecordIn<'Promoted' | 'Rejected' | 'Candidate'> });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
-import { aVerdict } from '../../tempering/tempering.testing.ts';
+import { anArtifact, aVerdict } from '../../tempering/tempering.testing.ts';
 import type { ObservedPromotion } from './observed.ts';
 import { planPromotion } from './plan.ts';
 
@@ -24,6 +24,7 @@ const FIGURES = {
   observedAnswers: 0,
   reportedAnswers: 0,
 };
+const NONE = { tests: 0, uses: 0 };
 const TRIES = { failed: 0, lastProblem: '' };
 
 type Verifying = Extract<ObservedPromotion, { record: { state: 'Verifying' } }>;
@@ -43,9 +44,75 @@ const verifying = (change: Partial<Verifying> = {}): Verifying => ({
 });
 const reviewing = (change: object = {}): ObservedPromotion => ({
   ...BASE,
-  record: { ...SUBJECT, state: 'PanelReview', figures: FIGURES, facts: {} },
+  record: { ...SUBJECT, state: 'PanelReview', figures: FIGURES, facts: {}, questions: [] },
   review: undefined,
   ...change,
+});
+const examining = (change: Partial<Extract<ObservedPromotion, { record: { state: 'Examining' } }>>) =>
+  ({
+    ...BASE,
+    record: {
+      ...SUBJECT,
+      state: 'Examining',
+      tries: TRIES,
+      pod: { name: 'v', uid: 'u-v' },
+      deadline: '2026-05-04T12:10:00Z',
+      figures: FIGURES,
+      rounds: [],
+    },
+    progress: undefined,
+    podProblem: undefined,
+    testers: [],
+    toolGaps: [],
+    dependencies: new Map(),
+    ...change,
+  }) satisfies ObservedPromotion;
+const awaiting = (change: object): ObservedPromotion => ({
+  ...BASE,
+  record: {
+    ...SUBJECT,
+    state: 'AwaitingApproval',
+    request: 'double-1',
+    nonce: 'nonce-0123456789abcdef',
+    verdicts: [],
+    figures: FIGURES,
+    facts: {},
+    questions: [],
+  },
+  verdict: { decision: 'Pending', ignored: [] },
+  hasRequest: false,
+  pendingOfAgent: 0,
+  toolExists: true,
+  ...change,
+});
+const AN_APPROVAL = {
+  name: 'yes',
+  createdAt: '2026-05-04T11:59:00Z',
+  nonce: 'nonce-0123456789abcdef',
+  subject: { promotion: { tool: 'double', digest: SUBJECT.digest, tier: 'Agent' } },
+  by: 'alice',
+} as const;
+/** A report with a check that found two disagreements. */
+const reportOf = (consequence?: 'Refuse' | 'Ask') => ({
+  kind: 'report' as const,
+  report: {
+    digest: SUBJECT.digest,
+    claims: [],
+    checks:
+      consequence === undefined
+        ? []
+        : [
+            {
+              check: 'determinism' as const,
+              consequence,
+              cases: 9,
+              disagreements: 2,
+              examples: [{ input: '{}', got: '1', reason: 'two outputs' }],
+            },
+          ],
+    testers: [],
+    inputs: 9,
+  },
 });
 const panel = (approved: boolean, change: object = {}) => ({
   approved,
@@ -74,27 +141,79 @@ describe('the plan of a promotion', () => {
   });
 
   it('the figures of the re-runs decide: failed, too few, or enough for the panel', () => {
-    const figures = (change: object, refusal?: string) =>
-      stageOf(
-        verifying({
-          result: {
-            kind: 'figures',
-            figures: { ...FIGURES, ...change },
-            facts: { 'generated.cases': 7 },
-            contradicted: { tests: 0, uses: 0 },
-            ...(refusal === undefined ? {} : { refusal }),
-          },
-        }),
-      );
+    const figures = (change: object) =>
+      stageOf(verifying({ result: { kind: 'figures', figures: { ...FIGURES, ...change }, contradicted: NONE } }));
     assert.equal(figures({ failedTests: 1 }).state, 'Rejected');
     assert.equal(figures({ successes: 3 }).state, 'Rejected');
     assert.equal(figures({ reruns: 3, successes: 3, distinctInputs: 3 }).state, 'Candidate');
-    assert.deepEqual(figures({}), { state: 'PanelReview', figures: FIGURES, facts: { 'generated.cases': 7 } });
-    const result = { kind: 'figures', figures: FIGURES, facts: {}, contradicted: { tests: 0, uses: 1 } } as const;
+    assert.deepEqual(figures({}), {
+      state: 'Examining',
+      tries: TRIES,
+      pod: { name: 'v', uid: 'u-v' },
+      deadline: '2026-05-04T12:10:00.000Z',
+      figures: FIGURES,
+      rounds: [],
+    });
+    const result = { kind: 'figures', figures: FIGURES, contradicted: { tests: 0, uses: 1 } } as const;
     const lied = stageOf(verifying({ result }));
     assert.ok(lied.state === 'Rejected' && lied.evidence?.contradicted?.uses === 1, 'one contradicted report refuses');
-    const refused = figures({}, 'generated: 3 of 7 inputs failed');
-    assert.ok(refused.state === 'Rejected' && refused.reason === 'generated: 3 of 7 inputs failed');
+  });
+
+  it('the report of an examination refuses, asks a user after the panel, or leads to the panel', () => {
+    const clean = stageOf(examining({ progress: reportOf() }));
+    assert.ok(clean.state === 'PanelReview' && clean.questions.length === 0);
+    const refused = stageOf(examining({ progress: reportOf('Refuse') }));
+    assert.ok(refused.state === 'Rejected' && /examination: determinism: 2 of 9 cases/.test(refused.reason));
+    assert.equal(refused.notBefore, '2026-05-05T12:00:00.000Z');
+    const asked = stageOf(examining({ progress: reportOf('Ask') }));
+    assert.ok(asked.state === 'PanelReview');
+    assert.deepEqual(
+      asked.questions.map(({ topic, cases }) => [topic, cases.length]),
+      [['determinism', 1]],
+    );
+    const { questions } = asked;
+    const record = { ...SUBJECT, state: 'PanelReview', figures: FIGURES, facts: {}, questions } as const;
+    assert.equal(planPromotion(reviewing({ record, review: panel(true) })).step, 'awaitApproval');
+    assert.equal(stageOf(reviewing({ record, review: panel(false) })).state, 'Rejected');
+  });
+
+  it('an examination waits for its round, goes on with the next one, and starts again without usable outputs', () => {
+    assert.deepEqual(planPromotion(examining({})), { step: 'wait' });
+    const run = { artifact: anArtifact(), inputs: [] };
+    assert.deepEqual(planPromotion(examining({ progress: { kind: 'round', run } })), { step: 'runRound' });
+    assert.deepEqual(planPromotion(examining({ progress: { kind: 'testers' } })), {
+      step: 'askTesters',
+      repetition: 0,
+    });
+    for (const change of [
+      { podProblem: 'pod v was deleted' },
+      { progress: { kind: 'unusable', problem: 'x' } as const },
+      { now: new Date('2026-05-04T12:10:00Z') },
+      { progress: { kind: 'round', run } as const, now: new Date('2026-05-04T12:10:00Z') },
+    ])
+      assert.equal(stageOf(examining(change)).state, 'Requested', JSON.stringify(change));
+    assert.equal(stageOf(examining({ toolGaps: ['it calls "x"'] })).state, 'Candidate');
+  });
+
+  it('a user decides where the policy, a disagreement of the reviewers or the examination asks for it', () => {
+    const rules = promotionRules({ promotion: { toAgent: { requireHuman: true } } });
+    assert.equal(planPromotion(reviewing({ rules, review: panel(true) })).step, 'awaitApproval');
+    const disagreement = panel(false, { userDecides: 'the two reviewers disagree' });
+    assert.equal(planPromotion(reviewing({ review: disagreement })).step, 'awaitApproval');
+    const by = (decision: 'Approve' | 'Deny' | 'Revoke') => ({
+      decision,
+      approval: { ...AN_APPROVAL, decision },
+    });
+    assert.deepEqual(planPromotion(awaiting({})), { step: 'requestApproval' });
+    assert.deepEqual(planPromotion(awaiting({ pendingOfAgent: 5 })), { step: 'wait', forMs: 60_000 });
+    assert.deepEqual(planPromotion(awaiting({ hasRequest: true })), { step: 'wait', forMs: 60_000 });
+    const approved = stageOf(awaiting({ verdict: by('Approve') }));
+    assert.ok(approved.state === 'Promoted' && /approved by alice/.test(approved.note));
+    for (const decision of ['Deny', 'Revoke'] as const) {
+      const denied = stageOf(awaiting({ verdict: by(decision) }));
+      assert.ok(denied.state === 'Rejected' && denied.notBefore === '2026-05-05T12:00:00.000Z');
+    }
+    assert.equal(stageOf(awaiting({ toolExists: false })).state, 'Candidate');
   });
 
   it('the panel is asked once per ten minutes, and its verdict is the decision', () => {
@@ -112,10 +231,9 @@ describe('the plan of a promotion', () => {
   it('a policy that permits no promotion any more stops it in every state before the decision', () => {
     const policyGaps = ['TrustPolicy "p" does not exist; create it'];
     for (const observed of [
-      verifying({
-        policyGaps,
-        result: { kind: 'figures', figures: FIGURES, facts: {}, contradicted: { tests: 0, uses: 0 } },
-      }),
+      verifying({ policyGaps, result: { kind: 'figures', figures: FIGURES, contradicted: NONE } }),
+      examining({ policyGaps, progress: reportOf() }),
+      awaiting({ policyGaps }),
       reviewing({ policyGaps, review: panel(true) }),
     ]) {
       assert.deepEqual(stageOf(observed), {

@@ -1,9 +1,10 @@
 import type { AuditRecord } from '../../audit/port.ts';
 import type { Json } from '../../lib/json.ts';
 import type { UsedTool } from '../../nats/promotion/evidence.ts';
-import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
+import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import type { PromotionRequest } from '../../nats/promotion/promotion-requests.ts';
 import type { PromotionKey, StoredPromotion } from '../../nats/promotion/promotion-states.ts';
+import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { RecordedInput, RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
@@ -21,12 +22,16 @@ export interface PromotionStore {
   isTainted(agentUid: string, session: string): Promise<boolean>;
   statistics(agentUid: string, tool: UsedTool): Promise<ToolStatistics>;
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
-  /** False when the pod has work already. */
-  assign(podUid: string, work: Json): Promise<boolean>;
-  /** What the pod was given; undefined before that. */
-  work(podUid: string): Promise<Json | undefined>;
-  outputs(podUid: string): Promise<Json | undefined>;
+  /** The latest other version of the tool by its name that the session has. */
+  earlierVersion(agentUid: string, session: string, tool: RegisteredTool): Promise<RegisteredTool | undefined>;
+  /** False when the pod has work of the round already. */
+  assign(podUid: string, round: number, work: Json): Promise<boolean>;
+  work(podUid: string, round: number): Promise<Json | undefined>;
+  outputs(podUid: string, round: number): Promise<Json | undefined>;
   removeVerification(podUid: string): Promise<void>;
+  requestTesters(request: TesterRequest, repetition: number): Promise<void>;
+  /** The cases of the testers for this attempt. */
+  testerAnswers(key: PromotionKey, attempt: string): Promise<TesterAnswer[] | undefined>;
   requestReview(review: PanelReviewRequest, repetition: number): Promise<void>;
   review(key: PromotionKey, attempt: string): Promise<PanelVerdict | undefined>;
   removeReviews(key: PromotionKey): Promise<void>;

@@ -1,7 +1,8 @@
+import type { JudgeVerdict } from '../../forge/types.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
-import type { Json } from '../../lib/json.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
 import type { PromotionRequest } from '../../nats/promotion/promotion-requests.ts';
 import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
 import {
@@ -14,21 +15,36 @@ import {
 import { admissibleInputs } from '../../tempering/promotion/recording-rules.ts';
 import { VERIFICATION_TIMEOUT_MS } from '../../tempering/verification/verification-case.ts';
 import { INDEX } from '../agent/observe.ts';
+import type { OperatorAudit } from '../ports.ts';
+import { approvalRequestName } from './approval/approval-request.ts';
+import { deleteRequest, requestApproval } from './approval/request-approval.ts';
 import { type ConcludeDeps, concludePromoted, concludeRejected } from './conclude.ts';
+import { startRound } from './examination/start-round.ts';
 import { observePromotion, type ObservePromotionDeps, type PromotionSnapshot } from './observe.ts';
-import { planPromotion, type ClusterPromotionStep } from './plan.ts';
+import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
+import { ReviewTurns } from './panel/review-turns.ts';
+import type { ClusterPromotionStep } from './steps.ts';
 import { expectedRerun, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
   readonly ids: IdGenerator;
+  readonly audit: OperatorAudit | undefined;
 }
 
 /** Recorded inputs of one verification, which a pod and two gateways hold. */
 const MAX_INPUT_BYTES = 4 * 1_024 * 1_024;
 /** Beyond the time that the pod takes: its start of the work and the way of its outputs. */
 const DEADLINE_GRACE_MS = 60_000;
+/** Steps after which a promotion waits for a verifier or for models. */
+const WAITING_STEPS: ReadonlySet<ClusterPromotionStep['step']> = new Set([
+  'wait',
+  'askPanel',
+  'askTesters',
+  'verify',
+  'runRound',
+]);
 /** Results are notified; a notification may be lost. */
 const WAIT_MS = 5_000;
 
@@ -37,6 +53,7 @@ export class PromotionReconciler {
   readonly #deps: PromotionReconcilerDeps;
   /** Work queue keys of the promotions that wait for a verifier or a panel. */
   readonly #waiting = new Set<string>();
+  readonly #turns = new ReviewTurns();
 
   constructor(deps: PromotionReconcilerDeps) {
     this.#deps = deps;
@@ -68,7 +85,8 @@ export class PromotionReconciler {
     const { store, verifierPods } = this.#deps;
     for await (const record of store.list(signal)) {
       if (isSettled(record)) continue;
-      if (record.state === 'Verifying') verifierPods.use(record.pod.uid, record.agent.namespace);
+      if (record.state === 'Verifying' || record.state === 'Examining')
+        verifierPods.use(record.pod.uid, record.agent.namespace);
       requeue(queueKeyOf(record));
     }
     if (!signal.aborted) verifierPods.listed();
@@ -88,14 +106,16 @@ export class PromotionReconciler {
     const { record, revision } = await this.#deps.store.get(promotion);
     if (record === undefined) {
       this.#waiting.delete(key);
+      this.#turns.end(key);
       this.#deps.verifierPods.forget(key);
       return { kind: 'done' };
     }
     const snapshot = await observePromotion(this.#deps, record, signal);
     const step = planPromotion(snapshot.observed);
     if (step.step !== 'verify') this.#deps.verifierPods.forget(key);
-    if (step.step === 'wait' || step.step === 'askPanel' || step.step === 'verify') this.#waiting.add(key);
+    if (WAITING_STEPS.has(step.step) && record.state !== 'AwaitingApproval') this.#waiting.add(key);
     else this.#waiting.delete(key);
+    if (step.step === 'enter' || step.step === 'forget' || step.step === 'awaitApproval') this.#turns.end(key);
     const scope = { key, promotion, record, revision, snapshot, signal };
     const result = await this.#take(step, scope);
     if (step.step === 'enter') {
@@ -111,13 +131,24 @@ export class PromotionReconciler {
       case 'done':
         return { kind: 'done' };
       case 'wait':
-        return { kind: 'requeueAfter', afterMs: WAIT_MS };
+        return { kind: 'requeueAfter', afterMs: step.forMs ?? WAIT_MS };
       case 'forget':
-        await this.#leave(scope);
+        await this.#leave(scope, undefined);
         await this.#deps.store.remove(scope.promotion);
         return { kind: 'done' };
       case 'enter':
+        if (step.examined !== undefined) await this.#recordExamination(scope, step.examined);
         return this.#enter(step.stage, scope);
+      case 'runRound':
+        return this.#runRound(scope);
+      case 'askTesters':
+        await this.#askTesters(scope, step.repetition);
+        return { kind: 'requeueAfter', afterMs: WAIT_MS };
+      case 'awaitApproval':
+        return this.#awaitApproval(scope, step.verdicts);
+      case 'requestApproval':
+        await requestApproval(this.#deps, scope.record, scope.snapshot, scope.signal);
+        return { kind: 'requeueAfter', afterMs: WAIT_MS };
       case 'verify':
         return this.#verify(scope);
       case 'askPanel':
@@ -137,13 +168,38 @@ export class PromotionReconciler {
       { agent, tool, digest, session, attempt, since, ...stage },
       scope.revision,
     );
-    if (written) await this.#leave(scope);
+    if (written) await this.#leave(scope, stage.state);
     return { kind: 'requeueAfter', afterMs: 0 };
+  }
+
+  async #runRound(scope: StepScope): Promise<ReconcileResult> {
+    const { observed } = scope.snapshot;
+    if (!('progress' in observed)) return { kind: 'requeueAfter', afterMs: WAIT_MS };
+    const stage = await startRound(this.#deps.store, observed);
+    return stage === undefined ? { kind: 'requeueAfter', afterMs: WAIT_MS } : this.#enter(stage, scope);
+  }
+
+  async #awaitApproval(scope: StepScope, verdicts: readonly JudgeVerdict[]): Promise<ReconcileResult> {
+    const { record } = scope;
+    if (record.state !== 'PanelReview') return { kind: 'requeueAfter', afterMs: WAIT_MS };
+    const { figures, facts, questions } = record;
+    const request = approvalRequestName(record);
+    const nonce = this.#deps.ids.next('nonce');
+    const examined = { verdicts: [...verdicts], figures, facts, questions };
+    return this.#enter({ state: 'AwaitingApproval', request, nonce, ...examined }, scope);
+  }
+
+  /** Before the state, so that no decision is without it. */
+  async #recordExamination({ record }: StepScope, facts: JsonObject): Promise<void> {
+    const { agent, digest, attempt } = record;
+    const entry = { action: 'tool.examined', actor: 'system', evidence: 'observed', subject: digest, facts } as const;
+    const owner = { namespace: agent.namespace, agentUid: agent.uid };
+    await this.#deps.store.audit(owner, entry, `promotion/${attempt}/tool.examined`);
   }
 
   /** Pod, then work, then state: what a crash in between leaves is a pod that no promotion names, and the operator deletes it. */
   async #verify(scope: StepScope): Promise<ReconcileResult> {
-    const { store, verifierPods, examinations, clock } = this.#deps;
+    const { store, verifierPods, clock } = this.#deps;
     const { key, record, snapshot, signal } = scope;
     const { observed, tool } = snapshot;
     if (observed.record.state !== 'Requested' || !('dependencies' in observed) || tool === undefined) {
@@ -156,8 +212,7 @@ export class PromotionReconciler {
     try {
       const stored = await store.recordedInputs(uid, { digest: record.digest, namespace }, MAX_INPUT_BYTES);
       const recorded = admissibleInputs(stored, 'Agent', observed.rules);
-      const verified = { tool, attempt: record.attempt, examinations };
-      const work = verificationWork(verified, recorded, observed.dependencies);
+      const work = verificationWork({ tool, attempt: record.attempt }, recorded, observed.dependencies);
       const deadline = clock.now().getTime() + VERIFICATION_TIMEOUT_MS + DEADLINE_GRACE_MS;
       const stage: PromotionStage = {
         state: 'Verifying',
@@ -167,7 +222,7 @@ export class PromotionReconciler {
         recorded: recorded.map(expectedRerun),
       };
       const since = clock.now().toISOString();
-      const assigned = await store.assign(podUid, work as unknown as Json);
+      const assigned = await store.assign(podUid, 0, work as unknown as Json);
       const { agent, tool: toolName, digest, session, attempt } = record;
       const next = { agent, tool: toolName, digest, session, attempt, since, ...stage };
       if (assigned && (await store.write(next, scope.revision))) return { kind: 'requeueAfter', afterMs: WAIT_MS };
@@ -179,8 +234,13 @@ export class PromotionReconciler {
     return { kind: 'requeueAfter', afterMs: 0 };
   }
 
-  async #askPanel({ record }: StepScope, repetition: number): Promise<void> {
-    if (record.state !== 'PanelReview') return;
+  async #askTesters({ record }: StepScope, repetition: number): Promise<void> {
+    const { agent, session, digest, attempt } = record;
+    await this.#deps.store.requestTesters({ agentUid: agent.uid, session, digest, attempt }, repetition);
+  }
+
+  async #askPanel({ key, record }: StepScope, repetition: number): Promise<void> {
+    if (record.state !== 'PanelReview' || !this.#turns.begin(key, record.agent)) return;
     const { digest, session, attempt, figures, facts } = record;
     const review = { agentUid: record.agent.uid, session, digest, attempt, facts: { ...figures, ...facts } };
     await this.#deps.store.requestReview(review, repetition);
@@ -205,9 +265,11 @@ export class PromotionReconciler {
     return { kind: 'done' };
   }
 
-  /** Frees the pod of a verification that has ended, and what NATS stores for it. */
-  async #leave({ record }: StepScope): Promise<void> {
-    if (record.state !== 'Verifying') return;
+  /** Frees the pod of a verification that has ended and what NATS stores for it, and removes a request without a decision ahead. */
+  async #leave({ record, signal }: StepScope, next: PromotionStage['state'] | undefined): Promise<void> {
+    const isUndecided = next === undefined || next === 'Candidate';
+    if (record.state === 'AwaitingApproval' && isUndecided) await deleteRequest(this.#deps.client, record, signal);
+    if ((record.state !== 'Verifying' && record.state !== 'Examining') || next === 'Examining') return;
     this.#deps.verifierPods.release(record.pod.uid);
     await this.#deps.store.removeVerification(record.pod.uid);
   }

@@ -13,42 +13,25 @@ import { rerunFigures } from '../../tempering/verification/reverify.ts';
 import { parseAccepted } from '../../tempering/verification/run-cases.ts';
 import type { VerificationCase } from '../../tempering/verification/verification-case.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import type { Examination } from './examinations.ts';
 
 /** The result of a verification. `unusable`: it says nothing about the tool. */
 export type VerificationResult =
-  | {
-      kind: 'figures';
-      figures: RerunFigures;
-      refusal?: string;
-      facts: Readonly<Record<string, number>>;
-      contradicted: ContradictedReports;
-    }
+  | { kind: 'figures'; figures: RerunFigures; contradicted: ContradictedReports }
   | { kind: 'unusable'; problem: string };
 
-export interface VerifiedTool {
-  tool: Pick<RegisteredTool, 'artifact'>;
-  attempt: string;
-  examinations: readonly Examination[];
-}
-
-/** What the pod runs: tests, recorded inputs, then the inputs of the examinations. No expected output is part of it. */
+/** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
 export function verificationWork(
-  { tool, attempt, examinations }: VerifiedTool,
+  { tool, attempt }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string },
   recorded: readonly RecordedInput[],
   dependencies: ReadonlyMap<string, ToolArtifact>,
 ): VerificationWork {
   const { tests } = parseAccepted(tool.artifact);
-  const examined = examinations.flatMap((examination) => examination.inputs(tool));
   return {
     attempt,
+    round: 0,
     artifact: withoutTests(tool.artifact),
     dependencies: [...dependencies].map(([digest, artifact]) => ({ digest, artifact: withoutTests(artifact) })),
-    cases: [
-      ...tests.map(({ input, fixtures }) => ({ input, fixtures })),
-      ...recorded.map(rerunCase),
-      ...examined.map((input) => ({ input, fixtures: [] })),
-    ],
+    cases: [...tests.map(({ input, fixtures }) => ({ input, fixtures })), ...recorded.map(rerunCase)],
   };
 }
 
@@ -65,15 +48,19 @@ export function expectedRerun({ root, answers, output }: RecordedInput): Expecte
 
 /** Compares what the pod sent with the tests and with `recorded`, the recorded inputs of the work. */
 export function compareVerification(
-  { tool, attempt, examinations }: VerifiedTool,
-  recorded: readonly ExpectedRerun[],
+  {
+    tool,
+    attempt,
+    recorded,
+  }: { tool: Pick<RegisteredTool, 'artifact'>; attempt: string; recorded: readonly ExpectedRerun[] },
   sent: Json,
 ): VerificationResult {
   if (!Check(VerificationOutputs, sent)) return { kind: 'unusable', problem: 'the pod sent outputs of another form' };
-  if (sent.attempt !== attempt) return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
+  if (sent.attempt !== attempt || sent.round !== 0) {
+    return { kind: 'unusable', problem: 'the pod sent outputs of another verification' };
+  }
   const open = parseAccepted(tool.artifact);
-  const examined = examinations.map((examination) => ({ examination, count: examination.inputs(tool).length }));
-  const expected = open.tests.length + recorded.length + examined.reduce((sum, { count }) => sum + count, 0);
+  const expected = open.tests.length + recorded.length;
   if (sent.outputs.length !== expected) {
     return { kind: 'unusable', problem: `the pod sent ${sent.outputs.length} outputs for ${expected} cases` };
   }
@@ -90,18 +77,9 @@ export function compareVerification(
   });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);
-  const contradicted = contradictedReports(open, sent.outputs, recorded, outcomes);
-  const result = { kind: 'figures', figures, contradicted } as const;
-  let at = recorded.length;
-  const facts: Record<string, number> = {};
-  for (const { examination, count } of examined) {
-    const found = examination.examine(tool, outcomes.slice(at, (at += count)));
-    for (const [name, value] of Object.entries(found.facts)) facts[`${examination.name}.${name}`] = value;
-    if (!found.passed) return { ...result, facts, refusal: `${examination.name}: ${found.reason}` };
-  }
-  return { ...result, facts };
+  return { kind: 'figures', figures, contradicted: contradictedReports(open, sent.outputs, recorded, outcomes) };
 }
 
-function withoutTests(artifact: ToolArtifact): ToolArtifact {
+export function withoutTests(artifact: ToolArtifact): ToolArtifact {
   return { ...artifact, tests: [] };
 }

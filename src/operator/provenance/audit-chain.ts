@@ -3,14 +3,15 @@ import {
   earlyRemoval,
   firstHead,
   type HeadKeys,
+  linksOf,
   type SignedHead,
   signHead,
   type StreamBounds,
   type StreamProblem,
-  type StreamRecord,
   type StreamVerification,
   verifyStream,
 } from '../../audit/stream-chain.ts';
+import type { AuditStream } from '../../nats/audit-stream.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { HeadStore } from './head-store.ts';
 
@@ -20,23 +21,11 @@ export const HEAD_INTERVAL_MS = 60_000;
 const FULL_INTERVAL_MS = 24 * 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** The audit stream of the installation. Methods throw TEMPER_BUS_*. */
-export interface AuditStream {
-  bounds(): Promise<StreamBounds>;
-  /** The records from a sequence on up to another, oldest first. */
-  read(from: number, through: number): AsyncIterable<StreamRecord>;
-}
-
-/** The keys of heads, with the public ones in PEM. */
-interface PublishedHeadKeys extends HeadKeys {
-  readonly publicKeys: readonly string[];
-}
-
 export interface AuditChainDeps {
   stream: AuditStream;
   heads: HeadStore;
   /** `isFirst`: nothing was signed yet. */
-  keys(isFirst: boolean, signal: AbortSignal): Promise<PublishedHeadKeys>;
+  keys(isFirst: boolean, signal: AbortSignal): Promise<HeadKeys>;
   clock: Clock;
 }
 
@@ -85,7 +74,8 @@ export class AuditChain {
     const last = heads.at(-1);
     const base = isFull ? (baseOf(heads, bounds) ?? last) : last;
     const start = base ?? firstHead(bounds);
-    return verifyStream(start, heads, bounds, this.#deps.stream.read(start.sequence + 1, bounds.lastSequence), keys);
+    const links = linksOf(this.#deps.stream.read(start.sequence + 1, bounds.lastSequence));
+    return verifyStream(start, heads, bounds, links, keys);
   }
 }
 

@@ -1,6 +1,6 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { headKeyId, headVerifier, splitPublicKeys } from '../../audit/signed-heads.ts';
 import type { HeadKeys } from '../../audit/stream-chain.ts';
-import { sha256 } from '../../lib/canonical.ts';
 import type { SecretData } from '../pki/release-secrets.ts';
 
 const LIFETIME_MS = 90 * 24 * 3_600_000;
@@ -35,27 +35,20 @@ export function auditKeysIn(data: SecretData | undefined, now: Date): AuditKeys 
   if (!privateKey || !publicKeys) return undefined;
   const since = new Date(text);
   const isReadable = !Number.isNaN(since.getTime()) && since <= now;
-  return { privateKey, publicKeys: splitPem(publicKeys), since: isReadable ? since : now };
+  return { privateKey, publicKeys: splitPublicKeys(publicKeys), since: isReadable ? since : now };
 }
 
 export function auditKeyData({ privateKey, publicKeys, since }: AuditKeys): Record<string, string> {
   return { [PRIVATE]: privateKey, [PUBLIC]: publicKeys.join(''), [SINCE]: since.toISOString() };
 }
 
-export function headKeysOf({
-  privateKey,
-  publicKeys,
-}: AuditKeys): HeadKeys & { readonly publicKeys: readonly string[] } {
+export function headKeysOf({ privateKey, publicKeys }: AuditKeys): HeadKeys {
   const current = createPrivateKey(privateKey);
-  const known = new Map(publicKeys.map((pem) => [keyId(pem), createPublicKey(pem)]));
-  const currentId = keyId(createPublicKey(current).export({ type: 'spki', format: 'pem' }));
+  const currentId = headKeyId(createPublicKey(current).export({ type: 'spki', format: 'pem' }));
   return {
+    ...headVerifier(publicKeys),
     publicKeys,
     sign: (text) => ({ key: currentId, signature: sign(null, Buffer.from(text), current).toString('base64') }),
-    verify(text, id, signature) {
-      const key = known.get(id);
-      return key !== undefined && verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'));
-    },
   };
 }
 
@@ -66,12 +59,4 @@ export function hasUsableKey({ privateKey, publicKeys }: AuditKeys): boolean {
   } catch {
     return false;
   }
-}
-
-function keyId(pem: string): string {
-  return sha256(pem).slice('sha256:'.length, 'sha256:'.length + 16);
-}
-
-function splitPem(text: string): string[] {
-  return text.match(/-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----\n?/g) ?? [];
 }

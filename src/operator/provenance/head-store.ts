@@ -1,14 +1,9 @@
 import { RELEASE_OBJECTS } from '../../api/cluster.ts';
+import { HEADS_MEMBER, parseSignedHeads, PUBLIC_KEYS_MEMBER } from '../../audit/signed-heads.ts';
 import type { SignedHead } from '../../audit/stream-chain.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { FIELD_MANAGER, MANAGED_LABEL, type PlainObject, TYPES } from '../kube/types.ts';
-
-/** The member of the ConfigMap. */
-const MEMBER = 'heads.json';
-/** The public keys that verify the heads and the attestations of tools, PEM, newest first. */
-const KEYS_MEMBER = 'keys.pem';
 
 export interface StoredHeads {
   /** In order; the last one is the current head. */
@@ -37,12 +32,15 @@ export function configMapHeadStore(client: KubeClient, namespace: string): HeadS
       const found = await client.get<PlainObject>(TYPES.configMaps, { namespace, name }, signal);
       if (found === undefined) return undefined;
       const data = found['data'] as Record<string, string> | undefined;
-      return { heads: parseHeads(data?.[MEMBER] ?? ''), resourceVersion: found.metadata.resourceVersion ?? '' };
+      return { heads: parseHeads(data?.[HEADS_MEMBER] ?? ''), resourceVersion: found.metadata.resourceVersion ?? '' };
     },
     async write({ heads, publicKeys }, known, signal) {
       const version = known === undefined ? {} : { resourceVersion: known.resourceVersion };
       const metadata = { name, namespace, labels: { ...MANAGED_LABEL }, ...version };
-      const data = { [MEMBER]: `${JSON.stringify(heads, null, 1)}\n`, [KEYS_MEMBER]: publicKeys.join('') };
+      const data = {
+        [HEADS_MEMBER]: `${JSON.stringify(heads, null, 1)}\n`,
+        [PUBLIC_KEYS_MEMBER]: publicKeys.join(''),
+      };
       const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
       await client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
     },
@@ -50,22 +48,10 @@ export function configMapHeadStore(client: KubeClient, namespace: string): HeadS
 }
 
 function parseHeads(text: string): SignedHead[] {
-  let value: Json | undefined;
-  try {
-    value = parseUntrustedJson(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
-  if (Array.isArray(value) && value.length > 0 && value.every(isSignedHead)) return value as unknown as SignedHead[];
+  const heads = parseSignedHeads(text);
+  if (heads !== undefined) return heads;
   throw new TemperError(
     'TEMPER_AUDIT_CHAIN_INVALID',
     `the ConfigMap ${RELEASE_OBJECTS.auditHeads} holds no signed heads; restore it from its backup`,
   );
-}
-
-function isSignedHead(value: Json): boolean {
-  if (!isJsonObject(value)) return false;
-  const { sequence, records, digest, time, key, signature } = value;
-  const isText = [digest, time, key, signature].every((member) => typeof member === 'string');
-  return isText && Number.isSafeInteger(sequence) && Number.isSafeInteger(records);
 }

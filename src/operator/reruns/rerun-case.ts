@@ -29,11 +29,7 @@ export function rerunResult(
   const inputs = Math.max(0, cases - artifact.tests.length);
   // The work has no outputs of uses: a re-run is compared with its other run and with the output schema.
   const recorded = Array.from({ length: inputs }, (_, index) => ({ root: String(index), answers: 'none' as const }));
-  const compared = compareVerification(
-    { tool: { artifact }, attempt: order.attempt, examinations: [] },
-    recorded,
-    sent,
-  );
+  const compared = compareVerification({ tool: { artifact }, attempt: order.attempt, recorded }, sent);
   if (compared.kind === 'unusable') return compared;
   const { figures } = compared;
   const { tests, failedTests, reruns, successes } = figures;

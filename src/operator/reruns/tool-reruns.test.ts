@@ -84,7 +84,7 @@ function answer(memory: MemoryPromotions, result = (value: number): number => va
       const output = { ok: true, output: { result: result(Number(input['value'])) } };
       return [output, output];
     });
-    memory.sent.set(uid, { attempt, outputs } as unknown as Json);
+    memory.sent.set(uid, { attempt, round: 0, outputs } as unknown as Json);
   }
 }
 

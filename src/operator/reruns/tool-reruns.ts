@@ -161,12 +161,12 @@ export class ToolReruns {
     const { store, clock, verifierPods } = this.#deps;
     const { tool, artifact, context } = found;
     const problem = verifierPods.problemOf(run.pod);
-    const work = await store.work(run.pod.uid);
+    const work = await store.work(run.pod.uid, 0);
     if (work === undefined && problem === undefined) {
       const missing = await this.#assign(run, found, signal);
       return waiting(missing ?? `its tests run again in pod ${run.pod.name}`);
     }
-    const sent = work === undefined ? undefined : await store.outputs(run.pod.uid);
+    const sent = work === undefined ? undefined : await store.outputs(run.pod.uid, 0);
     if (work !== undefined && sent !== undefined) {
       const result = rerunResult({ artifact, order: context.order, rules: context.rules }, work, sent);
       if (result.kind === 'unusable') return this.#retry(key, run, result.problem);
@@ -190,8 +190,8 @@ export class ToolReruns {
     const { artifacts, missing } = await readDependencies(client, owner, artifact, signal);
     if (missing.length > 0) return missing.join('; ');
     const inputs = await this.#inputs(tool, context);
-    const work = verificationWork({ tool: { artifact }, attempt: run.attempt, examinations: [] }, inputs, artifacts);
-    await store.assign(run.pod.uid, work as unknown as Json);
+    const work = verificationWork({ tool: { artifact }, attempt: run.attempt }, inputs, artifacts);
+    await store.assign(run.pod.uid, 0, work as unknown as Json);
     return undefined;
   }
 

@@ -27,7 +27,13 @@ export async function createRequest(
       actor: `agent/${agent.name}`,
       evidence: 'observed',
       subject: subject.promotion?.digest ?? name,
-      facts: { request: name, namespace, tool: subject.promotion?.tool ?? '', tier: 'Shared', summary },
+      facts: {
+        request: name,
+        namespace,
+        tool: subject.promotion?.tool ?? '',
+        tier: subject.promotion?.tier ?? 'Shared',
+        summary,
+      },
     },
     `approval.requested/${name}`,
   );

@@ -5,6 +5,7 @@ import { sha256 } from '../../lib/canonical.ts';
 import { printable } from '../../lib/printable.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
+import type { RequestEvidence } from './request-evidence.ts';
 
 /** What a request for tier Shared is made of. */
 export interface RequestFacts {
@@ -15,6 +16,7 @@ export interface RequestFacts {
   readonly attempt: string;
   readonly agents: readonly string[];
   readonly replaced: StoredTool | undefined;
+  readonly evidence: RequestEvidence;
 }
 
 const MAX_AGENTS = 20;
@@ -54,7 +56,7 @@ function requestName({ tool: { facts }, attempt }: RequestFacts): string {
   return `${facts.tool.replaceAll('_', '-')}-${hash.slice(0, NAME_CHARACTERS)}`;
 }
 
-function reviewOf({ tool, agents, replaced }: RequestFacts): PromotionReview {
+function reviewOf({ tool, agents, replaced, evidence }: RequestFacts): PromotionReview {
   const required = requirementsOf(tool.facts.requires);
   const earlier = replaced === undefined ? [] : requirementsOf(replaced.facts.requires);
   return {
@@ -70,6 +72,7 @@ function reviewOf({ tool, agents, replaced }: RequestFacts): PromotionReview {
           },
         }),
     agents: agents.slice(0, MAX_AGENTS),
+    ...evidence,
   };
 }
 

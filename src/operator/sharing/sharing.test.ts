@@ -91,6 +91,7 @@ describe('the request for tier Shared', () => {
         attempt,
         agents: ['analyst'],
         replaced: undefined,
+        evidence: {},
       }).metadata.name;
     assert.equal(nameOf(' 0'), nameOf(' 0'));
     assert.notEqual(nameOf(' 0'), nameOf(`${NONCE} 1`));

@@ -15,6 +15,8 @@ import { revocationOf, revoke } from '../reruns/revocation.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
 import { ToolObserver, type ToolObserverDeps } from './observe.ts';
 import { type Activity, planActivity } from './plan.ts';
+import type { PromotionStore } from '../promotion/ports.ts';
+import { requestEvidence } from '../sharing/request-evidence.ts';
 import { requestObject } from '../sharing/request-object.ts';
 import { createRequest } from '../sharing/create-request.ts';
 import { planSharing, requested } from '../sharing/sharing.ts';
@@ -28,6 +30,7 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly ids: IdGenerator;
   readonly identity: Pick<OperatorIdentity, 'name'>;
   readonly audit: OperatorAudit | undefined;
+  readonly promotionStore: Pick<PromotionStore, 'get' | 'statistics'> | undefined;
   /** Undefined without NATS or without verifiers: no Shared tool enters service then. */
   readonly reruns: ToolReruns | undefined;
 }
@@ -144,7 +147,7 @@ export class ToolReconciler {
     if (observed === undefined) return undefined;
     const planned = planSharing(observed);
     if (planned.step === 'stay') return planned;
-    const { client, ids } = this.#deps;
+    const { client, ids, promotionStore: store } = this.#deps;
     const { agent, agents, requests } = observed;
     const request = requestObject({
       tool,
@@ -153,6 +156,7 @@ export class ToolReconciler {
       nonce: ids.next('nonce'),
       attempt: `${planned.after} ${requests.length}`,
       replaced: this.observer.replaced(tool),
+      evidence: store === undefined ? {} : await requestEvidence(store, agent, tool),
     });
     await createRequest({ client, audit: this.#deps.audit }, request, signal);
     return { condition: requested(request.metadata.name) };

@@ -3,6 +3,8 @@ import type { ChangeSource } from '../../kube/informer/reflector.ts';
 import type { WorkQueue } from '../../kube/controller/work-queue.ts';
 import { type Change, keyOf, type KubeObject } from '../../kube/informer/store.ts';
 import { promotionDigest, type StoredApproval, type StoredRequest } from '../approval/stored-decision.ts';
+import { isDigest } from '../../lib/canonical.ts';
+import { queueKeyOf } from '../promotion/queue-key.ts';
 import type { Informers } from '../kube/informers.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -13,6 +15,8 @@ export interface ToolQueues {
   readonly tools: WorkQueue;
   readonly requests: WorkQueue;
   readonly approvals: WorkQueue;
+  /** Promotions to tier Agent that wait for a decision. */
+  readonly promotions: WorkQueue;
 }
 
 export interface ToolRouteDeps extends ToolCaches {
@@ -83,8 +87,19 @@ function addWithDigest(
   if (digest === undefined) return;
   const key = inNamespace(metadata.namespace ?? '', digest);
   for (const tool of tools.byIndex(TOOL_INDEX.digest, key)) queues.tools.add(keyOf(tool), priority);
-  for (const request of requests.byIndex(TOOL_INDEX.digest, key)) queues.requests.add(keyOf(request), priority);
+  for (const request of requests.byIndex(TOOL_INDEX.digest, key)) {
+    queues.requests.add(keyOf(request), priority);
+    const promotion = promotionKeyOf(request);
+    if (promotion !== undefined) queues.promotions.add(promotion, priority);
+  }
   for (const approval of approvals.byIndex(TOOL_INDEX.digest, key)) queues.approvals.add(keyOf(approval), priority);
+}
+
+/** The work queue key of the promotion that waits for the request; undefined for one about tier Shared. */
+function promotionKeyOf({ metadata, spec }: StoredRequest): string | undefined {
+  const { promotion } = spec.subject;
+  if (promotion?.tier !== 'Agent' || !isDigest(promotion.digest)) return undefined;
+  return queueKeyOf({ agent: { ...spec.agent, namespace: metadata.namespace }, digest: promotion.digest });
 }
 
 /** The status of an agent decides with its level only. */

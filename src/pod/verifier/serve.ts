@@ -3,6 +3,7 @@ import { POLL_GRACE_MS } from '../../gateway-client/assignment.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { POD_API_PATHS, type VerificationOutputs, type VerificationWork } from '../../gateway-api/pod-api.ts';
+import { MAX_ROUNDS } from '../../gateway-api/verification/verification-schemas.ts';
 import { requireList, requireObject, requireText } from '../../gateway-api/response-parsing.ts';
 import { whenAborted } from '../../lib/async/abort.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -47,9 +48,9 @@ interface Verifier {
 }
 
 /**
- * The verifier container: waits for one verification, runs its cases in the sandbox container and sends the outputs. It runs no second
- * one: the operator deletes the pod, so nothing that a tool leaves behind meets another tool. Throws TEMPER_POD_INVALID when the pod is
- * not set up correctly; while the gateway is unavailable, it retries.
+ * The verifier container: waits for one verification, runs the cases of its rounds in the sandbox container and sends the outputs. It runs
+ * no second verification: the operator deletes the pod, so nothing that a tool leaves behind meets another tool. Throws TEMPER_POD_INVALID
+ * when the pod is not set up correctly; while the gateway is unavailable, it retries.
  */
 export async function serveVerifier(options: VerifierRoleOptions): Promise<void> {
   const { run, uid, clock, random, log, signal } = options;
@@ -70,29 +71,35 @@ export async function serveVerifier(options: VerifierRoleOptions): Promise<void>
   const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const verifier = { options, client, sandbox, setAccepted: (accepted: boolean) => update({ accepted }) };
-  const work = await waitForWork(verifier);
-  if (work !== undefined) await verify(verifier, work);
+  for (let round = 0; round <= MAX_ROUNDS && !signal.aborted; round += 1) {
+    const work = await waitForWork(verifier, round);
+    if (work !== undefined) await verify(verifier, work);
+  }
   await whenAborted(signal);
 }
 
-/** Long-polls until the operator assigns a verification; undefined when the signal aborts first. */
-async function waitForWork({ options, client, setAccepted }: Verifier): Promise<VerificationWork | undefined> {
+/** Long-polls until the operator assigns the round; undefined when the signal aborts first. */
+async function waitForWork(
+  { options, client, setAccepted }: Verifier,
+  round: number,
+): Promise<VerificationWork | undefined> {
   const { signal, ids, clock, log } = options;
   const errors = new ErrorReporter(log, 'cannot get a verification from the gateway');
   // The first request does not wait: the gateway's response makes the pod ready.
-  let waitSeconds = 0;
+  let waitSeconds = round === 0 ? 0 : POLL_SECONDS;
   while (!signal.aborted) {
     try {
       const op = { signal, deadline: clock.monotonic() + POLL_SECONDS * 2_000, key: ids.next('verification') };
       const response = await client.call({
         method: 'GET',
         path: POD_API_PATHS.verification,
-        query: { wait: String(waitSeconds) },
+        query: { wait: String(waitSeconds), round: String(round) },
         op,
         timeoutMs: waitSeconds * 1_000 + POLL_GRACE_MS,
       });
       errors.clear();
-      setAccepted(true);
+      // Only a pod without work is Ready.
+      setAccepted(round === 0);
       waitSeconds = POLL_SECONDS;
       if (response !== undefined) return workIn(response);
     } catch (error) {
@@ -106,14 +113,14 @@ async function waitForWork({ options, client, setAccepted }: Verifier): Promise<
 
 async function verify({ options, client, sandbox, setAccepted }: Verifier, work: VerificationWork): Promise<void> {
   const { signal, clock, log } = options;
-  const { attempt, cases } = work;
-  log.info({ attempt, cases: cases.length }, 'verification');
+  const { attempt, round, cases } = work;
+  log.info({ attempt, round, cases: cases.length }, 'verification');
   const op: CallOptions = { signal, deadline: clock.monotonic() + VERIFICATION_TIMEOUT_MS, key: attempt };
   const outputs = await runVerification(work, { sandbox, clock }, op);
   if (signal.aborted) return;
   await sendOutputs({ options, client }, outputs);
   setAccepted(false);
-  log.info({ attempt, outputs: outputs.outputs.length }, 'outputs sent');
+  log.info({ attempt, round, outputs: outputs.outputs.length }, 'outputs sent');
 }
 
 /** A gateway that does not accept them leaves the verification without outputs; the operator then starts another. */

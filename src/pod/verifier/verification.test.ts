@@ -14,7 +14,7 @@ const USAGE = { milliseconds: 1, heapBytes: 1, hostCalls: 0 };
 
 function work(changes: Partial<VerificationWork> = {}, ...values: number[]): VerificationWork {
   const cases = values.map((value) => ({ input: { value }, fixtures: [] }));
-  return { attempt: 'a-1', artifact: { ...anArtifact(), tests: [] }, dependencies: [], cases, ...changes };
+  return { attempt: 'a-1', round: 0, artifact: { ...anArtifact(), tests: [] }, dependencies: [], cases, ...changes };
 }
 
 const codes = (runs: readonly RunOutput[]) => runs.map((run) => (run.ok ? 'ok' : run.code));

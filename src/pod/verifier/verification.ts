@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { jsonDepth } from '../../lib/json.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import { type CaseEnvironment, runCases } from '../../tempering/verification/run-cases.ts';
-import type { CaseOutputs, RunOutput } from '../../tempering/verification/verification-case.ts';
+import { type CaseOutputs, isLimitFailure, type RunOutput } from '../../tempering/verification/verification-case.ts';
 import { deniedHostCalls } from '../../tools/host/host-calls.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { NestedCall } from '../../tools/contract.ts';
@@ -18,9 +18,9 @@ const MAX_OUTPUT_BYTES = 4 * 1_024 * 1_024;
 const MAX_OUTPUT_VALUES = 400_000;
 const MAX_OUTPUT_DEPTH = 90;
 
-/** Runs the cases of the work, and returns what they gave. Compares nothing: the pod does not know the expected outputs. */
+/** Runs the cases of one round, and returns what they gave. Compares nothing: the pod does not know the expected outputs. */
 export async function runVerification(
-  { attempt, artifact, dependencies, cases }: VerificationWork,
+  { attempt, round, artifact, dependencies, cases, maxLimitFailures }: VerificationWork,
   { sandbox, clock }: { sandbox: Sandbox; clock: Clock },
   op: CallOptions,
 ): Promise<VerificationOutputs> {
@@ -36,12 +36,15 @@ export async function runVerification(
   };
   const budget = new OutputBudget();
   const outputs: CaseOutputs[] = [];
+  let limitFailures = 0;
   for await (const runs of runCases(artifact, cases, environment, op)) {
     outputs.push([budget.take(runs[0]), budget.take(runs[1])]);
+    if (runs.some(isLimitFailure)) limitFailures += 1;
+    if (limitFailures === maxLimitFailures) return { attempt, round, outputs };
     if (remainingMs(op, clock) <= 0) break;
   }
   while (outputs.length < cases.length) outputs.push([TOO_SLOW, TOO_SLOW]);
-  return { attempt, outputs };
+  return { attempt, round, outputs };
 }
 
 const TOO_SLOW = failure(

@@ -1,5 +1,5 @@
 import type { Approval } from '../../api/v1alpha1/approval.ts';
-import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import type { ApprovalRequest, PromotionReview } from '../../api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { approvalRecord } from '../../approvals/approval-record.ts';
 import { verdictOn } from '../../approvals/verdict.ts';
@@ -61,8 +61,31 @@ export function reviewOfObjects(
       ...(revoked === undefined ? {} : { revoked }),
     },
     ...(replaces === undefined ? {} : { replaces }),
-    verdicts: [],
+    ...evidenceOf(request),
     provenance: [],
+  };
+}
+
+/** What the operator wrote into the request, when there is one. */
+function evidenceOf(request: ApprovalRequest | undefined): Pick<ToolReview, 'verification' | 'uses' | 'verdicts'> {
+  const { verification, uses, verdicts = [], agents = [] } = request?.spec.review ?? {};
+  return {
+    ...(verification === undefined ? {} : { verification: verificationOf(verification) }),
+    ...(uses === undefined ? {} : { uses: { ...uses, agents } }),
+    verdicts: verdicts.map(({ confidencePercent, ...verdict }) => ({
+      ...verdict,
+      confidence: confidencePercent / 100,
+    })),
+  };
+}
+
+function verificationOf(
+  figures: NonNullable<PromotionReview['verification']>,
+): NonNullable<ToolReview['verification']> {
+  const { tests, failedTests, reruns, successes, rootMessages, observedAnswers, reportedAnswers } = figures;
+  return {
+    tests: { passed: tests - failedTests, failed: failedTests, problems: [] },
+    reruns: { succeeded: successes, total: reruns, rootMessages, observedAnswers, reportedAnswers },
   };
 }
 

@@ -24,7 +24,12 @@ function verificationBlocks(verification: Verification | undefined): Block[] {
   const rows: [string, Inline[]][] = [['Tests', [`${tests.passed} passed, ${tests.failed} failed`]]];
   if (reruns !== undefined) {
     rows.push(['Repeated uses', [`${reruns.succeeded} of ${reruns.total} gave the same result`]]);
-    rows.push(['Distinct inputs', [`${reruns.distinctInputs}, from ${reruns.rootMessages} messages`]]);
+    const { distinctInputs, rootMessages, observedAnswers = 0, reportedAnswers = 0 } = reruns;
+    if (distinctInputs !== undefined)
+      rows.push(['Distinct inputs', [`${distinctInputs}, from ${rootMessages} messages`]]);
+    else rows.push(['Root messages', [String(rootMessages)]]);
+    if (observedAnswers + reportedAnswers > 0)
+      rows.push(['Recorded answers', [`${observedAnswers} observed, ${reportedAnswers} only reported by a pod`]]);
   }
   const problems = tests.problems.slice(0, MAX_ITEMS).map((text): Inline[] => [foreign(text)]);
   const cases = generated

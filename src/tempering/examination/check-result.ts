@@ -1,14 +1,18 @@
 import { printable } from '../../lib/printable.ts';
 import type { Json } from '../../lib/json.ts';
+import { shownArguments } from '../../tools/shown-arguments.ts';
 import type { RerunOutcome } from '../types.ts';
 import type { CheckName, CheckResult, Consequence, Disagreement } from './types.ts';
 
 const MAX_EXAMPLES = 3;
 const MAX_VALUE_CHARACTERS = 400;
 
-/** The JSON text of a value for a report: printable and bounded. */
+/** The JSON text of a value for a report: printable, bounded and without secrets, because it may come from a use. */
 export function shownValue(value: Json): string {
-  return printable(JSON.stringify(value), MAX_VALUE_CHARACTERS);
+  return printable(
+    shownArguments(value, (text) => text),
+    MAX_VALUE_CHARACTERS,
+  );
 }
 
 export function shownOutcome(outcome: RerunOutcome): string {

@@ -14,9 +14,9 @@ import { CorpusExamination, type ExaminedTool } from '../../../test/support/exam
 import { createVerifier } from '../verification/verifier.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
 import { artifactDigest } from '../registry/serialization.ts';
-import { anOp, scriptedModel } from '../tempering.testing.ts';
+import { anOp } from '../tempering.testing.ts';
 import { batchedRuns } from './examination.testing.ts';
-import { createExaminer, type ExaminerDeps } from './examiner.ts';
+import { createExaminer } from './examiner.ts';
 import type { ExaminationReport } from './types.ts';
 import { examinationVerdict, type ExaminationVerdict } from './verdict.ts';
 
@@ -77,10 +77,6 @@ function tableOf(groups: readonly (readonly [string, readonly Judged[]])[]): str
       return `| ${name} | ${tools.length} | ${figures.join(' | ')} |`;
     })
     .join('\n');
-}
-
-function batched(): Pick<ExaminerDeps, 'verifier' | 'schemas' | 'model'> {
-  return { verifier: batchedRuns(supervisor), schemas: createSchemaCompiler(), model: scriptedModel(() => '') };
 }
 
 let supervisor: Supervisor;
@@ -163,7 +159,11 @@ describe('the corpus of wrong tools', () => {
       t.skip('the public tools are not here');
       return;
     }
-    const examiner = createExaminer({ ...batched(), testers: [], nonce: () => 'nonce', clock: systemClock });
+    const examiner = createExaminer({
+      verifier: batchedRuns(supervisor),
+      schemas: createSchemaCompiler(),
+      testers: { names: [], ask: async () => [] },
+    });
     const refused: string[] = [];
     const requests = readFileSync(file, 'utf8')
       .trim()

@@ -12,6 +12,7 @@ import { anArtifact, anOp, nonceIn, scriptedModel } from '../tempering.testing.t
 import type { Verifier } from '../types.ts';
 import { singleRuns } from './examination.testing.ts';
 import { createExaminer } from './examiner.ts';
+import { createModelTesters } from './testers/model-testers.ts';
 import type { CheckName, CheckResult, ExaminationReport, ExaminationSubject } from './types.ts';
 import { examinationVerdict } from './verdict.ts';
 
@@ -31,7 +32,8 @@ function examine(artifact: ToolArtifact, options: Options = {}): Promise<Examina
   const { verifier = singleRuns(supervisor), testers = [], cases = [], ...subject } = options;
   const model = scriptedModel((request) => JSON.stringify({ nonce: nonceIn(request), lines: [3], cases }));
   const schemas = createSchemaCompiler();
-  const examiner = createExaminer({ verifier, schemas, model, testers, clock: systemClock, nonce: () => 'nonce' });
+  const asked = createModelTesters({ model, clock: systemClock, nonce: () => 'nonce' }, testers);
+  const examiner = createExaminer({ verifier, schemas, testers: asked });
   const about = { artifact, digest: artifactDigest(artifact), authorModel: 'test/author', recorded: [], ...subject };
   return examiner.examine(about, anOp());
 }

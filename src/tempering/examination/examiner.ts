@@ -1,13 +1,11 @@
 import { type ParsedArtifact, parseArtifact } from '../../forge/parse-artifact.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { Model } from '../../models/port.ts';
 import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import type { Verifier } from '../types.ts';
 import { checkResult } from './check-result.ts';
-import { InputRuns } from './input-runs.ts';
+import { InputRuns, type InputsPerRun } from './input-runs.ts';
 import { planInputs } from './inputs/input-plan.ts';
 import { seededRandom } from './inputs/seeded-random.ts';
 import { probeChecks } from './probe/probe-checks.ts';
@@ -21,19 +19,16 @@ import { judgeRelations } from './properties/relations-check.ts';
 import { replacedVersion } from './properties/replaced-version.ts';
 import { secondApplications } from './properties/second-applications.ts';
 import { structuralRelations } from './properties/structural.ts';
-import { askTester, type TesterAnswer, testersProblem } from './testers/ask-tester.ts';
+import { testersProblem, usableCases } from './testers/ask-tester.ts';
 import { noTesterResults, testerResult } from './testers/tester-results.ts';
-import type { CheckResult, ExaminationReport, ExaminationSubject, Examiner, TesterResult } from './types.ts';
+import type { CheckResult, ExaminationReport, ExaminationSubject, Examiner, TesterResult, Testers } from './types.ts';
 
 export interface ExaminerDeps {
   /** Runs inputs where no author of a tool is. It also gets versions of the tool that the examination makes. */
   verifier: Pick<Verifier, 'outputs'>;
   schemas: SchemaCompiler;
-  model: Model;
-  /** Two models that write cases; empty when the policy names none. */
-  testers: readonly string[];
-  clock: Clock;
-  nonce(): string;
+  testers: Testers;
+  inputsPerRun?: InputsPerRun;
 }
 
 interface Examination {
@@ -51,7 +46,7 @@ export function createExaminer(deps: ExaminerDeps): Examiner {
     async examine(subject, op) {
       const examination = beginExamination(deps, subject);
       const { open, sources, runs } = examination;
-      if (dependsOnWorld(open)) return emptyReport(subject, deps.testers);
+      if (dependsOnWorld(open)) return emptyReport(subject, deps.testers.names);
       const checks = [
         ...(await inputChecks(examination, op)),
         ...(await probeChecks({ ...examination, verifier: deps.verifier }, op)),
@@ -73,7 +68,7 @@ function beginExamination(deps: ExaminerDeps, subject: ExaminationSubject): Exam
   const tests = open.tests.map(({ input }) => input);
   const plan = planInputs({ inputSchema: open.inputSchema, tests, recorded: subject.recorded, isValid, random });
   const sources: RelationSources = { open, claims: claimsOf(open), plan, isValid, random };
-  const runs = new InputRuns(deps.verifier, subject.artifact);
+  const runs = new InputRuns(deps.verifier, subject.artifact, deps.inputsPerRun);
   return { deps, subject, open, sources, runs, isValidOutput: (output) => check.output(output).length === 0 };
 }
 
@@ -99,20 +94,21 @@ async function replacedChecks({ deps, subject, sources, runs }: Examination, op:
   if (subject.replaced === undefined) return [];
   const { bases, neighbours, boundaries } = sources.plan;
   const inputs = [...bases, ...neighbours, ...boundaries];
-  const earlier = new InputRuns(deps.verifier, subject.replaced);
+  const earlier = new InputRuns(deps.verifier, subject.replaced, deps.inputsPerRun);
   await earlier.run(inputs, op);
   return [replacedVersion(inputs, runs, earlier)];
 }
 
 async function testerResults(examination: Examination, op: CallOptions): Promise<TesterResult[]> {
   const { deps, subject, open, sources, runs, isValidOutput } = examination;
-  if (deps.testers.length === 0) return [];
-  const problem = testersProblem(deps.testers, subject.authorModel);
-  if (problem !== undefined) return noTesterResults(deps.testers, problem);
+  const { names } = deps.testers;
+  if (names.length === 0) return [];
+  const problem = testersProblem(names, subject.authorModel);
+  if (problem !== undefined) return noTesterResults(names, problem);
   const isValid = { input: sources.isValid, output: isValidOutput };
-  const answers = await Promise.all(deps.testers.map((tester) => askTester(deps, tester, open, isValid, op)));
+  const answers = (await deps.testers.ask(open, op)).map((answer) => usableCases(answer, isValid));
   await runs.run(
-    answers.flatMap(({ cases }: TesterAnswer) => cases.map(({ input }) => input)),
+    answers.flatMap(({ cases }) => cases.map(({ input }) => input)),
     op,
   );
   return answers.map((answer) => testerResult(answer, runs));

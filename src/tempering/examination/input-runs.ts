@@ -1,29 +1,23 @@
 import { parseDuration } from '../../api/quantities.ts';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { Json } from '../../lib/json.ts';
 import type { RerunOutcome, Verifier } from '../types.ts';
+import { isLimitFailure } from '../verification/verification-case.ts';
 
-/** One call of the verifier; a call opens a fresh sandbox. */
-const INPUTS_PER_CALL = 16;
+/** Inputs of one call of the verifier. */
+export interface InputsPerRun {
+  readonly count: number;
+  readonly bytes: number;
+}
+
+/** A call opens a fresh sandbox. */
+const INPUTS_PER_RUN: InputsPerRun = { count: 16, bytes: Number.POSITIVE_INFINITY };
 /** After so many runs that ended at a limit the others are not started: each takes as long as the limit. */
-const MAX_RESOURCE_FAILURES = 3;
+export const MAX_LIMIT_FAILURES = 3;
 /** Inputs that ran to their end, without which an examination that was cut short decides nothing. */
 const MIN_INPUTS = 12;
 const MAX_DURATION_MS = 1_000;
-/** Failures whose cause may be the machine. */
-const RESOURCE_CODES: readonly ErrorCode[] = [
-  'TEMPER_SANDBOX_TIMEOUT',
-  'TEMPER_SANDBOX_MEMORY',
-  'TEMPER_SANDBOX_CRASHED',
-  'TEMPER_TOOL_TIMEOUT',
-];
-
-export function isResourceFailure(outcome: RerunOutcome): boolean {
-  return !outcome.ok && RESOURCE_CODES.includes(outcome.code);
-}
-
 /** The tool with a limit that lets an examination end: a tool that uses all of its time must not use all of that of others. */
 function withShortLimit(artifact: ToolArtifact): ToolArtifact {
   const { limits } = artifact;
@@ -35,13 +29,15 @@ function withShortLimit(artifact: ToolArtifact): ToolArtifact {
 export class InputRuns {
   readonly #verifier: Pick<Verifier, 'outputs'>;
   readonly #artifact: ToolArtifact;
+  readonly #perRun: InputsPerRun;
   /** By JSON text: the order of members is part of an input here. */
   readonly #outcomes = new Map<string, RerunOutcome>();
-  #resourceFailures = 0;
+  #limitFailures = 0;
 
-  constructor(verifier: Pick<Verifier, 'outputs'>, artifact: ToolArtifact) {
+  constructor(verifier: Pick<Verifier, 'outputs'>, artifact: ToolArtifact, perRun = INPUTS_PER_RUN) {
     this.#verifier = verifier;
     this.#artifact = withShortLimit(artifact);
+    this.#perRun = perRun;
   }
 
   get count(): number {
@@ -50,18 +46,18 @@ export class InputRuns {
 
   /** Whether so many runs ended at a limit that too few inputs are left to say anything about the tool. */
   get isInconclusive(): boolean {
-    return this.#isCutShort && this.count - this.#resourceFailures < MIN_INPUTS;
+    return this.#isCutShort && this.count - this.#limitFailures < MIN_INPUTS;
   }
 
   get #isCutShort(): boolean {
-    return this.#resourceFailures >= MAX_RESOURCE_FAILURES;
+    return this.#limitFailures >= MAX_LIMIT_FAILURES;
   }
 
   async run(inputs: readonly Json[], op: CallOptions): Promise<void> {
     const texts = new Map(inputs.map((input) => [JSON.stringify(input), input]));
     const waiting = [...texts].filter(([text]) => !this.#outcomes.has(text));
     while (waiting.length > 0 && !this.#isCutShort) {
-      const chunk = waiting.splice(0, INPUTS_PER_CALL);
+      const chunk = waiting.splice(0, sizeOfRun(waiting, this.#perRun));
       const outcomes = await this.#verifier.outputs(
         this.#artifact,
         chunk.map(([, input]) => input),
@@ -84,6 +80,16 @@ export class InputRuns {
   #store(text: string, outcome: RerunOutcome | undefined): void {
     if (outcome === undefined) return;
     this.#outcomes.set(text, outcome);
-    if (isResourceFailure(outcome)) this.#resourceFailures += 1;
+    if (isLimitFailure(outcome)) this.#limitFailures += 1;
   }
+}
+
+/** How many of the inputs one call takes; at least one. */
+function sizeOfRun(waiting: readonly (readonly [text: string, input: Json])[], { count, bytes }: InputsPerRun): number {
+  let total = 0;
+  const tooMany = waiting.findIndex(([text], index) => {
+    total += Buffer.byteLength(text);
+    return index >= count || (index > 0 && total > bytes);
+  });
+  return tooMany === -1 ? waiting.length : tooMany;
 }

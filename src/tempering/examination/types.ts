@@ -1,7 +1,9 @@
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import type { ParsedArtifact } from '../../forge/parse-artifact.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Json } from '../../lib/json.ts';
+import type { TesterAnswer } from './testers/ask-tester.ts';
 
 /** The tool to examine. */
 export interface ExaminationSubject {
@@ -107,6 +109,14 @@ export interface ExaminationReport {
   testers: TesterResult[];
   /** Inputs that the tool got, in a fresh sandbox each. */
   inputs: number;
+}
+
+/** The independent testers of a policy. */
+export interface Testers {
+  /** Two models that write cases; empty when the policy names none. */
+  readonly names: readonly string[];
+  /** One answer per model. Throws TEMPER_LEDGER_UNAVAILABLE. */
+  ask(tool: ParsedArtifact, op: CallOptions): Promise<TesterAnswer[]>;
 }
 
 /** Examines a tool with inputs that its author did not choose. Throws as `Verifier` does when the tool could not run at all. */

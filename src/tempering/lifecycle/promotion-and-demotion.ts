@@ -2,6 +2,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import { createDemotion, type Demotion } from '../promotion/demotion.ts';
 import { createReactivation, type Reactivation } from '../hygiene/reactivation.ts';
 import { createExaminer } from '../examination/examiner.ts';
+import { createModelTesters } from '../examination/testers/model-testers.ts';
 import type { LifecycleContext, LocalLifecyclePorts } from './ports.ts';
 import { NO_CANARIES } from '../canary/canaries.ts';
 import { createPanel } from '../judge/panel.ts';
@@ -32,7 +33,8 @@ export function createPromotionAndDemotion(
   const { canaries = NO_CANARIES } = here;
   const model = context.reviewModel;
   const panel = createPanel({ model, reviewers: agentModel.reviewers, clock, nonce, canaries });
-  const examiner = createExaminer({ verifier, schemas, model, testers: agentModel.testers, clock, nonce });
+  const testers = createModelTesters({ model, clock, nonce }, agentModel.testers);
+  const examiner = createExaminer({ verifier, schemas, testers });
   const promotion = createPromotion({
     registry,
     verifier,

@@ -1,6 +1,7 @@
 import type { JudgeVerdict } from '../../forge/types.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
+import { type ExaminationQuestion, topicsOf } from '../examination/questions.ts';
 import type { RecordedInput } from '../types.ts';
 import type { ContradictedReports } from '../verification/contradicted-reports.ts';
 import type { RerunFigures } from './promotion-rules.ts';
@@ -23,6 +24,14 @@ interface PromotionEvidence {
   contradicted?: ContradictedReports;
 }
 
+/** A tool whose re-runs and examination did not refuse it. */
+interface ExaminedTool {
+  figures: RerunFigures;
+  /** Numbers of the examination, which the panel sees beside the figures. */
+  facts: Readonly<Record<string, number>>;
+  /** What a user has to decide; empty when nothing is open. */
+  questions: readonly ExaminationQuestion[];
+}
 /** What a re-run of a recorded input is compared with; it never enters the verifier pod. */
 export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'>;
 
@@ -47,8 +56,24 @@ export type PromotionStage =
       /** The recorded inputs, in the order in which the pod runs them after the tests. */
       recorded: readonly ExpectedRerun[];
     }
-  /** `facts`: numbers of the examinations, which the panel sees beside the figures. */
-  | { state: 'PanelReview'; figures: RerunFigures; facts: Readonly<Record<string, number>> }
+  | {
+      state: 'Examining';
+      tries: VerificationTries;
+      /** The pod of the re-runs. */
+      pod: { name: string; uid: string };
+      deadline: string;
+      figures: RerunFigures;
+      /** The digest of the work of each round that the pod got; the last round may still run. */
+      rounds: readonly Digest[];
+    }
+  | ({ state: 'PanelReview' } & ExaminedTool)
+  | ({
+      state: 'AwaitingApproval';
+      /** The name of the ApprovalRequest. */
+      request: string;
+      nonce: string;
+      verdicts: JudgeVerdict[];
+    } & ExaminedTool)
   | ({ state: 'Promoted'; note: string; concluded: boolean } & PromotionEvidence)
   | { state: 'Rejected'; reason: string; notBefore: string; concluded: boolean; evidence?: PromotionEvidence }
   /** Not decided: requirements are missing. */
@@ -65,7 +90,9 @@ type PromotionRecordState = PromotionRecord['state'];
 const STATES: readonly Json[] = [
   'Requested',
   'Verifying',
+  'Examining',
   'PanelReview',
+  'AwaitingApproval',
   'Promoted',
   'Rejected',
   'Candidate',
@@ -95,10 +122,23 @@ export function describePromotion(record: PromotionRecord): { reason: string; ne
     case 'Verifying':
       return {
         reason: `pod ${record.pod.name} runs its tests and recorded inputs again`,
-        next: 'the panel reviews it when the figures meet the policy',
+        next: 'an examination follows when the figures meet the policy',
+      };
+    case 'Examining':
+      return {
+        reason: `pod ${record.pod.name} runs it with inputs that its author did not choose`,
+        next: 'the panel reviews it when the examination does not refuse it',
       };
     case 'PanelReview':
-      return { reason: 'the figures of the re-runs meet the policy', next: 'two reviewers decide; each can refuse' };
+      return {
+        reason: 're-runs and examination do not refuse it',
+        next: 'two reviewers decide; each can refuse',
+      };
+    case 'AwaitingApproval':
+      return {
+        reason: `ApprovalRequest "${record.request}" waits for an approver${openTopics(record.questions)}`,
+        next: `kubectl temper approve ${record.request} --reason …, or deny`,
+      };
     case 'Promoted':
       return record.concluded
         ? { reason: record.note, next: 'its agent can call it in every session' }
@@ -108,6 +148,10 @@ export function describePromotion(record: PromotionRecord): { reason: string; ne
     case 'Candidate':
       return { reason: record.missing.join('; '), next: `uses can request it again from ${record.notBefore}` };
   }
+}
+
+function openTopics(questions: readonly ExaminationQuestion[]): string {
+  return questions.length === 0 ? '' : `; its examination leaves questions: ${topicsOf(questions).join(', ')}`;
 }
 
 /** Undefined for a value that is not a record of this agent and digest. */

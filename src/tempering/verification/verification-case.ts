@@ -15,6 +15,18 @@ export interface VerificationCase {
 /** What one run gave. */
 export type RunOutput = { ok: true; output: Json } | { ok: false; code: ErrorCode; message: string };
 
+/** Failures at a limit of time or memory, whose cause may be the machine. */
+const LIMIT_CODES: readonly ErrorCode[] = [
+  'TEMPER_SANDBOX_TIMEOUT',
+  'TEMPER_SANDBOX_MEMORY',
+  'TEMPER_SANDBOX_CRASHED',
+  'TEMPER_TOOL_TIMEOUT',
+];
+
+export function isLimitFailure(run: RunOutput): boolean {
+  return !run.ok && LIMIT_CODES.includes(run.code);
+}
+
 /** What both runs of a case gave. The second run of a case whose first was killed does not happen; it then repeats the first. */
 export type CaseOutputs = readonly [RunOutput, RunOutput];
 

@@ -3,108 +3,70 @@ import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { after, before, describe, it } from 'node:test';
 import type {
   DeadLetterSummary,
-  SessionCloseReceipt,
   SessionStreamLine,
-  UserMessageReceipt,
   TopAgent,
   TrustReport,
   UsageReport,
 } from '../../../src/gateway-api/user-api.ts';
-import type { PodDelivery, ErrorBody } from '../../../src/gateway-api/pod-api.ts';
+import type { PodDelivery } from '../../../src/gateway-api/pod-api.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
+import {
+  AGENTS,
+  assertError,
+  deliveryOf,
+  DELIVERIES,
+  MessageClient,
+  NEXT,
+  parsed,
+  receiptOf,
+  type RunningAgent,
+} from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { closedSessionTests } from './suites/closed-sessions.ts';
 
-const NEXT = '/v1/messages/next';
-const DELIVERIES = '/v1/deliveries';
-const AGENTS = '/v1/users/namespaces/team-a/agents';
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
 const LETTERS = '/v1/users/namespaces/team-a/deadletters';
 
-function parsed({ text, status }: HttpResponse, expected = 200): unknown {
-  assert.equal(status, expected, text);
-  return text === '' ? undefined : JSON.parse(text);
-}
-
-const receiptOf = (answer: HttpResponse) => parsed(answer) as UserMessageReceipt;
-const deliveryOf = (answer: HttpResponse) => parsed(answer) as PodDelivery;
 const sentOf = (answer: HttpResponse) => parsed(answer) as { id: string; duplicate: boolean };
 const lettersOf = (answer: HttpResponse) => parsed(answer) as DeadLetterSummary[];
-
-function assertError({ text, status }: HttpResponse, expected: number, code: string): void {
-  const { error } = JSON.parse(text) as ErrorBody;
-  assert.deepEqual([status, error.code], [expected, code], text);
-}
 
 describe('messages through two gateway replicas', () => {
   let fixture: GatewayFixture;
   let one: GatewayReplica;
   let other: GatewayReplica;
   let userToken: string;
-  let keys = 0;
+  let messages: MessageClient;
 
   before(async () => {
     fixture = await GatewayFixture.open(['team-a']);
     userToken = await fixture.createUserToken('team-a');
     await fixture.createPolicy('team-a', 'speaking', { tools: { allow: ['agent_send'] } });
     [one, other] = await Promise.all([fixture.startReplica(), fixture.startReplica()]);
+    messages = new MessageClient({ fixture, one, other, userToken });
   });
   after(async () => {
     await fixture?.[Symbol.asyncDispose]();
   });
 
-  type Running = Awaited<ReturnType<GatewayFixture['createRunningAgent']>>;
-
-  /** Creates an agent with a bound pod and waits until both replicas have it in their index. */
-  async function createReadyAgent(name: string, spec: object = {}): Promise<Running> {
-    const found = await fixture.createRunningAgent('team-a', name, spec);
-    for (const gateway of [one, other]) {
-      await pollValue(
-        `the gateway to know agent ${name}`,
-        async () => (await gateway.call('GET', '/v1/assignment', { token: found.token })).status,
-        (value) => value === 200,
-      );
-    }
-    return found;
-  }
-
-  function sendMessage(agent: string, text: string, session?: string, gateway = one): Promise<HttpResponse> {
-    keys += 1;
-    const body = { text, ...(session === undefined ? {} : { session }) };
-    return gateway.call('POST', `${AGENTS}/${agent}/messages`, { userToken, key: `key-${keys}`, body });
-  }
-
-  async function next({ token }: Running, gateway = one, waitSeconds = 20): Promise<PodDelivery> {
-    return deliveryOf(await gateway.call('POST', NEXT, { token, body: { waitSeconds } }));
-  }
-
-  const postDelivery = ({ token }: Running, answer: object, gateway = one) =>
-    gateway.call('POST', DELIVERIES, { token, body: answer });
-
-  async function follow(agent: string, receipt: UserMessageReceipt, gateway = one): Promise<SessionStreamLine[]> {
-    const path = `${AGENTS}/${agent}/sessions/${receipt.session}/events?follow=true&message=${receipt.id}`;
-    const { text } = await gateway.call('GET', path, { userToken });
-    return text.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line) as SessionStreamLine)));
-  }
-
   it('one replica acknowledges a delivery of the other, and the user receives the reply once', async () => {
-    const scout = await createReadyAgent('scout');
-    const receipt = receiptOf(await sendMessage('scout', 'hello'));
+    const scout = await messages.createReadyAgent('scout');
+    const receipt = receiptOf(await messages.sendMessage('scout', 'hello'));
     assert.equal(receipt.podBound, true);
-    const following = follow('scout', receipt, other);
-    const { message, deliveryToken, ackTimeoutMs } = await next(scout, one);
+    const following = messages.follow('scout', receipt, other);
+    const { message, deliveryToken, ackTimeoutMs } = await messages.next(scout, one);
     assert.deepEqual(
       [message.id, message.root, message.text, message.from, message.depth],
       [receipt.id, receipt.id, 'hello', 'user', 0],
     );
     assert.ok(ackTimeoutMs > 0);
-    assert.equal((await postDelivery(scout, { deliveryToken, action: 'extend' }, other)).status, 204);
+    assert.equal((await messages.postDelivery(scout, { deliveryToken, action: 'extend' }, other)).status, 204);
     const ack = { deliveryToken, action: 'ack', reply: 'hi there', finishReason: 'complete' };
-    parsed(await postDelivery(scout, ack, other), 204);
-    parsed(await postDelivery(scout, ack, one), 204);
+    parsed(await messages.postDelivery(scout, ack, other), 204);
+    parsed(await messages.postDelivery(scout, ack, one), 204);
     const lines = await following;
     assert.deepEqual(
       lines.map((line) => ('text' in line ? line.text : line.kind)),
@@ -115,9 +77,9 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('the end of a delivery stores items, reports and reply once, and before the message ends', async () => {
-    const agent = await createReadyAgent('carrier');
-    const receipt = receiptOf(await sendMessage('carrier', 'hello', 's-carried'));
-    const { deliveryToken, message } = await next(agent);
+    const agent = await messages.createReadyAgent('carrier');
+    const receipt = receiptOf(await messages.sendMessage('carrier', 'hello', 's-carried'));
+    const { deliveryToken, message } = await messages.next(agent);
     const event = {
       type: 'turn-start',
       turn: 1,
@@ -140,10 +102,10 @@ describe('messages through two gateway replicas', () => {
     };
     const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
     const conflicting = { ...end, append: { ...end.append, afterSeq: 7 } };
-    assertError(await postDelivery(agent, conflicting), 409, 'TEMPER_STATE_CORRUPT');
-    parsed(await postDelivery(agent, end, other), 204);
-    parsed(await postDelivery(agent, end, one), 204);
-    const lines = await follow('carrier', receipt);
+    assertError(await messages.postDelivery(agent, conflicting), 409, 'TEMPER_STATE_CORRUPT');
+    parsed(await messages.postDelivery(agent, end, other), 204);
+    parsed(await messages.postDelivery(agent, end, one), 204);
+    const lines = await messages.follow('carrier', receipt);
     assert.deepEqual(
       lines.map((line) => (line.kind === 'event' ? line.event.type : line.kind)),
       ['turn-start', 'turn-start', 'reply'],
@@ -158,43 +120,43 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('a delivery brings the history of its session, unless it is large', async () => {
-    const agent = await createReadyAgent('reader');
+    const agent = await messages.createReadyAgent('reader');
     const endOf = ({ deliveryToken }: PodDelivery, append: object) =>
-      postDelivery(agent, { deliveryToken, action: 'ack', reply: 'x', finishReason: 'complete', append });
-    parsed(await sendMessage('reader', 'one', 's-read'));
-    const first = await next(agent);
+      messages.postDelivery(agent, { deliveryToken, action: 'ack', reply: 'x', finishReason: 'complete', append });
+    parsed(await messages.sendMessage('reader', 'one', 's-read'));
+    const first = await messages.next(agent);
     assert.deepEqual(first.session, { history: { seq: 0, items: [], tainted: false }, tools: [] });
     const items = [{ role: 'user', text: 'one' }];
     parsed(await endOf(first, { afterSeq: 0, items, tainted: true }), 204);
-    parsed(await sendMessage('reader', 'two', 's-read'));
-    const second = await next(agent, other);
+    parsed(await messages.sendMessage('reader', 'two', 's-read'));
+    const second = await messages.next(agent, other);
     assert.deepEqual(second.session, { history: { seq: 1, items, tainted: true }, tools: [] });
     const large = [{ role: 'user', text: 'x'.repeat(300_000) }];
     parsed(await endOf(second, { afterSeq: 1, items: large }), 204);
-    parsed(await sendMessage('reader', 'three', 's-read'));
-    assert.deepEqual((await next(agent)).session, { tools: [] });
+    parsed(await messages.sendMessage('reader', 'three', 's-read'));
+    assert.deepEqual((await messages.next(agent)).session, { tools: [] });
   });
 
   it('the end of a delivery that another one has replaced stores nothing', async () => {
-    const agent = await createReadyAgent('late');
-    parsed(await sendMessage('late', 'hello', 's-late'));
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('late');
+    parsed(await messages.sendMessage('late', 'hello', 's-late'));
+    const { deliveryToken } = await messages.next(agent);
     const again = deliveryOf(
       await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 20, restarted: true } }),
     );
     assert.notEqual(again.deliveryToken, deliveryToken);
     const append = { afterSeq: 0, items: [{ role: 'user', text: 'late' }] };
     const end = { deliveryToken, action: 'ack', reply: 'late', finishReason: 'complete', append };
-    assertError(await postDelivery(agent, end), 409, 'TEMPER_DELIVERY_LOST');
+    assertError(await messages.postDelivery(agent, end), 409, 'TEMPER_DELIVERY_LOST');
     const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
     assert.equal((await store.load('s-late')).seq, 0);
     const retry = { deliveryToken: again.deliveryToken, action: 'retry', delayMs: 3_600_000, append };
-    parsed(await postDelivery(agent, retry), 204);
+    parsed(await messages.postDelivery(agent, retry), 204);
     assert.equal((await store.load('s-late')).seq, 1, 'a message that is retried keeps its progress');
   });
 
   it('a repeated idempotency key returns the same message and session', async () => {
-    await createReadyAgent('twice');
+    await messages.createReadyAgent('twice');
     const send = (key: string) =>
       one.call('POST', `${AGENTS}/twice/messages`, { userToken, key, body: { text: 'again' } });
     const [first, second] = [receiptOf(await send('k')), receiptOf(await send('k'))];
@@ -205,59 +167,69 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('a long poll returns when a message arrives, and only one message is in flight', async () => {
-    const agent = await createReadyAgent('poller');
-    const waiting = next(agent, one, 60);
-    const first = receiptOf(await sendMessage('poller', 'first', undefined, other));
-    parsed(await sendMessage('poller', 'second'));
+    const agent = await messages.createReadyAgent('poller');
+    const waiting = messages.next(agent, one, 60);
+    const first = receiptOf(await messages.sendMessage('poller', 'first', undefined, other));
+    parsed(await messages.sendMessage('poller', 'second'));
     const { message, deliveryToken } = await waiting;
     assert.equal(message.id, first.id);
     const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });
     assert.equal(nothing.status, 204);
-    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply: '', finishReason: 'complete' }), 204);
-    assert.equal((await next(agent)).message.text, 'second');
+    parsed(
+      await messages.postDelivery(agent, { deliveryToken, action: 'ack', reply: '', finishReason: 'complete' }),
+      204,
+    );
+    assert.equal((await messages.next(agent)).message.text, 'second');
   });
 
   it('a restarted pod gets its in-flight message at once, and another pod does not', async () => {
-    const [agent, thief] = [await createReadyAgent('phoenix'), await createReadyAgent('crow')];
-    const { id } = receiptOf(await sendMessage('phoenix', 'half done'));
-    const first = await next(agent);
-    const ask = (by: Running, server: GatewayReplica) =>
+    const [agent, thief] = [await messages.createReadyAgent('phoenix'), await messages.createReadyAgent('crow')];
+    const { id } = receiptOf(await messages.sendMessage('phoenix', 'half done'));
+    const first = await messages.next(agent);
+    const ask = (by: RunningAgent, server: GatewayReplica) =>
       server.call('POST', NEXT, { token: by.token, body: { waitSeconds: 1, restarted: true } });
     assert.equal((await ask(thief, other)).status, 204);
     assert.equal(
-      (await postDelivery(agent, { deliveryToken: first.deliveryToken, action: 'extend' })).status,
+      (await messages.postDelivery(agent, { deliveryToken: first.deliveryToken, action: 'extend' })).status,
       204,
       'the delivery is still valid',
     );
     const again = deliveryOf(await ask(agent, other));
     assert.equal(again.message.id, id);
     const end = { action: 'ack', reply: 'done', finishReason: 'complete' };
-    parsed(await postDelivery(agent, { deliveryToken: again.deliveryToken, ...end }), 204);
+    parsed(await messages.postDelivery(agent, { deliveryToken: again.deliveryToken, ...end }), 204);
     const nothing = await ask(agent, one);
     assert.equal(nothing.status, 204, 'an acknowledged message is not redelivered');
   });
 
   it('a delivery token of another pod, an altered one, or one of a replaced pod is rejected', async () => {
-    const [victim, thief] = [await createReadyAgent('victim'), await createReadyAgent('robber')];
-    const receipt = receiptOf(await sendMessage('victim', 'mine'));
-    const { deliveryToken } = await next(victim);
+    const [victim, thief] = [await messages.createReadyAgent('victim'), await messages.createReadyAgent('robber')];
+    const receipt = receiptOf(await messages.sendMessage('victim', 'mine'));
+    const { deliveryToken } = await messages.next(victim);
     const ack = (given: string) => ({ deliveryToken: given, action: 'ack', reply: 'stolen', finishReason: 'complete' });
-    assertError(await postDelivery(thief, ack(deliveryToken)), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
+    assertError(await messages.postDelivery(thief, ack(deliveryToken)), 403, 'TEMPER_DELIVERY_TOKEN_INVALID');
     assertError(
-      await postDelivery(victim, ack(`${deliveryToken.slice(0, -1)}${deliveryToken.endsWith('A') ? 'B' : 'A'}`)),
+      await messages.postDelivery(
+        victim,
+        ack(`${deliveryToken.slice(0, -1)}${deliveryToken.endsWith('A') ? 'B' : 'A'}`),
+      ),
       403,
       'TEMPER_DELIVERY_TOKEN_INVALID',
     );
-    assertError(await postDelivery(victim, { ...ack(deliveryToken), extra: 1 }), 400, 'TEMPER_REQUEST_INVALID');
+    assertError(
+      await messages.postDelivery(victim, { ...ack(deliveryToken), extra: 1 }),
+      400,
+      'TEMPER_REQUEST_INVALID',
+    );
     const successor = await fixture.createPod('team-a', 'victim-2');
     await fixture.bindPod('team-a', 'victim', successor);
     // Until the gateway observes the new binding, the old pod may still acknowledge its message.
     await pollValue(
       'the old pod to be rejected',
-      async () => (await postDelivery(victim, { deliveryToken, action: 'extend' })).status,
+      async () => (await messages.postDelivery(victim, { deliveryToken, action: 'extend' })).status,
       (value) => value === 403,
     );
-    assertError(await postDelivery(victim, ack(deliveryToken)), 403, 'TEMPER_POD_NOT_BOUND');
+    assertError(await messages.postDelivery(victim, ack(deliveryToken)), 403, 'TEMPER_POD_NOT_BOUND');
     const token = await fixture.createPodToken('team-a', successor);
     await pollValue(
       'the gateway to know the new pod',
@@ -276,13 +248,13 @@ describe('messages through two gateway replicas', () => {
   it('a message that an agent sends inherits root, depth and deadline from its delivery token', async () => {
     const chain = ['c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'];
     const grants = { ...MAY_SEND, grants: { tools: ['agent_send'], messages: ['c*'] } };
-    const agents = await Promise.all(chain.map((name) => createReadyAgent(name, grants)));
-    const { id: root } = receiptOf(await sendMessage('c0', 'start'));
+    const agents = await Promise.all(chain.map((name) => messages.createReadyAgent(name, grants)));
+    const { id: root } = receiptOf(await messages.sendMessage('c0', 'start'));
     let deadline: string | undefined;
     for (const [depth, agent] of agents.entries()) {
       const to = chain[depth + 1];
       if (to === undefined) break;
-      const { message, deliveryToken } = await next(agent);
+      const { message, deliveryToken } = await messages.next(agent);
       deadline ??= message.deadline;
       assert.deepEqual([message.root, message.depth, message.deadline], [root, depth, deadline]);
       assert.equal(message.session, depth === 0 ? message.session : `c${depth - 1}.work`);
@@ -301,9 +273,9 @@ describe('messages through two gateway replicas', () => {
 
   it('an agent can send only to agents in its grants and namespace, and only with a delivery token', async () => {
     const may = { tools: ['agent_send'], messages: ['friend', 'absent'] };
-    const agent = await createReadyAgent('lonely', { ...MAY_SEND, grants: may });
-    parsed(await sendMessage('lonely', 'work'));
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('lonely', { ...MAY_SEND, grants: may });
+    parsed(await messages.sendMessage('lonely', 'work'));
+    const { deliveryToken } = await messages.next(agent);
     const send = (to: string, given = deliveryToken) =>
       one.call('POST', '/v1/messages', {
         token: agent.token,
@@ -316,9 +288,9 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('an agent without the tool agent_send cannot send through the API either', async () => {
-    const agent = await createReadyAgent('toolless', { ...MAY_SEND, grants: { messages: ['scout'] } });
-    parsed(await sendMessage('toolless', 'work'));
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('toolless', { ...MAY_SEND, grants: { messages: ['scout'] } });
+    parsed(await messages.sendMessage('toolless', 'work'));
+    const { deliveryToken } = await messages.next(agent);
     const body = { deliveryToken, draft: { to: 'scout', session: 's', text: 'x' } };
     const answer = await one.call('POST', '/v1/messages', { token: agent.token, key: 'k', body });
     assertError(answer, 403, 'TEMPER_POLICY_DENIED');
@@ -329,10 +301,10 @@ describe('messages through two gateway replicas', () => {
     const uid = await fixture.createAgent('team-a', 'sleeper');
     await pollValue(
       'the gateway to know agent sleeper',
-      async () => (await sendMessage('sleeper', 'wake up')).status,
+      async () => (await messages.sendMessage('sleeper', 'wake up')).status,
       (value) => value === 200,
     );
-    assert.equal(receiptOf(await sendMessage('sleeper', 'hurry')).podBound, false);
+    assert.equal(receiptOf(await messages.sendMessage('sleeper', 'hurry')).podBound, false);
     const operator = await fixture.nats.connect('operator');
     const stopping = new AbortController();
     const woken: string[] = [];
@@ -350,34 +322,41 @@ describe('messages through two gateway replicas', () => {
       async () => (await one.call('GET', '/v1/assignment', { token })).status,
       (value) => value === 200,
     );
-    assert.equal((await next({ uid, pod, token })).message.text, 'wake up');
+    assert.equal((await messages.next({ uid, pod, token })).message.text, 'wake up');
   });
 
   it('a suspended agent gets no message and cannot extend a delivery; after resume it gets the queued message', async () => {
-    const agent = await createReadyAgent('paused');
-    parsed(await sendMessage('paused', 'first'));
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('paused');
+    parsed(await messages.sendMessage('paused', 'first'));
+    const { deliveryToken } = await messages.next(agent);
     await fixture.patchAgent('team-a', 'paused', { spec: { suspend: true } });
     await pollValue(
       'the suspended agent to be rejected',
-      async () => (await postDelivery(agent, { deliveryToken, action: 'extend' })).status,
+      async () => (await messages.postDelivery(agent, { deliveryToken, action: 'extend' })).status,
       (value) => value === 409,
     );
-    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply: 'done', finishReason: 'complete' }), 204);
-    parsed(await sendMessage('paused', 'second'));
-    const waiting = next(agent, one, 60);
+    parsed(
+      await messages.postDelivery(agent, { deliveryToken, action: 'ack', reply: 'done', finishReason: 'complete' }),
+      204,
+    );
+    parsed(await messages.sendMessage('paused', 'second'));
+    const waiting = messages.next(agent, one, 60);
     await fixture.patchAgent('team-a', 'paused', { spec: { suspend: false } });
     assert.equal((await waiting).message.text, 'second');
   });
 
   it('a rejected message is reported to followers, dead-lettered, listed and can be retried', async () => {
-    const agent = await createReadyAgent('failing');
-    const receipt = receiptOf(await sendMessage('failing', 'impossible'));
-    const following = follow('failing', receipt);
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('failing');
+    const receipt = receiptOf(await messages.sendMessage('failing', 'impossible'));
+    const following = messages.follow('failing', receipt);
+    const { deliveryToken } = await messages.next(agent);
     const reject = { deliveryToken, action: 'reject', code: 'TEMPER_TOOL_FAILED', message: 'no \u202e way' };
-    assertError(await postDelivery(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }), 400, 'TEMPER_REQUEST_INVALID');
-    parsed(await postDelivery(agent, reject), 204);
+    assertError(
+      await messages.postDelivery(agent, { ...reject, code: 'TEMPER_NO_SUCH_CODE' }),
+      400,
+      'TEMPER_REQUEST_INVALID',
+    );
+    parsed(await messages.postDelivery(agent, reject), 204);
     const [line] = await following;
     assert.deepEqual([line?.kind, line?.kind === 'failed' && line.code], ['failed', 'TEMPER_TOOL_FAILED']);
     const [letter] = lettersOf(await one.call('GET', LETTERS, { userToken }));
@@ -386,23 +365,23 @@ describe('messages through two gateway replicas', () => {
       ['failing', 'TEMPER_TOOL_FAILED', 'no \\u{202e} way', 'impossible', receipt.session],
     );
     parsed(await one.call('POST', `${LETTERS}/${letter?.id}/retry`, { userToken }), 204);
-    const again = await next(agent);
+    const again = await messages.next(agent);
     assert.equal(again.message.text, 'impossible');
     assert.deepEqual(lettersOf(await one.call('GET', LETTERS, { userToken })), []);
-    parsed(await postDelivery(agent, { ...reject, deliveryToken: again.deliveryToken }), 204);
+    parsed(await messages.postDelivery(agent, { ...reject, deliveryToken: again.deliveryToken }), 204);
     const [second] = lettersOf(await one.call('GET', LETTERS, { userToken }));
     parsed(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 204);
     assertError(await one.call('DELETE', `${LETTERS}/${second?.id}`, { userToken }), 404, 'TEMPER_NOT_FOUND');
   });
 
   it('a message past its delivery limit is reported once to followers on both replicas, and again when it is dropped', async () => {
-    const agent = await createReadyAgent('hopeless');
-    const receipt = receiptOf(await sendMessage('hopeless', 'poison'));
-    const following = [follow('hopeless', receipt, one), follow('hopeless', receipt, other)];
+    const agent = await messages.createReadyAgent('hopeless');
+    const receipt = receiptOf(await messages.sendMessage('hopeless', 'poison'));
+    const following = [messages.follow('hopeless', receipt, one), messages.follow('hopeless', receipt, other)];
     for (let delivery = 1; delivery <= 5; delivery += 1) {
       const [giving, taking] = delivery % 2 === 0 ? [one, other] : [other, one];
-      const { deliveryToken } = await next(agent, giving);
-      parsed(await postDelivery(agent, { deliveryToken, action: 'retry', delayMs: 0 }, taking), 204);
+      const { deliveryToken } = await messages.next(agent, giving);
+      parsed(await messages.postDelivery(agent, { deliveryToken, action: 'retry', delayMs: 0 }, taking), 204);
     }
     // The server detects the exceeded limit when the pod asks for the next message.
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
@@ -429,7 +408,7 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('a message past its deadline is reported to followers', async () => {
-    const agent = await createReadyAgent('tardy');
+    const agent = await messages.createReadyAgent('tardy');
     const bus = await fixture.nats.connect('gateway');
     const past = new Date(Date.now() - 1_000).toISOString();
     const message = {
@@ -442,7 +421,11 @@ describe('messages through two gateway replicas', () => {
       time: past,
     };
     const { id } = await createNatsInbox(bus).publish(agent.uid, { uid: 'users', key: 'late' }, message);
-    const following = follow('tardy', { id, session: 's-late', duplicate: false, podBound: true, after: 0 }, other);
+    const following = messages.follow(
+      'tardy',
+      { id, session: 's-late', duplicate: false, podBound: true, after: 0 },
+      other,
+    );
     const response = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 1 } });
     assert.equal(response.status, 204);
     const [line, ...more] = await following;
@@ -451,9 +434,9 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('reports of a pod are stored under its own agent with the evidence `reported`', async () => {
-    const agent = await createReadyAgent('boaster');
-    parsed(await sendMessage('boaster', 'hello', 's-claims'));
-    await next(agent);
+    const agent = await messages.createReadyAgent('boaster');
+    parsed(await messages.sendMessage('boaster', 'hello', 's-claims'));
+    await messages.next(agent);
     const stamp = { time: 'yesterday', agent: 'scout', session: 's-claims', rootMessage: 'm' };
     const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: { a: 1 }, ...stamp };
     const audit = { action: 'tool.called', actor: 'user/root', evidence: 'observed', subject: 's', facts: { n: 1 } };
@@ -502,9 +485,9 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('events of a session that the agent does not have are dropped', async () => {
-    const agent = await createReadyAgent('inventor');
-    parsed(await sendMessage('inventor', 'hello', 's-own'));
-    await next(agent);
+    const agent = await messages.createReadyAgent('inventor');
+    parsed(await messages.sendMessage('inventor', 'hello', 's-own'));
+    await messages.next(agent);
     const reportEvent = async (key: string, session: string) => {
       const stamp = { time: '2026-11-22T10:00:00Z', agent: 'inventor', session, rootMessage: 'm' };
       const event = { type: 'tool-call', id: 'c1', tool: 'echo', input: {}, ...stamp };
@@ -517,23 +500,23 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('only the ends of messages of users are tasks, users rate them, and reports of the pod change nothing', async () => {
-    const agent = await createReadyAgent('worker');
+    const agent = await messages.createReadyAgent('worker');
     const trustOf = async () => parsed(await other.call('GET', `${AGENTS}/worker/trust`, { userToken })) as TrustReport;
     const rate = (body: object, gateway = one) =>
       gateway.call('POST', `${AGENTS}/worker/ratings`, { userToken, body: { rating: 8, ...body } });
     const answer = async (end: object) => {
-      const { deliveryToken } = await next(agent);
-      parsed(await postDelivery(agent, { deliveryToken, ...end }), 204);
+      const { deliveryToken } = await messages.next(agent);
+      parsed(await messages.postDelivery(agent, { deliveryToken, ...end }), 204);
     };
     const ack = { action: 'ack', reply: 'done', finishReason: 'complete' };
-    const first = receiptOf(await sendMessage('worker', 'one', 's-rated'));
+    const first = receiptOf(await messages.sendMessage('worker', 'one', 's-rated'));
     assert.equal((await rate({ message: first.id })).status, 404, 'a message that has not ended');
     await answer(ack);
-    parsed(await sendMessage('worker', 'two', 's-rated'));
+    parsed(await messages.sendMessage('worker', 'two', 's-rated'));
     await answer({ action: 'reject', code: 'TEMPER_TURN_LIMIT', message: 'too long' });
-    parsed(await sendMessage('worker', 'three', 's-rated'));
+    parsed(await messages.sendMessage('worker', 'three', 's-rated'));
     await answer({ action: 'reject', code: 'TEMPER_QUOTA_EXCEEDED', message: 'no quota' });
-    await createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
+    await messages.createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
     const sender = { uid: 'asker', key: 'between-agents' };
     const message = { to: 'worker', from: 'asker', session: 'asker.s', text: 'four', depth: 1, root: 'msg-x' };
     const times = { time: new Date().toISOString(), deadline: new Date(Date.now() + 60_000).toISOString() };
@@ -562,66 +545,12 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  it('a closed session ends its messages, refuses new ones at both replicas, and leaves other sessions alone', async () => {
-    const agent = await createReadyAgent('closing');
-    const path = `${AGENTS}/closing/sessions`;
-    const close = (query = '', gateway = one) => gateway.call('DELETE', `${path}/s-1${query}`, { userToken });
-    assertError(await close(), 404, 'TEMPER_NOT_FOUND');
-    const inWork = receiptOf(await sendMessage('closing', 'one', 's-1'));
-    const { deliveryToken } = await next(agent);
-    const waiting = receiptOf(await sendMessage('closing', 'two', 's-1'));
-    const kept = receiptOf(await sendMessage('closing', 'three', 's-2'));
-    const following = [inWork, waiting].map((receipt) => follow('closing', receipt, other));
-    const followingAll = one.call('GET', `${path}/s-1/events?follow=true`, { userToken });
-    assertError(await close(), 409, 'TEMPER_SESSION_BUSY');
-    const receipt = parsed(await close('?endWork=true')) as SessionCloseReceipt;
-    assert.deepEqual(receipt, {
-      session: 's-1',
-      closedBefore: false,
-      tools: 0,
-      endedMessages: [inWork.id, waiting.id],
-    });
-    for (const lines of await Promise.all(following)) {
-      const last = lines.at(-1);
-      assert.ok(last?.kind === 'failed' && last.code === 'TEMPER_SESSION_CLOSED', JSON.stringify(lines));
-    }
-    assert.match((await followingAll).text.trimEnd().split('\n').at(-1) ?? '', /"code":"TEMPER_SESSION_CLOSED"/);
-    const again = parsed(await close('?endWork=true', other)) as SessionCloseReceipt;
-    assert.deepEqual([again.closedBefore, again.endedMessages], [true, []]);
-    for (const gateway of [one, other]) {
-      assertError(await sendMessage('closing', 'four', 's-1', gateway), 410, 'TEMPER_SESSION_CLOSED');
-    }
-    const ack = { deliveryToken, action: 'ack', reply: 'late', finishReason: 'complete' };
-    assert.notEqual((await postDelivery(agent, ack)).status, 204, 'the pod that still works cannot answer');
-    const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
-    await assert.rejects(
-      store.append('s-1', 0, [{ role: 'user', text: 'late' }]),
-      /TEMPER_SESSION_CLOSED|closed session/,
-    );
-    await store.close('s-1');
-    assert.ok(await store.isClosed('s-1'), 'a pod cannot open a closed session again');
-    assert.ok(!(await store.list()).some(({ session }) => session === 's-1'));
-    assert.equal((await next(agent)).message.id, kept.id, 'the agent goes on with other sessions');
-    const { tasks } = parsed(await one.call('GET', `${AGENTS}/closing/trust`, { userToken })) as TrustReport;
-    assert.equal(tasks.ended, 0, 'a message that a user ended says nothing about the agent');
-  });
-
-  it('a message that reaches the inbox while its session is closed becomes a dead letter', async () => {
-    const agent = await createReadyAgent('racing');
-    const receipt = receiptOf(await sendMessage('racing', 'one', 's-1'));
-    const store = createSessionStore(await fixture.nats.connect('gateway'), agent.uid);
-    await store.closePermanently('s-1');
-    const following = follow('racing', receipt);
-    const empty = await one.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0 } });
-    assert.equal(empty.status, 204);
-    const last = (await following).at(-1);
-    assert.ok(last?.kind === 'failed' && last.code === 'TEMPER_SESSION_CLOSED');
-  });
+  closedSessionTests(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
-    const agent = await createReadyAgent('watched');
-    for (const text of ['one', 'two', 'three']) parsed(await sendMessage('watched', text));
-    await next(agent);
+    const agent = await messages.createReadyAgent('watched');
+    for (const text of ['one', 'two', 'three']) parsed(await messages.sendMessage('watched', text));
+    await messages.next(agent);
     const all = parsed(await one.call('GET', '/v1/users/namespaces/team-a/top', { userToken })) as TopAgent[];
     assert.deepEqual(
       all.find(({ agent: name }) => name === 'watched'),
@@ -639,12 +568,12 @@ describe('messages through two gateway replicas', () => {
   });
 
   it('a reply above the size limit is truncated, and its message is not redelivered', async () => {
-    const agent = await createReadyAgent('talker');
-    const receipt = receiptOf(await sendMessage('talker', 'tell me all'));
-    const { deliveryToken } = await next(agent);
+    const agent = await messages.createReadyAgent('talker');
+    const receipt = receiptOf(await messages.sendMessage('talker', 'tell me all'));
+    const { deliveryToken } = await messages.next(agent);
     const reply = '\u{1f600}'.repeat(50_000);
-    parsed(await postDelivery(agent, { deliveryToken, action: 'ack', reply, finishReason: 'complete' }), 204);
-    const [line] = await follow('talker', receipt);
+    parsed(await messages.postDelivery(agent, { deliveryToken, action: 'ack', reply, finishReason: 'complete' }), 204);
+    const [line] = await messages.follow('talker', receipt);
     assert.ok(line?.kind === 'reply' && line.finishReason === 'truncated' && line.text.length > 10_000);
   });
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ErrorCode } from '../../../src/lib/error-codes.ts';
+import type { AuditPage } from '../../../src/gateway-api/user-api.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll, pollValue } from '../../support/poll.ts';
@@ -82,6 +84,35 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     await assertRejected('TEMPER_POLICY_DENIED', USER_ROUTE, { userToken: await fixture.createUserToken('team-b') });
     const agents = await gateway.call('GET', '/v1/users/namespaces/team-a/deadletters', { userToken });
     assert.deepEqual([agents.status, agents.text], [200, '[]']);
+  });
+
+  it('a user reads the records of the own namespace, and bare digests of the others', async () => {
+    const userToken = await fixture.createUserToken('team-a');
+    const connection = await fixture.nats.connect('gateway');
+    for (const [namespace, subject] of [
+      ['team-a', 'of-team-a'],
+      ['team-b', 'of-team-b'],
+    ] as const)
+      await createNatsAudit(connection).append(
+        { namespace, agentUid: '' },
+        { action: 'tool.verified', actor: 'system', evidence: 'observed', subject, facts: {} },
+      );
+    const path = '/v1/users/namespaces/team-a/audit';
+    const { text, status } = await gateway.call('GET', path, { userToken });
+    assert.equal(status, 200);
+    const { links, lastSequence } = JSON.parse(text) as AuditPage;
+    const at = links.findIndex(({ record }) => record?.data.includes('"subject":"of-team-a"'));
+    const [own, foreign] = [links[at], links[at + 1]];
+    assert.equal(own?.record?.subject, 'temper.audit.team-a');
+    assert.deepEqual(Object.keys(foreign ?? {}).sort(), ['leaf', 'seq']);
+    assert.doesNotMatch(text, /team-b/);
+    const rest = JSON.parse(
+      (await gateway.call('GET', `${path}?after=${lastSequence}`, { userToken })).text,
+    ) as AuditPage;
+    assert.deepEqual(rest.links, []);
+    assert.equal((await gateway.call('GET', `${path}?limit=1001`, { userToken })).status, 400);
+    assert.equal((await gateway.call('GET', path.replace('team-a', 'team-b'), { userToken })).status, 403);
+    assert.equal((await gateway.call('GET', path, { token: scout.token })).status, 401);
   });
 
   it('a warm pod may only wait for its assignment, and receives it once it is bound', async () => {

@@ -6,17 +6,13 @@ import { POD_API_PATHS } from '../../../src/gateway-api/pod-api.ts';
 import { RemoteTools } from '../../../src/gateway-client/tools.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { type Json, textAt } from '../../../src/lib/json.ts';
+import { textAt } from '../../../src/lib/json.ts';
 import type { RegisteredTool, ToolUse } from '../../../src/tempering/types.ts';
-import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import { createToolUseReports } from '../../../src/gateway/pods/tool-use-reports.ts';
 import { ReportLimits } from '../../../src/gateway/storage/report-limits.ts';
 import { createSessionReports } from '../../../src/gateway/pods/session-reports.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
-import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
-import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
-import { createVerifications } from '../../../src/nats/promotion/verifications.ts';
 import { pollValue } from '../../support/poll.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import type { UsedSessionTool } from '../../../src/gateway/pods/tool-use-reports.ts';
@@ -24,7 +20,14 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { ModelGatewayFixture, errorOf, type ModelGatewayReplica } from '../../support/gateway/model-gateway-fixture.ts';
-import { aCandidate, judgeAnswer, reviewerAnswer, reviewModels } from '../../support/gateway/review-answers.ts';
+import {
+  aCandidate,
+  judgeAnswer,
+  reviewerAnswer,
+  reviewModels,
+  testerAnswer,
+} from '../../support/gateway/review-answers.ts';
+import { promotionJobTests } from './suites/promotion-jobs.ts';
 
 describe('review of forged tools', () => {
   let fixture: ModelGatewayFixture;
@@ -40,6 +43,8 @@ describe('review of forged tools', () => {
         { when: { model: 'failing' }, answer: { error: { status: 429, type: 'insufficient_quota', message: 'no' } } },
         { when: { model: 'safety' }, answer: { text: reviewerAnswer(true) } },
         { when: { model: 'correctness' }, answer: { text: reviewerAnswer(true) } },
+        { when: { model: 'first' }, answer: { text: testerAnswer() } },
+        { when: { model: 'second' }, answer: { text: testerAnswer(1) } },
         { when: { model: 'veto' }, answer: { text: reviewerAnswer(false) } },
         { answer: { text: 'hello' } },
       ],
@@ -52,6 +57,8 @@ describe('review of forged tools', () => {
     fixture.setPolicy('unjudged', policy);
     const panel = (...reviewers: string[]) => ({ ...policy, models: { judge: 'default/judge', reviewers } });
     fixture.setPolicy('promoting', panel('replay/safety', 'replay/correctness'));
+    const testers = ['replay/first', 'replay/second'];
+    fixture.setPolicy('tested', { ...policy, models: { judge: 'default/judge', testers } });
     fixture.setPolicy('refusing', panel('replay/safety', 'replay/veto'));
     const small = { ...policy, forge: { limits: { minTestCases: 1, sessionTools: 2 } } };
     fixture.setPolicy('small', { ...small, models: { judge: 'default/judge' } });
@@ -298,69 +305,13 @@ describe('review of forged tools', () => {
     );
   });
 
-  it('two reviewers review a tool once per attempt, at the cost of its agent', async () => {
-    createForgingAgent('pia', 'promoting');
-    const candidate = aCandidate('double');
-    assert.ok((await result('pia', candidate)).accepted);
-    const { digest } = candidate;
-    const reviews = createPanelReviews(await fixture.nats.connect('operator'));
-    const states = createPromotionStates(await fixture.nats.connect('gateway'));
-    const verdictOf = (attempt: string, agentUid = 'uid-pia') =>
-      pollValue(
-        `the verdict of ${attempt}`,
-        () => states.review({ agentUid, digest }, attempt),
-        (found) => found !== undefined,
-      );
-    const request = { agentUid: 'uid-pia', session: 's1', digest, facts: { tests: 3 } };
-    const before = (await fixture.dailyUsage(one, 'pia')).inputTokens;
-    await reviews.request({ ...request, attempt: 'first' }, 0);
-    const verdict = await verdictOf('first');
-    assert.ok(verdict?.approved, verdict?.reasoning ?? 'no verdict');
-    assert.deepEqual(
-      verdict.verdicts.map(({ model }) => model),
-      ['safety', 'correctness'],
-    );
-    // Another replica may have charged it.
-    const once = await pollValue(
-      'the usage of the panel',
-      async () => (await fixture.dailyUsage(one, 'pia')).inputTokens,
-      (inputTokens) => inputTokens > before,
-    );
-    await reviews.request({ ...request, attempt: 'first' }, 1);
-    await reviews.request({ ...request, attempt: 'second', session: 'closed' }, 0);
-    assert.match((await verdictOf('second'))?.reasoning ?? '', /no such tool/);
-    assert.equal((await fixture.dailyUsage(one, 'pia')).inputTokens, once, 'a repeated request asks no model');
-    createForgingAgent('strict', 'refusing');
-    assert.ok((await result('strict', candidate)).accepted);
-    await reviews.request({ ...request, agentUid: 'uid-strict', attempt: 'third' }, 0);
-    assert.equal((await verdictOf('third', 'uid-strict'))?.approved, false, 'one veto refuses');
-  });
-
-  it('a verifier pod gets its own work only, and its first outputs stay', async () => {
-    const operator = createVerifications(await fixture.nats.connect('operator'));
-    const work = {
-      attempt: 'a-1',
-      artifact: anArtifact(),
-      dependencies: [],
-      cases: [{ input: { value: 1 }, fixtures: [] }],
-    };
-    const waiting = one.call('GET', '/v1/verification?wait=20', { agent: 'pod-one' });
-    await operator.assign('pod-one', work as unknown as Json);
-    const answer = await waiting;
-    assert.deepEqual([answer.status, JSON.parse(answer.text) as Json], [200, work]);
-    assert.equal((await other.call('GET', '/v1/verification', { agent: 'pod-two' })).status, 204);
-    assert.equal(await operator.assign('pod-one', { ...work, attempt: 'a-2' } as unknown as Json), false);
-    const run = (value: number) => ({ ok: true, output: { result: value } });
-    const send = (pod: string, outputs: unknown) =>
-      other.call('POST', '/v1/verification/outputs', { agent: pod, body: { attempt: 'a-1', outputs } });
-    assert.equal((await send('pod-one', [[run(2)]])).status, 400);
-    assert.equal((await send('pod-one', [[run(2), run(2)]])).status, 204);
-    assert.equal((await send('pod-one', [[run(3), run(3)]])).status, 204);
-    assert.deepEqual(await operator.outputs('pod-one'), { attempt: 'a-1', outputs: [[run(2), run(2)]] });
-    assert.equal(await operator.outputs('pod-two'), undefined);
-    await operator.remove('pod-one');
-    assert.equal((await one.call('GET', '/v1/verification', { agent: 'pod-one' })).status, 204);
-  });
+  promotionJobTests(() => ({
+    fixture,
+    one,
+    other,
+    accept: async (agent, candidate) => assert.ok((await result(agent, candidate)).accepted),
+    createForgingAgent,
+  }));
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],

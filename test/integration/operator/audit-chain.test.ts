@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import {
+  headVerifier,
+  HEADS_MEMBER,
+  parseSignedHeads,
+  PUBLIC_KEYS_MEMBER,
+  splitPublicKeys,
+} from '../../../src/audit/signed-heads.ts';
+import { verifyCluster } from '../../../src/cli/cluster/audit/verify-chain.ts';
+import { auditPage } from '../../../src/gateway/users/audit.ts';
+import type { Json } from '../../../src/lib/json.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
-import { natsAuditStream } from '../../../src/operator/nats/sources/audit-stream.ts';
+import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { auditChainRound } from '../../../src/operator/provenance/chain-task.ts';
 import { fakeObjects } from '../../../src/operator/provenance/provenance.testing.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
@@ -48,6 +58,20 @@ describe('the provenance chain over a NATS stream', () => {
     }
     assert.deepEqual([...objects.keys()].sort(), ['temper-audit-heads', 'temper-audit-key']);
     const heads = JSON.stringify(objects.get('temper-audit-heads'));
+    const verify = async (): Promise<[boolean, number]> => {
+      const { data } = objects.get('temper-audit-heads') as unknown as { data: Record<string, string> };
+      const signed = {
+        heads: parseSignedHeads(data[HEADS_MEMBER] ?? '') ?? [],
+        verifier: headVerifier(splitPublicKeys(data[PUBLIC_KEYS_MEMBER] ?? '')),
+        now: new Date(),
+      };
+      let own = 0;
+      const stream = natsAuditStream(() => gateways[0] ?? operator);
+      const read = async (after: number) => (await auditPage(stream, 'team-a', { after, limit: 100 })).page as Json;
+      const { ok } = await verifyCluster(signed, read, () => (own += 1));
+      return [ok, own];
+    };
+    assert.deepEqual(await verify(), [true, 200], 'a user of team-a verifies the chain through a gateway');
     const administrator = await bus.connect('administrator');
     await administrator.manager.streams.deleteMessage(STREAMS.audit, 450, false);
     await append(1);
@@ -55,6 +79,7 @@ describe('the provenance chain over a NATS stream', () => {
     assert.equal(gauges['temper_audit_chain_intact'], 0);
     assert.match(lines.join(''), /record 450 of the audit stream was removed; no further record is signed/);
     assert.equal(JSON.stringify(objects.get('temper-audit-heads')), heads);
+    assert.equal((await verify())[0], false);
     objects.delete('temper-audit-key');
     await first(NEVER_ABORTED);
     assert.match(lines.join(''), /temper-audit-key has no usable key/);

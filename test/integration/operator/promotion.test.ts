@@ -4,10 +4,14 @@ import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
+import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
+import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
 import { unavailablePanel } from '../../../src/tempering/judge/panel.ts';
 import { RELEASE_NAMESPACE } from '../../support/api-server/api-server-fixture.ts';
 import { APPROVING, doubled, PromotionFixture, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
-import type { Behaviour } from '../../support/promotion/simulated-verifier.ts';
+import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
@@ -51,7 +55,7 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual([owner?.uid, owner?.controller], [agent.uid, true]);
     const status = object?.status;
     assert.deepEqual([status?.active, status?.conditions?.[0]?.reason], [true, 'Verified']);
-    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.promoted']);
+    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promoted']);
     const used = fixture.served.at(-1);
     const [warm] = await pollValue(
       'the deletion of the used pod, and a new warm one',
@@ -67,8 +71,8 @@ describe('promotion to tier Agent', () => {
     const agent = await fixture.prepare();
     const lies: Behaviour[] = [
       () => ({ approved: true }),
-      (work, pod) => ({ ...(doubled(work, pod) as object), attempt: 'another' }),
-      ({ attempt }) => ({ attempt, outputs: [] }),
+      async (work, pod) => ({ ...((await doubled(work, pod)) as object), attempt: 'another' }),
+      ({ attempt, round }) => ({ attempt, round, outputs: [] }),
     ];
     const seen: Json[] = [];
     fixture.behaviour = (work, pod) => {
@@ -91,17 +95,86 @@ describe('promotion to tier Agent', () => {
     assert.equal(record?.state, 'Rejected');
     assert.match(record.reason, /panel: hides what it does/);
     assert.equal(fixture.reviews.length, 1);
-    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.promotion-refused']);
+    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promotion-refused']);
+  });
+
+  it('a tool that passes its tests and uses, and counts its calls, is refused by the examination before the panel', async () => {
+    const source = `let calls = 0;
+      function execute(input) { calls += 1; return { result: calls > 40 ? 0 : input.value * 2 }; }`;
+    const agent = await fixture.prepare({ models: REVIEWERS }, 5, {
+      artifact: { implementation: { mode: 'Sandbox', source } },
+    });
+    const seen: Json[] = [];
+    await using supervisor = await createSupervisor({ clock: systemClock, warm: 1 });
+    const sandboxed = sandboxedOutputs(supervisor);
+    fixture.behaviour = (work, pod) => {
+      seen.push(work as unknown as Json);
+      return sandboxed(work, pod);
+    };
+    await fixture.request(agent);
+    const record = await fixture.settled(agent);
+    assert.ok(record?.state === 'Rejected', JSON.stringify(record));
+    assert.match(record.reason, /examination: state: \d+ of \d+ cases: the result of call \d+ in one isolate/);
+    assert.deepEqual(fixture.reviews, []);
+    assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
+    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promotion-refused']);
+  });
+
+  it('a disagreement of one tester waits for a user with the cases, and a denial refuses', async () => {
+    const models = { ...REVIEWERS, testers: ['replay/first', 'replay/second'] };
+    const answer = (model: string, factor: number): TesterAnswer => ({
+      model,
+      cases: [101, 102, 103].map((value) => ({ input: { value }, expected: { result: value * factor } })),
+      dropped: 0,
+      promptDigest: `sha256:${'0'.repeat(64)}`,
+    });
+    fixture.cases = [answer('replay/first', 2), answer('replay/second', 3)];
+    const agent = await fixture.prepare({ models });
+    await fixture.request(agent);
+    const { spec, metadata } = await pollValue(
+      'the request for an approval',
+      async () => {
+        const { client } = fixture.apiServer;
+        const all = await client.list<ApprovalRequest>(TYPES.approvalRequests, { namespace: 'team-a' }, NEVER_ABORTED);
+        return all.find((one) => one.spec.agent.uid === agent.uid);
+      },
+      (found) => found !== undefined,
+    ).then((found) => found ?? assert.fail());
+    assert.deepEqual([spec.from, spec.to, spec.risk], ['Session', 'Agent', 'medium']);
+    assert.match(spec.summary, /Its examination leaves questions: testers/);
+    assert.deepEqual(spec.review?.questions?.[0]?.cases[0], {
+      input: '{"value":101}',
+      expected: '{"result":303}',
+      got: '{"result":202}',
+    });
+    const decide = (decision: 'Approve' | 'Deny') =>
+      fixture.apiServer.client.create(
+        TYPES.approvals,
+        {
+          apiVersion: 'temper.dev/v1alpha1',
+          kind: 'Approval',
+          metadata: { name: `${metadata.name}-${decision.toLowerCase()}`, namespace: 'team-a' },
+          spec: {
+            subject: spec.subject,
+            nonce: spec.nonce,
+            decision,
+            approvedBy: { username: 'alice' },
+            reason: 'looked at the cases',
+          },
+        },
+        NEVER_ABORTED,
+      );
+    // No admission policy checked who this is, so it does not count.
+    await decide('Approve');
+    await decide('Deny');
+    const record = await fixture.settled(agent);
+    assert.match(record?.state === 'Rejected' ? record.reason : '', /alice denied it: looked at the cases/);
+    assert.deepEqual(await fixture.objectsOf(agent.name), []);
+    assert.ok((await fixture.decisionsOf(agent.uid)).includes('tool.promotion-refused'));
   });
 
   for (const [what, policy, uses, missing] of [
     ['without reviewers', {}, 5, /a panel needs two reviewers/],
-    [
-      'that requires an approval',
-      { models: REVIEWERS, promotion: { toAgent: { requireHuman: true } } },
-      5,
-      /requireHuman/,
-    ],
     ['that requires more uses', { models: REVIEWERS }, 4, /4 of 5 successful uses/],
     ['that is suspended', { models: REVIEWERS, suspend: true }, 5, /suspend/],
   ] as const) {
@@ -140,7 +213,7 @@ describe('promotion to tier Agent', () => {
     await fixture.start();
     assert.equal((await fixture.settled(agent))?.state, 'Promoted');
     assert.equal((await fixture.objectsOf(agent.name)).length, 1);
-    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.promoted']);
+    assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promoted']);
   });
 
   promotionEvidence(() => fixture);

@@ -37,6 +37,7 @@ import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
@@ -251,6 +252,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       deadLetters: createDeadLetters(bus),
       wakeups: createWakeups(bus),
       audit,
+      auditStream: natsAuditStream(() => bus),
       uses: promotions.uses,
       verifications: promotions.verifications,
       reportLimits: new ReportLimits(systemClock),

@@ -24,6 +24,17 @@ export const reviewerAnswer = (approved: boolean) =>
     () => NONCE,
   );
 
+/** The answer of a scripted tester: each input is doubled, with `offset` added. */
+export const testerAnswer = (offset = 0) =>
+  JSON.stringify({
+    nonce: 'NONCE',
+    lines: [4],
+    cases: [21, 22, 23, 24].map((value) => ({
+      input: JSON.stringify({ value }),
+      expected: JSON.stringify({ result: 2 * value + offset }),
+    })),
+  }).replace('NONCE', () => NONCE);
+
 export const reviewModels = (url: string) => ({
   providers: [{ name: 'replay', type: 'openai', baseUrl: `${url}/v1` }],
   aliases: {

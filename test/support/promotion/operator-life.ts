@@ -10,6 +10,7 @@ const EFFECTS: ReadonlySet<PropertyKey> = new Set<keyof PromotionStore>([
   'assign',
   'removeVerification',
   'requestReview',
+  'requestTesters',
   'removeReviews',
   'audit',
   'recordFailures',

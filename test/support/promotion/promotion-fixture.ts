@@ -6,7 +6,7 @@ import type { JetStreamConnection } from '../../../src/nats/connection/connectio
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
-import { createPanelReviews, type PanelReviewRequest } from '../../../src/nats/promotion/panel-reviews.ts';
+import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
@@ -18,6 +18,7 @@ import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { anAcceptance, anArtifact, aVerdict } from '../../../src/tempering/tempering.testing.ts';
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
+import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../../src/tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../../src/tempering/promotion/promotion-record.ts';
 import type { ToolUse } from '../../../src/tempering/types.ts';
@@ -64,6 +65,8 @@ export class PromotionFixture implements AsyncDisposable {
   behaviour: Behaviour = doubled;
   /** What the panel answers; undefined: nothing. */
   panel: PanelVerdict | undefined = APPROVING;
+  /** What the testers answer. */
+  cases: readonly TesterAnswer[] = [];
   /** The attempts that the panel was asked about. */
   readonly reviews: string[] = [];
   readonly #stopping = new AbortController();
@@ -80,7 +83,7 @@ export class PromotionFixture implements AsyncDisposable {
     const { signal } = this.#stopping;
     this.#running.push(runFakeKubelet(apiServer.client, new Set(), signal, LABELS.verifierPod));
     this.#verifiers = simulateVerifiers(apiServer.client, gateway, () => this.behaviour, signal);
-    const take = (review: PanelReviewRequest) => this.#review(review);
+    const take = (job: ReviewJob) => this.#review(job);
     this.#running.push(
       this.#verifiers.ended,
       createPanelReviews(gateway).consume(take, signal, () => undefined),
@@ -201,10 +204,12 @@ export class PromotionFixture implements AsyncDisposable {
     return records.filter(({ facts }) => facts['agentUid'] === uid).map(({ action }) => action);
   }
 
-  async #review(review: PanelReviewRequest): Promise<void> {
-    this.reviews.push(review.attempt);
-    const { panel, gateway } = this;
-    if (panel !== undefined) await createPromotionStates(gateway).putReview(review, review.attempt, panel);
+  async #review(job: ReviewJob): Promise<void> {
+    const { panel, cases, gateway } = this;
+    const states = createPromotionStates(gateway);
+    if (job.kind === 'Panel') this.reviews.push(job.attempt);
+    if (job.kind === 'Testers') await states.putTesterAnswers(job, job.attempt, cases);
+    else if (panel !== undefined) await states.putReview(job, job.attempt, panel);
     notify(gateway, subjects.notifyPromotions());
   }
 }

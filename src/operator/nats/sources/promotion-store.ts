@@ -6,7 +6,11 @@ import { subjects } from '../../../nats/jetstream/names.ts';
 import { parseJsonBytes } from '../../../nats/jetstream/stream-reader.ts';
 import { NotificationListener } from '../../../nats/notify/notifications.ts';
 import { createToolEvidence, type UsedTool } from '../../../nats/promotion/evidence.ts';
-import { createPanelReviews, type PanelReviewRequest } from '../../../nats/promotion/panel-reviews.ts';
+import {
+  createPanelReviews,
+  type PanelReviewRequest,
+  type TesterRequest,
+} from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
 import { createTaskRecords } from '../../../nats/tasks/task-records.ts';
@@ -78,21 +82,36 @@ export class NatsPromotionStore implements PromotionStore {
     return this.#evidence.recordedInputs(agentUid, tool, maxBytes);
   }
 
-  async assign(podUid: string, work: Json): Promise<boolean> {
-    return this.#verifications.assign(podUid, work);
+  async earlierVersion(agentUid: string, session: string, { artifact, digest }: RegisteredTool) {
+    const tools = await openSessionRegistry(this.#link.current()).tools(agentUid, session);
+    return tools
+      .filter((other) => other.artifact.name === artifact.name && other.digest !== digest)
+      .toSorted((one, other) => (one.acceptedAt < other.acceptedAt ? 1 : -1))[0];
   }
 
-  async work(podUid: string) {
-    const found = await this.#verifications.work(podUid);
+  async assign(podUid: string, round: number, work: Json): Promise<boolean> {
+    return this.#verifications.assign(podUid, round, work);
+  }
+
+  async work(podUid: string, round: number) {
+    const found = await this.#verifications.work(podUid, round);
     return found === undefined ? undefined : parseJsonBytes(found);
   }
 
-  async outputs(podUid: string) {
-    return this.#verifications.outputs(podUid);
+  async outputs(podUid: string, round: number) {
+    return this.#verifications.outputs(podUid, round);
   }
 
   async removeVerification(podUid: string): Promise<void> {
     await this.#verifications.remove(podUid);
+  }
+
+  async requestTesters(request: TesterRequest, repetition: number): Promise<void> {
+    await createPanelReviews(this.#link.current()).requestTesters(request, repetition);
+  }
+
+  async testerAnswers(key: PromotionKey, attempt: string) {
+    return this.#states.testerAnswers(key, attempt);
   }
 
   async requestReview(review: PanelReviewRequest, repetition: number): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Json } from '../../../lib/json.ts';
 import { checkResult, shownOutcome, shownValue } from '../check-result.ts';
-import { type InputRuns, isResourceFailure } from '../input-runs.ts';
+import type { InputRuns } from '../input-runs.ts';
+import { isLimitFailure } from '../../verification/verification-case.ts';
 import type { InputPlan } from '../inputs/input-plan.ts';
 import type { CheckResult, Disagreement } from '../types.ts';
 
@@ -15,7 +16,7 @@ export function generatedInputs(
   const ran = [...boundaries, ...neighbours, ...samples].filter((input) => runs.outcomeOf(input) !== undefined);
   for (const input of ran) {
     const outcome = runs.outcomeOf(input);
-    if (outcome === undefined || isResourceFailure(outcome)) continue;
+    if (outcome === undefined || isLimitFailure(outcome)) continue;
     const shown = { input: shownValue(input), got: shownOutcome(outcome) };
     if (outcome.ok) {
       if (!isValidOutput(outcome.output)) failed.push({ ...shown, reason: 'the output does not match outputSchema' });

@@ -14,7 +14,7 @@ export const MIN_CASES = 3;
 const MAX_CASE_CHARACTERS = 8_192;
 const MAX_DEPTH = 60;
 
-export /** The schemas of the tool. */
+/** The schemas of the tool. */
 interface CaseCheck {
   input: (value: Json) => boolean;
   output: (value: Json) => boolean;
@@ -25,10 +25,11 @@ interface TesterCase {
   expected: Json;
 }
 
-/** The usable cases of a tester, or why there are none. */
+/** The cases of a tester, or why there are none. */
 export interface TesterAnswer {
   model: string;
   cases: TesterCase[];
+  /** Cases of the answer that are malformed, too large, repeated, or not valid for the schemas. */
   dropped: number;
   promptDigest: string;
   problem?: string;
@@ -69,12 +70,14 @@ export function testersProblem(testers: readonly string[], authorModel: string):
     : `the tester ${author} is the model that wrote the tool; name another in TrustPolicy spec.models.testers`;
 }
 
-/** Asks one model for cases. It sees the name, the description and the schemas. Throws only TEMPER_LEDGER_UNAVAILABLE. */
+/**
+ * Asks one model for cases. It sees the name, the description and the schemas. The schemas have not checked the cases yet. Throws only
+ * TEMPER_LEDGER_UNAVAILABLE.
+ */
 export async function askTester(
   deps: TesterDeps,
   tester: string,
   open: ParsedArtifact,
-  isValid: CaseCheck,
   op: CallOptions,
 ): Promise<TesterAnswer> {
   const question: ReviewQuestion = {
@@ -89,8 +92,14 @@ export async function askTester(
   const base = { model: printable(answer.model, 128), promptDigest: promptDigest(question) };
   if (!answer.ok) return { ...base, cases: [], dropped: 0, problem: answer.problem };
   const given = Array.isArray(answer.object.cases) ? answer.object.cases : [];
-  const cases = distinct(given.slice(0, CASES).flatMap((value) => parseCase(value, isValid)));
+  const cases = distinct(given.slice(0, CASES).flatMap(parseCase));
   return { ...base, cases, dropped: given.length - cases.length };
+}
+
+/** The answer with the cases that match the schemas. */
+export function usableCases(answer: TesterAnswer, isValid: CaseCheck): TesterAnswer {
+  const cases = answer.cases.filter(({ input, expected }) => isValid.input(input) && isValid.output(expected));
+  return { ...answer, cases, dropped: answer.dropped + answer.cases.length - cases.length };
 }
 
 /** The author's words are the specification here, so they stay readable; they are JSON in printable ASCII. */
@@ -106,12 +115,11 @@ function toAscii(text: string): string {
   );
 }
 
-function parseCase(value: Json, isValid: CaseCheck): TesterCase[] {
+function parseCase(value: Json): TesterCase[] {
   if (!isJsonObject(value)) return [];
   const input = readValue(value.input);
   const expected = readValue(value.expected);
-  if (!isJsonObject(input) || expected === undefined || !isValid.input(input) || !isValid.output(expected)) return [];
-  return [{ input, expected }];
+  return isJsonObject(input) && expected !== undefined ? [{ input, expected }] : [];
 }
 
 /** A value as JSON text, or as the value itself, which some models write; undefined for one that is malformed or too large. */

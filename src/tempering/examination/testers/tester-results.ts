@@ -1,6 +1,7 @@
 import { differenceFrom } from '../../../forge/test-runs/compare-json.ts';
 import { shownOutcome, shownValue } from '../check-result.ts';
-import { type InputRuns, isResourceFailure } from '../input-runs.ts';
+import type { InputRuns } from '../input-runs.ts';
+import { isLimitFailure } from '../../verification/verification-case.ts';
 import type { Disagreement, TesterResult } from '../types.ts';
 import { MIN_CASES, type TesterAnswer } from './ask-tester.ts';
 
@@ -12,7 +13,7 @@ export function testerResult(answer: TesterAnswer, runs: InputRuns): TesterResul
   for (const { input, expected } of answer.cases) {
     const outcome = runs.outcomeOf(input);
     // A run that ended at a limit may be the fault of the machine, and the examination states it elsewhere.
-    if (outcome === undefined || isResourceFailure(outcome)) continue;
+    if (outcome === undefined || isLimitFailure(outcome)) continue;
     const difference = outcome.ok ? differenceFrom(expected, outcome.output) : 'failure';
     const shown = { input: shownValue(input), expected: shownValue(expected), got: shownOutcome(outcome) };
     if (difference === undefined) agreed.push({ ...shown, reason: 'as expected' });

@@ -1,10 +1,17 @@
-import { STREAMS } from '../../../nats/jetstream/names.ts';
-import { readMessages } from '../../../nats/jetstream/stream-reader.ts';
-import type { JetStreamConnection } from '../../../nats/connection/connection.ts';
-import { natsError } from '../../../nats/connection/errors.ts';
-import type { AuditStream } from '../../provenance/audit-chain.ts';
+import { STREAMS } from './jetstream/names.ts';
+import { readMessages } from './jetstream/stream-reader.ts';
+import type { JetStreamConnection } from './connection/connection.ts';
+import { natsError } from './connection/errors.ts';
+import type { StreamBounds, StreamRecord } from '../audit/stream-chain.ts';
 
 const NANOS_PER_MS = 1_000_000;
+
+/** The observed records of the installation, of all namespaces. Methods throw TEMPER_BUS_*. */
+export interface AuditStream {
+  bounds(): Promise<StreamBounds>;
+  /** The records from a sequence on up to another, oldest first. */
+  read(from: number, through: number): AsyncIterable<StreamRecord>;
+}
 
 /** The audit stream of a connection that may change: `current` returns the one to use, or throws. */
 export function natsAuditStream(current: () => JetStreamConnection): AuditStream {
