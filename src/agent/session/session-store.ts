@@ -66,9 +66,7 @@ export function createRecordSessionStore(
   const positions = new Map<string, SessionPosition>();
 
   const positionOf = async (session: string, seq: () => Promise<number>): Promise<SessionPosition> => {
-    const known = positions.get(session);
-    if (known !== undefined) return known;
-    const opened = await openPosition(records, clock, scopeOf(session), seq);
+    const opened = positions.get(session) ?? (await openPosition(records, clock, scopeOf(session), seq));
     const position = positions.get(session) ?? opened;
     positions.set(session, position);
     return position;
