@@ -25,7 +25,6 @@ import type { GatewayServer, RouteModule } from './routes.ts';
 import { assertReadable, closeUnread } from './unread-bodies.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-/** Event loop delay in milliseconds beyond which requests are refused. */
 const MAX_EVENT_LOOP_DELAY_MS = 1_500;
 const CORRELATION_HEADER = 'correlation-id';
 const CORRELATION_ID = /^[A-Za-z0-9_.-]{8,64}$/;
@@ -39,6 +38,8 @@ export interface GatewayServerOptions {
   connectionLimits?: ConnectionLimitOptions;
   invalidTokenLimits?: InvalidTokenLimitOptions;
   largeResponses?: LargeResponseOptions;
+  /** Event loop delay beyond which requests are refused, 0 for none. Default 1,500. */
+  maxEventLoopDelayMs?: number;
   /** Replaces some of the timeouts of connections. */
   timeouts?: Partial<Record<keyof typeof CONNECTION_TIMEOUTS, number>>;
 }
@@ -74,7 +75,7 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   contexts.decorate(server);
   addFirstHook(server, deps, contexts);
   await server.register(fastifyUnderPressure, {
-    maxEventLoopDelay: MAX_EVENT_LOOP_DELAY_MS,
+    maxEventLoopDelay: options.maxEventLoopDelayMs ?? MAX_EVENT_LOOP_DELAY_MS,
     exposeStatusRoute: false,
     pressureHandler: async () => {
       throw new TemperError('TEMPER_OVERLOADED', 'the gateway is overloaded', { retry: 2_000 });
