@@ -69,6 +69,7 @@ function hostileReview(text: string): ToolReview {
     verdicts: [{ question: 'safety', model: text, approved: true, confidence: 2, reasoning: text, citedLines: [1] }],
     authorModel: text,
     provenance: [{ time: text, action: text, actor: text, record: text }],
+    auditHead: { sequence: 1, records: 1, digest: text, time: text, key: text, signature: text },
   };
 }
 

@@ -90,6 +90,14 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
         record: `sha256:${'2'.repeat(64)}`,
       },
     ],
+    auditHead: {
+      sequence: 4711,
+      records: 4711,
+      digest: `sha256:${'3'.repeat(64)}`,
+      time: '2026-03-01T09:21:00.000Z',
+      key: '0123456789abcdef',
+      signature: 'c2lnbmF0dXJl',
+    },
     ...changes,
   };
 }
