@@ -52,7 +52,7 @@ const ReviewedVerdict = Type.Object(
     citedLines: Type.Array(Type.Integer({ minimum: 0, maximum: 100_000 }), {
       maxItems: 100,
       'x-kubernetes-list-type': 'atomic',
-      description: 'The lines of the tool that it cited.',
+      description: 'The lines that it cited of the tool as judges read it.',
     }),
     reasoning: Text(2_048, 'Its words, which may repeat text of the tool.'),
   },
