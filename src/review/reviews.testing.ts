@@ -16,6 +16,16 @@ function execute(input) {
 }
 `;
 
+/** What a judge reads of the source. */
+const JUDGED =
+  '{\n"code":[\nfunction execute(a) {\n  const b = {};\n  for (const c of a.rows) {\n  }\n  return { totals: b };\n}\n]\n}';
+
+const QUESTION = {
+  topic: 'boundary values',
+  reason: 'boundary values: 1 of 20 inputs differ',
+  cases: [{ input: '{"rows":[]}', expected: '{"totals":{}}', got: 'error' }],
+};
+
 export function aReviewedArtifact(changes: Partial<ToolArtifact> = {}): ToolArtifact {
   return {
     name: 'revenue_by_region',
@@ -71,10 +81,12 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
         model: 'anthropic/claude-sonnet-4-6',
         approved: true,
         confidence: 0.91,
-        reasoning: 'Line 5 rejects\nother names.',
+        reasoning: 'Line 5 visits\nevery row.',
         citedLines: [5],
       },
     ],
+    judged: JUDGED,
+    questions: [QUESTION],
     authorModel: 'openai/gpt-4o',
     provenance: [
       {

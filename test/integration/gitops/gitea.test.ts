@@ -279,7 +279,10 @@ describe('pull requests over a connection to Gitea', () => {
       `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/approval.yaml`,
     );
     const page = await fileOn(branch, `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/review.md`);
-    assert.match(page, /Tests: 2 passed, 0 failed[^]*Reviewer of safety ` reviewer-one `[^]*Cited lines: 3/);
+    assert.match(
+      page,
+      /Tests: 2 passed, 0 failed[^]*Reviewer of safety ` reviewer-one `[^]*Cited lines of the tool as judges read it: 3/,
+    );
     assert.match(text, /nonce: "gateway-nonce-0123456789"[^]*username: "system:admin"/);
     await merge(pull?.number ?? 0);
     const { document, revision } = await asOperator.read();
