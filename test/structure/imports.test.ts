@@ -38,7 +38,7 @@ const MODULES: Record<string, readonly string[]> = {
   tools: TOOLS_MAY,
   forge: [...TOOLS_MAY, 'tools'],
   discovery: [...TOOLS_MAY, 'tools'],
-  tempering: [...TOOLS_MAY, 'tools', 'forge'],
+  tempering: [...TOOLS_MAY, 'tools', 'forge', 'discovery'],
   agent: [...TOOLS_MAY, 'tools', 'discovery'],
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
