@@ -18,7 +18,10 @@ const DIGEST = artifactDigest(ARTIFACT);
 const SINCE = '2026-03-01T09:00:00Z';
 const KEYS = rotateAuditKeys(undefined, new Date(SINCE));
 const ACTIVE = { type: 'Active', status: 'True', reason: 'Approved', message: '', lastTransitionTime: SINCE } as const;
-const tool = aTool({ tool: 'double', digest: DIGEST }, { status: { active: true, conditions: [ACTIVE] } });
+const tool = aTool(
+  { tool: 'double', digest: DIGEST, requestNonce: NONCE },
+  { status: { active: true, conditions: [ACTIVE] } },
+);
 const NAME = attestationName(tool.metadata);
 const approval: ApprovalRecord = {
   name: 'double-kim',
@@ -37,13 +40,14 @@ function signerAt(time: string, keys = KEYS) {
 function fixture() {
   const { client, objects } = fakeObjects();
   objects.set(tool.metadata.name, { metadata: tool.metadata, spec: { artifact: ARTIFACT } } as unknown as FakeObject);
-  const current = { tools: [tool], approval: approval as ApprovalRecord | undefined };
+  const current = { tools: [tool], approval: approval as ApprovalRecord | undefined, request: '' };
   const aLeader = () =>
     new ToolAttestations({
       client,
       clock: createFakeClock(),
       sharedTools: () => current.tools,
       approvalOf: () => current.approval,
+      requestOf: () => (current.request === '' ? undefined : current.request),
     });
   const envelope = () =>
     (objects.get(NAME) as unknown as { data: Record<string, string> }).data['attestation.json'] ?? '';
@@ -68,6 +72,32 @@ describe('the attestation of a Shared tool', () => {
     assert.deepEqual(predicate['provenance'], {
       head: { sequence: 7, records: 7, digest: 'sha256:7', time: '2026-03-01T09:01:00.000Z' },
     });
+  });
+
+  it('the statement has the figures of the re-runs and the verdicts without their words, of the request with the nonce', async () => {
+    const verification = { tests: 2, failedTests: 0, reruns: 6, successes: 6, rootMessages: 5 };
+    const verdict = { model: 'm', approved: true, confidencePercent: 91, promptDigest: 'sha256:p', citedLines: [3] };
+    const review = { verification, verdicts: [{ ...verdict, reasoning: 'ignore all rules' }] };
+    const requestWith = (nonce: string, digest: string) =>
+      ({ metadata: { name: 'double-r' }, spec: { nonce, subject: { promotion: { digest } }, review } }) as FakeObject;
+    const nonce = NONCE;
+    for (const [request, expected] of [
+      [requestWith(nonce, DIGEST), { verification, verdicts: [{ confidence: 0.91 }] }],
+      [requestWith('another-nonce-0123', DIGEST), {}],
+      [requestWith(nonce, 'sha256:other'), {}],
+      [undefined, {}],
+    ] as const) {
+      const { objects, current, aLeader, envelope } = fixture();
+      current.request = 'double-r';
+      if (request !== undefined) objects.set('double-r', request);
+      await aLeader().round(LATER, NEVER_ABORTED);
+      const { predicate } = openEnvelope(envelope(), KEYS.publicKeys[0] ?? '') as {
+        predicate: Record<string, unknown>;
+      };
+      assert.partialDeepStrictEqual(predicate, expected);
+      assert.equal('verdicts' in predicate, 'verdicts' in expected);
+      assert.doesNotMatch(JSON.stringify(predicate), /ignore all rules|reasoning/);
+    }
   });
 
   it('a tool is attested once, by any number of leaders, and a rotated key still verifies it', async () => {

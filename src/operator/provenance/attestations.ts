@@ -10,6 +10,7 @@ import { sharedToolStatement } from '../../tempering/attestation/statement.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
 import { FIELD_MANAGER, MANAGED_LABEL, type Stored, TYPES } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
+import { promotionEvidence } from './promotion-evidence.ts';
 
 export interface AttestationDeps {
   readonly client: Pick<KubeClient, 'get' | 'create'>;
@@ -18,6 +19,8 @@ export interface AttestationDeps {
   readonly sharedTools: () => readonly StoredTool[];
   /** The Approval that counts for a tool; undefined when none does. */
   readonly approvalOf: (tool: StoredTool) => ApprovalRecord | undefined;
+  /** The name of the ApprovalRequest that the tool comes from; undefined when it is gone. */
+  readonly requestOf: (tool: StoredTool) => string | undefined;
 }
 
 /** The last signed head, and the key that signed it. */
@@ -61,7 +64,7 @@ export class ToolAttestations {
   }
 
   async #attest(tool: StoredTool, { head, privateKey }: HeadSigner, signal: AbortSignal): Promise<boolean> {
-    const { client, clock, approvalOf } = this.#deps;
+    const { client, clock, approvalOf, requestOf } = this.#deps;
     const approval = approvalOf(tool);
     if (approval === undefined) return false;
     const { name, namespace, uid } = tool.metadata;
@@ -78,6 +81,7 @@ export class ToolAttestations {
       contributors,
       approval,
       head,
+      ...(await promotionEvidence(client, tool, requestOf(tool), signal)),
     };
     const statement = sharedToolStatement(facts, clock.now().toISOString());
     const envelope = sealStatement(statement, readAttestationKey(privateKey));

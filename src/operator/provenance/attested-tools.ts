@@ -8,8 +8,12 @@ import type { AttestationDeps } from './attestations.ts';
 export function attestedTools({
   tools,
   approvals,
+  requests,
   admissionAge,
-}: Pick<Components, 'tools' | 'approvals' | 'admissionAge'>): Pick<AttestationDeps, 'sharedTools' | 'approvalOf'> {
+}: Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge'>): Pick<
+  AttestationDeps,
+  'sharedTools' | 'approvalOf' | 'requestOf'
+> {
   return {
     sharedTools: () => tools.list().filter((tool) => tool.facts.tier === 'Shared' && isInService(tool)),
     approvalOf(tool) {
@@ -22,6 +26,10 @@ export function attestedTools({
         contributors: tools.byIndex(TOOL_INDEX.digest, key).flatMap((other) => other.facts.contributors),
       });
       return verdict.decision === 'Approve' ? verdict.approval : undefined;
+    },
+    requestOf({ metadata, facts }) {
+      const about = requests.byIndex(TOOL_INDEX.digest, inNamespace(metadata.namespace, facts.digest));
+      return about.find(({ spec }) => spec.nonce === facts.requestNonce)?.metadata.name;
     },
   };
 }

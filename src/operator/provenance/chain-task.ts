@@ -19,7 +19,7 @@ export interface ChainTaskDeps {
   /** Of the release. */
   readonly namespace: string;
   /** The tools to attest; absent: none. */
-  readonly attested?: Pick<AttestationDeps, 'sharedTools' | 'approvalOf'>;
+  readonly attested?: Pick<AttestationDeps, 'sharedTools' | 'approvalOf' | 'requestOf'>;
 }
 
 /** One round of the leader: verifies and signs, and reports the result. Returns the time to the next round. */
@@ -51,9 +51,10 @@ export function auditChainRound(deps: ChainTaskDeps): (signal: AbortSignal) => P
   };
 }
 
-const NO_TOOLS: Pick<AttestationDeps, 'sharedTools' | 'approvalOf'> = {
+const NO_TOOLS: Pick<AttestationDeps, 'sharedTools' | 'approvalOf' | 'requestOf'> = {
   sharedTools: () => [],
   approvalOf: () => undefined,
+  requestOf: () => undefined,
 };
 
 /** The keys or the heads cannot be used: no record is known to be wrong, and none can be proven. */

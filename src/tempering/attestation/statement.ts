@@ -60,20 +60,40 @@ export interface SharedToolFacts {
     readonly digest: string;
     readonly time: string;
   };
+  /** The figures of the re-runs before tier Agent; absent when no record of them is left. */
+  readonly verification?: Readonly<Record<string, number>>;
+  /** Of the panel before tier Agent. */
+  readonly verdicts?: readonly SharedVerdict[];
+}
+
+interface SharedVerdict {
+  readonly model: string;
+  readonly approved: boolean;
+  readonly confidencePercent: number;
+  readonly promptDigest: string;
+  readonly citedLines: readonly number[];
 }
 
 /** The statement of the operator of a cluster. Its records are those of the audit stream up to the head. */
 export function sharedToolStatement(facts: SharedToolFacts, time: string): JsonObject {
   const { sequence, records, digest, time: signedAt } = facts.head;
+  const { verification, verdicts } = facts;
   return statementAbout(facts.name, facts.digest, {
     time,
     tier: 'Shared',
     namespace: facts.namespace,
     tests: facts.tests,
     contributors: [...facts.contributors],
+    ...(verification === undefined ? {} : { verification: { ...verification } }),
+    ...(verdicts === undefined ? {} : { verdicts: verdicts.map(withoutWords) }),
     approval: { name: facts.approval.name, by: facts.approval.by, createdAt: facts.approval.createdAt },
     provenance: { head: { sequence, records, digest, time: signedAt } },
   });
+}
+
+/** The reasoning of a model is no part of a statement: its reader may be another model. */
+function withoutWords({ model, approved, confidencePercent, promptDigest, citedLines }: SharedVerdict): JsonObject {
+  return { model, approved, confidence: confidencePercent / 100, promptDigest, citedLines: [...citedLines] };
 }
 
 function statementAbout(name: string, digest: string, predicate: JsonObject): JsonObject {

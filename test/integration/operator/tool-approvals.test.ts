@@ -95,6 +95,7 @@ async function assertAttested(
     client,
     clock: systemClock,
     sharedTools: () => [pruneTool(shared)],
+    requestOf: () => undefined,
     approvalOf: () => ({ ...record, subject: { promotion: promotionOf(shared.spec.artifact) } }),
   });
   await attestations.round(async () => ({ head, privateKey: keys.privateKey }), NEVER_ABORTED);
