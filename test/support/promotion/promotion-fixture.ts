@@ -141,11 +141,23 @@ export class PromotionFixture implements AsyncDisposable {
   async prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}) {
     this.#serial += 1;
     const name = `agent-${this.#serial}`;
-    const { apiServer, gateway } = this;
+    const { apiServer } = this;
     await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
     const forge = { enabled: true, modes: ['Sandbox', 'Compose'] };
     await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
     const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
+    const prepared = await this.addTool({ name, uid }, uses, change);
+    await pollValue(
+      'the policy of the agent',
+      () => apiServer.getAgent(NAMESPACE, name),
+      ({ status }) => status !== undefined,
+    );
+    return prepared;
+  }
+
+  /** Another session tool of the agent, with its reported uses. */
+  async addTool({ name, uid }: { name: string; uid: string }, uses = 5, change: PreparedChange = {}) {
+    const { gateway } = this;
     const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
     const artifact = anArtifact(`double_${this.#serial}`, change.artifact);
     const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
@@ -166,11 +178,6 @@ export class PromotionFixture implements AsyncDisposable {
     });
     const all = Array.from({ length: uses }, (_, index) => use(index + 10));
     await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);
-    await pollValue(
-      'the policy of the agent',
-      () => apiServer.getAgent(NAMESPACE, name),
-      ({ status }) => status !== undefined,
-    );
     return { name, uid, tool, key: { agentUid: uid, digest: tool.digest } };
   }
 
