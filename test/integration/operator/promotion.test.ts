@@ -12,6 +12,7 @@ import type { TesterAnswer } from '../../../src/tempering/examination/testers/as
 import { unavailablePanel } from '../../../src/tempering/judge/panel.ts';
 import { RELEASE_NAMESPACE } from '../../support/api-server/api-server-fixture.ts';
 import { APPROVING, doubled, PromotionFixture, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
+import { addTool } from '../../support/promotion/prepared-tool.ts';
 import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
@@ -128,7 +129,7 @@ describe('promotion to tier Agent', () => {
     await fixture.request(agent);
     assert.equal((await fixture.settled(agent))?.state, 'Promoted');
     const promoted = agent.tool.artifact.name;
-    const another = await fixture.addTool(agent, 5, { artifact: { name: 'twice' } });
+    const another = await addTool(fixture.gateway, agent, { change: { artifact: { name: 'twice' } } });
     const ran = new Set<string>();
     const seen: Json[] = [];
     fixture.behaviour = (work, pod) => {
