@@ -71,6 +71,7 @@ function hostileReview(text: string): ToolReview {
     judged: text,
     authorModel: text,
     provenance: [{ time: text, action: text, actor: text, record: text }],
+    auditHead: { sequence: 1, records: 1, digest: text, time: text, key: text, signature: text },
   };
 }
 

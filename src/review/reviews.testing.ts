@@ -1,4 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { SignedHead } from '../audit/stream-chain.ts';
 import { digestOf } from '../lib/canonical.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { ToolReview } from './tool-review.ts';
@@ -45,6 +46,15 @@ export function aReviewedArtifact(changes: Partial<ToolArtifact> = {}): ToolArti
     ...changes,
   };
 }
+
+export const AUDIT_HEAD = {
+  sequence: 4711,
+  records: 4711,
+  digest: `sha256:${'3'.repeat(64)}`,
+  time: '2026-03-01T09:21:00.000Z',
+  key: '0123456789abcdef',
+  signature: 'c2lnbmF0dXJl',
+} satisfies SignedHead;
 
 /** A tool that replaces an earlier version, with every kind of evidence. */
 export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
@@ -102,6 +112,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
         record: `sha256:${'2'.repeat(64)}`,
       },
     ],
+    auditHead: AUDIT_HEAD,
     ...changes,
   };
 }

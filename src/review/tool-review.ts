@@ -1,4 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { SignedHead } from '../audit/stream-chain.ts';
 
 /** What a reviewer of a promotion reads. All texts are untrusted: of the tool, of models, of agents. */
 export interface ToolReview {
@@ -22,6 +23,8 @@ export interface ToolReview {
   readonly authorModel?: string;
   /** The records of the provenance chain about the digest, oldest first. */
   readonly provenance: readonly ProvenanceReference[];
+  /** The newest signed head of the audit stream when the review was made. */
+  readonly auditHead?: SignedHead;
 }
 
 /** What a check or tester found, with cases in which the tool did something else. */

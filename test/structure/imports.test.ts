@@ -49,7 +49,7 @@ const MODULES: Record<string, readonly string[]> = {
   identity: [...FOUNDATION, 'kube', 'api'],
   connections: ['lib', 'net'],
   oci: ['lib', 'net'],
-  review: ['lib', 'api', 'net', 'approvals', 'tempering', 'connections'],
+  review: ['lib', 'api', 'net', 'audit', 'approvals', 'tempering', 'connections'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],

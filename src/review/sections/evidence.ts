@@ -1,4 +1,5 @@
 import { type Block, foreign, foreignList, heading, type Inline, paragraph, warning } from '../page/document.ts';
+import type { SignedHead } from '../../audit/stream-chain.ts';
 import { codeLines } from '../page/code-lines.ts';
 import type { OpenQuestion, ReviewVerdict, ToolReview, UseFigures, Verification } from '../tool-review.ts';
 
@@ -16,6 +17,7 @@ export function evidenceSections(review: ToolReview): Block[] {
     ...verdictBlocks(review.verdicts),
     heading(2, 'Provenance'),
     ...provenanceBlocks(review),
+    ...headBlocks(review.auditHead),
   ];
 }
 
@@ -114,6 +116,26 @@ function provenanceBlocks({ provenance }: ToolReview): Block[] {
   ]);
   const older = provenance.length - shown.length;
   return [...(older > 0 ? [paragraph(`${older} older records are left out.`)] : []), { type: 'list', items }];
+}
+
+function headBlocks(head: SignedHead | undefined): Block[] {
+  if (head === undefined) return [];
+  const { sequence, digest, time, key, signature } = head;
+  return [
+    paragraph(
+      'The newest signed head of the audit stream when this page was written. It must lie on the chain of the cluster.',
+    ),
+    {
+      type: 'facts',
+      rows: [
+        ['Signed up to record', [String(sequence)]],
+        ['Digest', [foreign(digest)]],
+        ['Signed at', [foreign(time)]],
+        ['Key', [foreign(key)]],
+        ['Signature', [foreign(signature)]],
+      ],
+    },
+  ];
 }
 
 function list(title: string, items: readonly (readonly Inline[])[]): Block[] {
