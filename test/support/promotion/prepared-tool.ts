@@ -32,6 +32,21 @@ export async function prepareTool(
   const forge = { enabled: true, modes: ['Sandbox', 'Compose'] };
   await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
   const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
+  const prepared = await addTool(gateway, { name, uid }, { uses, change });
+  await pollValue(
+    'the policy of the agent',
+    () => apiServer.getAgent(NAMESPACE, name),
+    ({ status }) => status !== undefined,
+  );
+  return prepared;
+}
+
+/** Another session tool of the agent, with its reported uses. */
+export async function addTool(
+  gateway: JetStreamConnection,
+  { name, uid }: { name: string; uid: string },
+  { uses = 5, change = {} }: { uses?: number; change?: PreparedChange },
+) {
   const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
   const artifact = anArtifact(`double_${name.replaceAll('-', '_')}`, change.artifact);
   const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
@@ -52,11 +67,6 @@ export async function prepareTool(
   });
   const all = Array.from({ length: uses }, (_, index) => use(index + 10));
   await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);
-  await pollValue(
-    'the policy of the agent',
-    () => apiServer.getAgent(NAMESPACE, name),
-    ({ status }) => status !== undefined,
-  );
   return { name, uid, tool, key: { agentUid: uid, digest: tool.digest } };
 }
 
