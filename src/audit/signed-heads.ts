@@ -38,7 +38,7 @@ export function splitPublicKeys(text: string): string[] {
   return text.match(/-----BEGIN PUBLIC KEY-----[^-]*-----END PUBLIC KEY-----\n?/g) ?? [];
 }
 
-function isSignedHead(value: Json): boolean {
+export function isSignedHead(value: Json): boolean {
   if (!isJsonObject(value)) return false;
   const { sequence, records, digest, time, key, signature } = value;
   const isText = [digest, time, key, signature].every((member) => typeof member === 'string');

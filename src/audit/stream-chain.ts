@@ -102,10 +102,22 @@ export function earlyRemoval(
 ): StreamProblem | undefined {
   const [first] = heads;
   if (first === undefined || first.sequence >= firstSequence - 1) return undefined;
-  const covering = heads.find(({ sequence }) => sequence >= firstSequence - 1) ?? heads.at(-1);
-  const age = now.getTime() - Date.parse(covering?.time ?? '');
-  if (age >= maxAgeMs - SIGNING_DELAY_MS) return undefined;
+  const covering = heads.find(({ sequence }) => sequence >= firstSequence - 1) ?? heads.at(-1) ?? first;
+  if (!isTooYoungToExpire(covering, { maxAgeMs }, now)) return undefined;
   return { sequence: firstSequence - 1, problem: 'was removed before its age' };
+}
+
+/** Was the head signed so late that its last record cannot have passed its age? */
+export function isTooYoungToExpire(
+  { time }: SignedHead,
+  { maxAgeMs }: Pick<StreamBounds, 'maxAgeMs'>,
+  now: Date,
+): boolean {
+  return !(now.getTime() - Date.parse(time) >= maxAgeMs - SIGNING_DELAY_MS);
+}
+
+export function isSignedBy(keys: HeadVerifier, head: SignedHead): boolean {
+  return keys.verify(signedText(head), head.key, head.signature);
 }
 
 /**
@@ -142,7 +154,7 @@ function headsProblem(
 ): StreamProblem | undefined {
   for (const [index, head] of heads.entries()) {
     const { sequence } = head;
-    if (!keys.verify(signedText(head), head.key, head.signature))
+    if (!isSignedBy(keys, head))
       return { sequence, problem: 'has a head that the key of this installation did not sign' };
     const previous = heads[index - 1];
     const isInOrder = previous === undefined || (previous.sequence < sequence && previous.records < head.records);

@@ -153,7 +153,11 @@ function addAudit(program: Command, io: CliIo, finish: SetExitCode): void {
   };
   addClusterOptions(command.command('verify'))
     .description('verify the provenance chain of a state folder or of a cluster, and print only the result')
-    .option('--checkpoint <file>', 'a copy of audit/head.json that was kept elsewhere; for a state folder')
+    .option(
+      '--head <file>',
+      'a head that was kept elsewhere and must lie on the chain: audit-head.jsonl of a cluster, a copy of audit/head.json of a state folder',
+    )
+    .option('--keys <file>', 'the only public keys to trust, a copy of keys.pem; for a cluster')
     .addOption(state())
     .addOption(output())
     .action((_, verb: Command) => {

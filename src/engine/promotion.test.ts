@@ -222,6 +222,31 @@ describe('promotions of an engine', () => {
     assert.equal(tierOf(engine, 'dice'), 'Agent');
   });
 
+  it('a tool that repeats a promoted one is refused with its name, and one that differs for a single input rises', async () => {
+    const engine = await open();
+    const price = (name: string, code: string): JsonObject => ({
+      name,
+      description: 'The price of an item with its tax.',
+      inputSchema: { type: 'object', properties: { cents: { type: 'integer' } }, required: ['cents'] },
+      outputSchema: { type: 'object', properties: { price: { type: 'number' } }, required: ['price'] },
+      implementation: { mode: 'sandbox', code: `function execute({ cents }) { ${code} }` },
+      testCases: [{ input: { cents: 100 }, expectedOutput: { price: 119 } }],
+    });
+    const cents = (...values: number[]) => values.map((value) => ({ cents: value }));
+    await forge(engine, price('price_with_tax', 'return { price: Math.round(cents * 1.19) };'));
+    await use(engine, 'price_with_tax', cents(200, 300, 400));
+    assert.equal(tierOf(engine, 'price_with_tax'), 'Agent');
+    const tax = 'const tax = cents * 19 / 100; return { price: Math.round(cents + tax) };';
+    await forge(engine, price('gross_price', tax));
+    await use(engine, 'gross_price', cents(500, 600, 700));
+    const reason =
+      /Rejected.*examination: redundancy: .*price_with_tax.* at tier Agent gives the same outputs for all 7 shared inputs; call/;
+    assert.match(tierOf(engine, 'gross_price'), reason);
+    await forge(engine, price('price_of_gift', `if (cents === 400) return { price: 0 }; ${tax}`));
+    await use(engine, 'price_of_gift', cents(500, 600, 700));
+    assert.equal(tierOf(engine, 'price_of_gift'), 'Agent');
+  });
+
   it('a tool that reads secrets stays at tier Session, and its state says why', async () => {
     const key = `ghp_${'a1B2'.repeat(10)}`;
     await writeFile(join(workspace, 'data/keys.txt'), `token\n${key}\n`);

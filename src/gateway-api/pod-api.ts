@@ -23,6 +23,11 @@ export type { AppendRequest, MemoryValue, SessionAppend } from './session-schema
 export type { DiscoveryRequest, DropToolRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
 export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';
 
+/** Request header: the delivery token of a call whose body does not have it. */
+export const DELIVERY_TOKEN_HEADER = 'temper-delivery-token';
+/** Response header of a call that a composed tool may make: the signature of its answer. */
+export const ANSWER_SIGNATURE_HEADER = 'temper-answer-signature';
+
 export const POD_API_PATHS = {
   /** GET `?wait=<seconds>&version=<known>`: `Assignment`, when its version differs from the known one; else 204. */
   assignment: '/v1/assignment',

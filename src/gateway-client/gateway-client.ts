@@ -7,7 +7,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { GatewayEndpoint, GatewayConfigFiles } from './gateway-config-files.ts';
-import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/schema-parts.ts';
+import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/pod-api.ts';
 import { currentTraceparent, TRACEPARENT } from '../telemetry/traceparent.ts';
 import { connectionError, errorFromResponse, retryDelayMs } from './response-errors.ts';
 import { type LineLimits, readLines, tooLarge } from './line-reader.ts';

@@ -7,8 +7,13 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
 import { requireList, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
-import { DELIVERY_TOKEN_HEADER } from '../gateway-api/schema-parts.ts';
-import { type AppendRequest, type MemoryValue, POD_API_PATHS, type SessionAppend } from '../gateway-api/pod-api.ts';
+import {
+  type AppendRequest,
+  DELIVERY_TOKEN_HEADER,
+  type MemoryValue,
+  POD_API_PATHS,
+  type SessionAppend,
+} from '../gateway-api/pod-api.ts';
 import type { StagedItems } from './session/staged-items.ts';
 
 interface RemoteOptions {

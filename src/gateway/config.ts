@@ -49,7 +49,8 @@ const GatewayConfigFile = Type.Object(
     ),
     releaseNamespace: Type.Optional({
       ...Namespace,
-      description: 'The namespace of the release, whose verifier pods this gateway serves. Absent: none.',
+      description:
+        'The namespace of the release, whose verifier pods this gateway serves and whose signed heads it writes to Git. Absent: none.',
     }),
     deliveryTokenKeys: Type.Array(Path('At least 32 bytes.'), {
       minItems: 1,

@@ -222,7 +222,8 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
 
 function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {
   const client = createKubeClient(transport, { isLeader: () => false });
-  return startPullRequests({ connections: config.connections, client, bus, directory, watches, clock, log });
+  const { connections, releaseNamespace } = config;
+  return startPullRequests({ connections, releaseNamespace, client, bus, directory, watches, clock, log });
 }
 
 interface ServerContext {

@@ -67,8 +67,11 @@ function hostileReview(text: string): ToolReview {
     },
     uses: { total: 1, succeeded: 1, reported: 1, distinctInputs: 1, rootMessages: 1, agents: [text] },
     verdicts: [{ question: 'safety', model: text, approved: true, confidence: 2, reasoning: text, citedLines: [1] }],
+    questions: [{ topic: text, reason: text, cases: [{ input: text, expected: text, got: text }] }],
+    judged: text,
     authorModel: text,
     provenance: [{ time: text, action: text, actor: text, record: text }],
+    auditHead: { sequence: 1, records: 1, digest: text, time: text, key: text, signature: text },
   };
 }
 
@@ -173,7 +176,7 @@ describe('the review page', () => {
     const artifact = aReviewedArtifact({ implementation: { mode: 'Sandbox', source } });
     const { markdown } = pagesOf(aReview({ artifact }));
     const lines = markdown
-      .slice(markdown.indexOf('## Source'), markdown.indexOf('## What the tool may do'))
+      .slice(markdown.indexOf('## Source'), markdown.indexOf('## The tool as judges read it'))
       .split('\n');
     assert.ok(lines.length < 30, `${lines.length} lines`);
     assert.ok(lines.every((line) => line.length < MAX_COLUMNS + 20));

@@ -1,4 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { SignedHead } from '../audit/stream-chain.ts';
 import { digestOf } from '../lib/canonical.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { ToolReview } from './tool-review.ts';
@@ -15,6 +16,16 @@ function execute(input) {
   return { totals };
 }
 `;
+
+/** What a judge reads of the source. */
+const JUDGED =
+  '{\n"code":[\nfunction execute(a) {\n  const b = {};\n  for (const c of a.rows) {\n  }\n  return { totals: b };\n}\n]\n}';
+
+const QUESTION = {
+  topic: 'boundary values',
+  reason: 'boundary values: 1 of 20 inputs differ',
+  cases: [{ input: '{"rows":[]}', expected: '{"totals":{}}', got: 'error' }],
+};
 
 export function aReviewedArtifact(changes: Partial<ToolArtifact> = {}): ToolArtifact {
   return {
@@ -35,6 +46,15 @@ export function aReviewedArtifact(changes: Partial<ToolArtifact> = {}): ToolArti
     ...changes,
   };
 }
+
+export const AUDIT_HEAD = {
+  sequence: 4711,
+  records: 4711,
+  digest: `sha256:${'3'.repeat(64)}`,
+  time: '2026-03-01T09:21:00.000Z',
+  key: '0123456789abcdef',
+  signature: 'c2lnbmF0dXJl',
+} satisfies SignedHead;
 
 /** A tool that replaces an earlier version, with every kind of evidence. */
 export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
@@ -71,10 +91,12 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
         model: 'anthropic/claude-sonnet-4-6',
         approved: true,
         confidence: 0.91,
-        reasoning: 'Line 5 rejects\nother names.',
+        reasoning: 'Line 5 visits\nevery row.',
         citedLines: [5],
       },
     ],
+    judged: JUDGED,
+    questions: [QUESTION],
     authorModel: 'openai/gpt-4o',
     provenance: [
       {
@@ -90,6 +112,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
         record: `sha256:${'2'.repeat(64)}`,
       },
     ],
+    auditHead: AUDIT_HEAD,
     ...changes,
   };
 }

@@ -1,4 +1,5 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
+import type { SignedHead } from '../audit/stream-chain.ts';
 
 /** What a reviewer of a promotion reads. All texts are untrusted: of the tool, of models, of agents. */
 export interface ToolReview {
@@ -15,12 +16,27 @@ export interface ToolReview {
   readonly verification?: Verification;
   readonly uses?: UseFigures;
   readonly verdicts: readonly ReviewVerdict[];
+  /** What the examination of the tool leaves to the approver. */
+  readonly questions?: readonly OpenQuestion[];
+  /** The tool as judges read it: its source or steps without the words and the format of the author. */
+  readonly judged?: string;
   readonly authorModel?: string;
   /** The records of the provenance chain about the digest, oldest first. */
   readonly provenance: readonly ProvenanceReference[];
+  /** The newest signed head of the audit stream when the review was made. */
+  readonly auditHead?: SignedHead;
+}
+
+/** What a check or tester found, with cases in which the tool did something else. */
+export interface OpenQuestion {
+  readonly topic: string;
+  readonly reason: string;
+  readonly cases: readonly { readonly input: string; readonly expected?: string; readonly got: string }[];
 }
 
 interface ReviewedPromotion {
+  /** Default `Shared`. */
+  readonly to?: 'Agent' | 'Shared';
   /** The tier before; absent when the tool has none yet in this namespace. */
   readonly from?: string;
   readonly nonce: string;
@@ -76,7 +92,7 @@ export interface ReviewVerdict {
   /** 0 to 1. */
   readonly confidence: number;
   readonly reasoning: string;
-  /** Line numbers of the source, from 1. */
+  /** Line numbers of the tool as judges read it, from 1. */
   readonly citedLines?: readonly number[];
   readonly judgeIsAuthor?: boolean;
 }

@@ -91,6 +91,11 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^temper serve gateway --config gateway\.yaml$/, 'needs a cluster and NATS'],
   [/^export (KUBECONFIG|PATH)=/, 'needs root for a cluster on this machine'],
   [/^temper tool export csv_rows --connection /, 'needs a server for Git; the tests of Gitea run it'],
+  [/^temper tool (?:push|pull) .*oci:/, 'needs an OCI registry; the tests of the registry run it'],
+  [
+    /^temper tool import csv_rows\.json --agent analyst --attestation /,
+    'needs a package that was pulled from a registry',
+  ],
   [/^vllm serve /, 'is a program of another project'],
 ];
 

@@ -12,6 +12,7 @@ import {
   ObjectName,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { ToolArtifact } from './emergenttool.ts';
 
 const Requirement = Text(300, 'A requirement, such as `api fetch`, `host api.example.com` or `path data/`.');
 
@@ -51,7 +52,7 @@ const ReviewedVerdict = Type.Object(
     citedLines: Type.Array(Type.Integer({ minimum: 0, maximum: 100_000 }), {
       maxItems: 100,
       'x-kubernetes-list-type': 'atomic',
-      description: 'The lines of the tool that it cited.',
+      description: 'The lines that it cited of the tool as judges read it.',
     }),
     reasoning: Text(2_048, 'Its words, which may repeat text of the tool.'),
   },
@@ -83,6 +84,10 @@ const ExaminationQuestion = Type.Object(
 /** What a reviewer has to know beyond the tool itself. */
 export const PromotionReview = Type.Object(
   {
+    artifact: Type.Optional({
+      ...ToolArtifact,
+      description: 'The tool itself. Only for tier Agent: no object has it before the decision.',
+    }),
     object: Type.Optional({
       ...ObjectName,
       description: 'The EmergentTool of the agent, with source, schemas and tests. Absent for tier Agent.',

@@ -76,13 +76,20 @@ describe('temper audit', () => {
   it('a checkpoint from elsewhere is compared, and a file that is none is an error', async () => {
     await aChain(true);
     const file = join(root, 'head.json');
-    const checked = () => audited({ view: 'verdict', checkpoint: file });
+    const checked = () => audited({ view: 'verdict', head: file });
     await copyFile(join(state, 'audit/head.json'), file);
     assert.deepEqual(await checked(), { code: 0, out: '1 records, chain intact, signed with your key\n', errors: '' });
     await writeFile(file, JSON.stringify({ seq: 7, digest: 'sha256:0' }));
     await assert.rejects(checked(), { code: 'TEMPER_AUDIT_CHAIN_INVALID' });
-    await writeFile(file, 'head');
-    await assert.rejects(checked(), { code: 'TEMPER_USAGE' });
+    const signed = { sequence: 7, records: 7, digest: 'sha256:0', time: 't', key: 'k', signature: 's' };
+    for (const [text, message] of [
+      ['head', /is no checkpoint/],
+      [JSON.stringify(signed), /is a signed head of a cluster; name the cluster/],
+    ] as const) {
+      await writeFile(file, text);
+      await assert.rejects(checked(), { code: 'TEMPER_USAGE', message });
+    }
+    await assert.rejects(audited({ keys: file }), { code: 'TEMPER_USAGE', message: /--keys is for a cluster/ });
   });
 
   it('an intact chain of another author is printed, and fails with the way to adopt it', async () => {

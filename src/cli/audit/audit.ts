@@ -1,4 +1,5 @@
 import { checkpointSignature, openAudit, parseCheckpoint } from '../../audit/recorded-trail.ts';
+import { parseKnownHead } from '../../audit/known-head.ts';
 import type { ChainedRecord, Checkpoint } from '../../audit/port.ts';
 import type { AuditKey, SignatureState } from '../../audit/signature.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -27,7 +28,9 @@ export interface AuditOptions {
   /** The name or digest of the tool whose life to print. */
   tool?: string;
   /** A copy of `audit/head.json` that was kept elsewhere. */
-  checkpoint?: string;
+  head?: string;
+  /** Public keys, which only a cluster has. */
+  keys?: string;
   output: 'text' | 'json';
 }
 
@@ -38,12 +41,17 @@ export interface AuditOptions {
 export async function audit(options: AuditOptions, io: CliIo): Promise<number> {
   if (options.withTools === true && options.adopt !== true)
     throw new TemperError('TEMPER_USAGE', '--with-tools says what --adopt trusts; give --adopt too, or leave it out');
+  if (options.keys !== undefined)
+    throw new TemperError(
+      'TEMPER_USAGE',
+      '--keys is for a cluster: your own key signs the chain of a state folder; leave it out, or name a cluster with --context',
+    );
   const folder = await stateFolder(io, options.state);
   if (options.adopt === true) return adopt({ ...options, folder }, io);
   const records = fileRecordStore(folder);
   const key = await stateKeys(configFolder(io)).find();
   const signature = await checkpointSignature(records, key);
-  const known = options.checkpoint === undefined ? undefined : await readCheckpoint(options.checkpoint, io);
+  const known = options.head === undefined ? undefined : await readCheckpoint(options.head, io);
   const all = await verifiedRecords(records, signature === 'valid' ? key : undefined, known);
   if (options.view === 'life') showToolLife(all, options.tool ?? '', options.output, io);
   else if (options.view !== 'verdict') printRecords(all, options, io);
@@ -57,14 +65,16 @@ function printRecords(all: readonly ChainedRecord[], options: AuditOptions, io: 
   else showRecords(chosen, io);
 }
 
-/** Throws TEMPER_USAGE for a file that is no checkpoint. */
+/** Throws TEMPER_USAGE for a file that is no checkpoint, also for a signed head of a cluster. */
 async function readCheckpoint(file: string, io: CliIo): Promise<Checkpoint> {
-  const known = parseCheckpoint(await readInputFile(file, '--checkpoint', io));
+  const text = await readInputFile(file, '--head', io);
+  const known = parseCheckpoint(text);
   if (known !== undefined) return known;
-  throw new TemperError(
-    'TEMPER_USAGE',
-    `--checkpoint ${printable(file)} is no checkpoint; give a copy of audit/head.json`,
-  );
+  const problem =
+    parseKnownHead(text) === undefined
+      ? 'is no checkpoint; give a copy of audit/head.json'
+      : 'is a signed head of a cluster; name the cluster with --context, or give a copy of audit/head.json';
+  throw new TemperError('TEMPER_USAGE', `--head ${printable(file)} ${problem}`);
 }
 
 async function verifiedRecords(

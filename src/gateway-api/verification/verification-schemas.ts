@@ -8,11 +8,10 @@ import type { CaseOutputs, RunOutput, VerificationCase } from '../../tempering/v
 import { AnyJson } from '../../tools/event-schema/parts.ts';
 import type { CallRecording } from '../../tools/recording/call-recording.ts';
 import { describes, DigestText } from '../schema-parts.ts';
+import { MAX_ROUNDS } from './verification-limits.ts';
 
 /** Tests and recorded inputs, or the inputs of a round of the examination. */
 const MAX_CASES = 1_000;
-/** Re-runs, then rounds of the examination: what one round gives decides the inputs of the next. */
-export const MAX_ROUNDS = 24;
 
 const Attempt = Type.String({
   pattern: '^[A-Za-z0-9_-]{1,64}$',

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../gateway-api/schema-parts.ts';
+import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../gateway-api/pod-api.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { CarriedCall } from './answer-signatures.ts';
 import { deliveryOf } from './authorize.ts';

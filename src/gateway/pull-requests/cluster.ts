@@ -17,6 +17,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayInformers } from '../cluster/informers.ts';
 import type { AgentDirectory } from '../deps.ts';
 import type { GitOpsPlace, GitTask } from './follow.ts';
+import { newestHead } from './audit-head.ts';
 import { recordedFacts } from './recorded-facts.ts';
 import { type PromotionMaterial, requestTask } from './request-task.ts';
 import { revocationTask } from './revocation-task.ts';
@@ -25,6 +26,8 @@ import { followPullRequests } from './rounds.ts';
 
 export interface PullRequestOptions {
   readonly connections: readonly Connection[];
+  /** Where the operator stores the signed heads; undefined outside of a release. */
+  readonly releaseNamespace: string | undefined;
   readonly client: KubeReader;
   readonly bus: JetStreamConnection;
   readonly directory: Pick<AgentDirectory, 'agent'>;
@@ -118,7 +121,7 @@ function placesOf(policies: ReturnType<PullRequestOptions['watches']['policies']
 
 /** The objects of the tool with the digest, and what is recorded about it. Undefined when it has no object. */
 async function materialOf(
-  { client, bus }: PullRequestOptions,
+  { client, bus, releaseNamespace }: PullRequestOptions,
   { namespace, digest }: { namespace: string; digest: string },
   signal: AbortSignal,
 ): Promise<PromotionMaterial | undefined> {
@@ -132,5 +135,10 @@ async function materialOf(
   const agentUid = tool.metadata.ownerReferences?.find(({ kind }) => kind === 'Agent')?.uid;
   const sources = { states: createPromotionStates(bus), audit: createNatsAudit(bus) };
   const facts = await recordedFacts(sources, { namespace, digest, agentUid });
-  return { objects: { tool, tools, approvals }, facts };
+  // After the facts, so that the head covers them unless they are of the last minute.
+  const auditHead = await newestHead(client, releaseNamespace, signal);
+  return {
+    objects: { tool, tools, approvals },
+    facts: { ...facts, ...(auditHead === undefined ? {} : { auditHead }) },
+  };
 }

@@ -2,6 +2,7 @@ import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import { type PromotionObjects, reviewOfObjects } from '../../review/gitops/review-of-objects.ts';
 import { pullRequestDraft } from '../../review/pull-requests/draft.ts';
 import { openPullRequest } from '../../review/pull-requests/open-pull-request.ts';
+import type { ToolReview } from '../../review/tool-review.ts';
 import type { GitOpsPlace, GitTask } from './follow.ts';
 import type { RecordedFacts } from './recorded-facts.ts';
 
@@ -15,7 +16,7 @@ export interface PendingRequest {
 /** The objects of a promotion, and what else is recorded about it. */
 export interface PromotionMaterial {
   readonly objects: PromotionObjects;
-  readonly facts: RecordedFacts;
+  readonly facts: RecordedFacts & Pick<ToolReview, 'auditHead'>;
 }
 
 /** Opens the pull request of a request. `material`: undefined when the tool does not exist. */

@@ -58,7 +58,7 @@ function placeGaps(
       `EmergentTool "${removed.metadata.name}" with this digest was taken out of service; forge a corrected version`,
     );
   }
-  const visible = inNamespace.filter((tool) => tool.status?.active === true && isVisibleTo(tool, agent));
+  const visible = inNamespace.filter((tool) => tool.status?.active === true && isVisibleTo(tool, agent.metadata.uid));
   const holder = visible.find(({ facts }) => facts.tool === artifact.name && facts.digest !== digest);
   if (holder !== undefined) {
     const name = holder.metadata.name;
@@ -79,6 +79,7 @@ function isOutOfService({ status }: StoredTool): boolean {
   );
 }
 
-function isVisibleTo({ metadata, facts }: StoredTool, agent: StoredAgent): boolean {
-  return facts.tier === 'Shared' || (metadata.ownerReferences ?? []).some(({ uid }) => uid === agent.metadata.uid);
+/** Whether the agent sees the tool when it is in service. */
+export function isVisibleTo({ metadata, facts }: Pick<StoredTool, 'metadata' | 'facts'>, agentUid: string): boolean {
+  return facts.tier === 'Shared' || (metadata.ownerReferences ?? []).some(({ uid }) => uid === agentUid);
 }

@@ -13,6 +13,7 @@ import { readDependencies } from './dependencies.ts';
 import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
 import { observeExamination } from './examination/observe-examination.ts';
 import { agentDecider } from '../trust/agent-decider.ts';
+import { toolsInService } from './examination/tools-in-service.ts';
 import { policyGaps, toolGaps } from './gaps.ts';
 import type { ObservedPromotion } from './observed.ts';
 import type { PromotionStore } from './ports.ts';
@@ -108,7 +109,7 @@ function podProblemOf(
 }
 
 async function observeExamining(
-  { client, clock, store }: ObservePromotionDeps,
+  { client, clock, store, tools }: ObservePromotionDeps,
   found: {
     record: Extract<PromotionRecord, { state: 'Examining' }>;
     policy: StoredPolicy | undefined;
@@ -121,7 +122,8 @@ async function observeExamining(
   const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
   if (tool === undefined) return nothing;
   const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
-  const progress = await observeExamination(store, { record, tool, testers }, op);
+  const inService = () => toolsInService({ client, tools }, record.agent, tool, signal);
+  const progress = await observeExamination(store, { record, tool, testers, inService }, op);
   if (progress?.kind !== 'round') return { ...nothing, progress };
   const { missing, artifacts } = await readDependencies(client, record.agent, tool.artifact, signal);
   return { progress, testers, toolGaps: missing, dependencies: artifacts };

@@ -3,7 +3,7 @@ import { POLL_GRACE_MS } from '../../gateway-client/assignment.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { POD_API_PATHS, type VerificationOutputs, type VerificationWork } from '../../gateway-api/pod-api.ts';
-import { MAX_ROUNDS } from '../../gateway-api/verification/verification-schemas.ts';
+import { MAX_ROUNDS } from '../../gateway-api/verification/verification-limits.ts';
 import { requireList, requireObject, requireText } from '../../gateway-api/response-parsing.ts';
 import { whenAborted } from '../../lib/async/abort.ts';
 import type { CallOptions } from '../../lib/call-options.ts';

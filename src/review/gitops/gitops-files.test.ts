@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { parse } from 'yaml';
+import { parseKnownHead } from '../../audit/known-head.ts';
 import { validateObject } from '../../api/manifests.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';
 import { digestOf } from '../../lib/canonical.ts';
@@ -24,10 +25,11 @@ describe('the files of a promotion in Git', () => {
     const files = gitOpsFiles(review);
     assert.deepEqual(
       files.map(({ path }) => path),
-      ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html'].map(
+      ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html', 'audit-head.jsonl'].map(
         (name) => `team-a/${review.object}/${name}`,
       ),
     );
+    assert.deepEqual(parseKnownHead(textOf(files, 'audit-head.jsonl')), review.auditHead);
     const tool = parse(textOf(files, 'emergenttool.yaml')) as { metadata: JsonObject; spec: JsonObject };
     const approval = parse(textOf(files, 'approval.yaml')) as { metadata: JsonObject; spec: JsonObject };
     assert.deepEqual(tool.spec['artifact'], review.artifact);

@@ -3,6 +3,7 @@ import { API_VERSION } from '../../api/names.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { GITOPS_ANNOTATIONS } from '../../approvals/gitops-annotations.ts';
+import { knownHeadText } from '../../audit/known-head.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { visibleLine } from '../page/visible-text.ts';
 import { renderHtml } from '../render/html.ts';
@@ -20,6 +21,8 @@ export interface GitOpsFile {
 export const TOOL_FILE = 'emergenttool.yaml';
 export const APPROVAL_FILE = 'approval.yaml';
 export const REVOCATION_FILE = 'revocation.yaml';
+/** Not `.json`: kubectl and GitOps controllers read each such file of a folder as a manifest. */
+export const AUDIT_HEAD_FILE = 'audit-head.jsonl';
 /** The page for reviewers. */
 export const REVIEW_FILES = ['review.md', 'review.html'] as const;
 
@@ -37,11 +40,12 @@ export function gitOpsFolder({ namespace, object }: Pick<ToolReview, 'namespace'
 
 /**
  * The files of one promotion: the tool and its Approval, which a GitOps controller applies, the Approval that revokes it, if it is revoked,
- * and the page for reviewers. Equal reviews give equal files.
+ * the page for reviewers, and the signed head of the audit stream. Equal reviews give equal files.
  */
 export function gitOpsFiles(review: ToolReview): GitOpsFile[] {
   const folder = gitOpsFolder(review);
   const document = reviewDocument(review);
+  const { auditHead } = review;
   const manifests: [string, EmergentTool | Approval][] = [
     [TOOL_FILE, sharedTool(review)],
     [APPROVAL_FILE, approvalOf(review)],
@@ -54,6 +58,7 @@ export function gitOpsFiles(review: ToolReview): GitOpsFile[] {
     ...(review.promotion.revoked === undefined ? [] : [revocationFile(review)]),
     { path: `${folder}/${REVIEW_FILES[0]}`, text: renderMarkdown(document) },
     { path: `${folder}/${REVIEW_FILES[1]}`, text: renderHtml(document, `Review of ${review.artifact.name}`) },
+    ...(auditHead === undefined ? [] : [{ path: `${folder}/${AUDIT_HEAD_FILE}`, text: knownHeadText(auditHead) }]),
   ];
 }
 

@@ -1,6 +1,6 @@
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest, PromotionReview } from '../../api/v1alpha1/approvalrequest.ts';
-import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
+import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { approvalRecord } from '../../approvals/approval-record.ts';
 import { verdictOn } from '../../approvals/verdict.ts';
 import { type Digest, digestOf, isDigest } from '../../lib/canonical.ts';
@@ -42,7 +42,7 @@ export function reviewOfObjects(
 ): ToolReview {
   const { tool, request, approvals, tools } = objects;
   const { artifact, contributors = [] } = tool.spec;
-  const digest = verifiedDigest(tool);
+  const digest = verifiedDigest(tool.metadata.name, artifact, tool.spec.digest);
   const revoked = revocationOf(approvals, tool.spec, nonce);
   const replaces = replacedTool(tool, tools);
   return {
@@ -66,10 +66,32 @@ export function reviewOfObjects(
   };
 }
 
-/** What the operator wrote into the request, when there is one. */
-function evidenceOf(request: ApprovalRequest | undefined): Pick<ToolReview, 'verification' | 'uses' | 'verdicts'> {
-  const { verification, uses, verdicts = [], agents = [] } = request?.spec.review ?? {};
+/** The review of a request for tier Agent, which has the tool itself. Undefined for another one; throws as `reviewOfObjects` does. */
+export function reviewOfAgentRequest(request: ApprovalRequest): ToolReview | undefined {
+  const { review, subject, nonce, summary, risk, agent } = request.spec;
+  const { artifact } = review ?? {};
+  if (artifact === undefined || subject.promotion?.tier !== 'Agent') return undefined;
+  const { namespace = '', name } = request.metadata;
+  const digest = verifiedDigest(name, artifact, subject.promotion.digest);
   return {
+    namespace,
+    object: '',
+    artifact,
+    digest,
+    contributors: [`agent/${agent.name}`],
+    promotion: { from: 'Session', to: 'Agent', nonce, approvedBy: 'undecided', request: name, summary, risk },
+    ...evidenceOf(request),
+    provenance: [],
+  };
+}
+
+/** What the operator wrote into the request, when there is one. */
+function evidenceOf(
+  request: ApprovalRequest | undefined,
+): Pick<ToolReview, 'verification' | 'uses' | 'verdicts' | 'questions'> {
+  const { verification, uses, verdicts = [], questions = [], agents = [] } = request?.spec.review ?? {};
+  return {
+    ...(questions.length === 0 ? {} : { questions }),
     ...(verification === undefined ? {} : { verification: verificationOf(verification) }),
     ...(uses === undefined ? {} : { uses: { ...uses, agents } }),
     verdicts: verdicts.map(({ confidencePercent, ...verdict }) => ({
@@ -89,10 +111,9 @@ function verificationOf(
   };
 }
 
-function verifiedDigest({ metadata, spec }: EmergentTool): Digest {
-  const { artifact, digest } = spec;
+function verifiedDigest(object: string, artifact: ToolArtifact, digest: string): Digest {
   const { mode, source } = artifact.implementation;
-  const name = printable(metadata.name, 253);
+  const name = printable(object, 253);
   if (mode === 'Sandbox' && source === undefined) {
     throw new TemperError(
       'TEMPER_MANIFEST_INVALID',
@@ -102,7 +123,7 @@ function verifiedDigest({ metadata, spec }: EmergentTool): Digest {
   if (isDigest(digest) && digestOf(artifact as unknown as JsonObject) === digest) return digest;
   throw new TemperError(
     'TEMPER_MANIFEST_INVALID',
-    `${name}: spec.digest is not the digest of spec.artifact; forge the tool again`,
+    `${name}: the digest is not that of the artifact; forge the tool again`,
   );
 }
 

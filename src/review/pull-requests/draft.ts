@@ -2,6 +2,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import {
   APPROVAL_FILE,
+  AUDIT_HEAD_FILE,
   type GitOpsFile,
   gitOpsFiles,
   gitOpsFolder,
@@ -49,7 +50,10 @@ export function pullRequestDraft(review: ToolReview, place: RepositoryPlace): Pu
     body: bounded([...summarySections(review), paragraph('The whole page is in ', foreign(page), '.')], page),
     comment: bounded([heading(2, 'Evidence and verdicts'), ...evidenceSections(review)], page),
     files: gitOpsFiles(review).map((file) => below(place, file)),
-    kept: review.promotion.revoked === undefined ? [] : pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE]),
+    kept: pathsIn(frame.folder, [
+      ...(review.promotion.revoked === undefined ? [] : [TOOL_FILE, APPROVAL_FILE]),
+      ...(review.auditHead === undefined ? [AUDIT_HEAD_FILE] : []),
+    ]),
   };
 }
 
@@ -66,7 +70,7 @@ export function revocationDraft(facts: PromotionFacts, place: RepositoryPlace): 
     ]),
     comment: renderMarkdown([paragraph('The cluster has no object of this tool any more.')]),
     files: [below(place, revocationFile(facts))],
-    kept: pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE, ...REVIEW_FILES]),
+    kept: pathsIn(frame.folder, [TOOL_FILE, APPROVAL_FILE, AUDIT_HEAD_FILE, ...REVIEW_FILES]),
   };
 }
 

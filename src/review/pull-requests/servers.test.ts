@@ -84,7 +84,7 @@ describe('pull requests on GitHub', () => {
     assert.equal(tree.base_tree, 't0');
     assert.deepEqual(
       tree.tree.map(({ path }) => path.replace(`${FOLDER}/`, '')),
-      ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html', 'revocation.yaml'],
+      ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html', 'audit-head.jsonl', 'revocation.yaml'],
     );
     assert.equal(tree.tree[0]?.content, toolFile?.text);
     assert.equal(tree.tree.at(-1)?.sha, null, 'the revocation of an earlier request is removed');
@@ -153,8 +153,8 @@ describe('the changes of a revocation', () => {
       (await changesOf(on(branch) as never, one, op)).map(({ path, text }) =>
         [path.replace(`${FOLDER}/`, ''), text === undefined ? 'removed' : ''].join(' ').trim(),
       );
-    const all = ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html'];
-    assert.deepEqual((await changed(all)).sort(), ['review.html', 'review.md', 'revocation.yaml']);
+    const all = ['emergenttool.yaml', 'approval.yaml', 'review.md', 'review.html', 'audit-head.jsonl'];
+    assert.deepEqual((await changed(all)).sort(), ['audit-head.jsonl', 'review.html', 'review.md', 'revocation.yaml']);
     assert.deepEqual((await changed([])).sort(), [...all, 'revocation.yaml'].sort());
     assert.deepEqual(await changed(all, revocationDraft(facts, PLACE)), ['revocation.yaml']);
     const files = Object.fromEntries(revocationDraft(facts, PLACE).files.map(({ path, text }) => [path, text]));
@@ -191,7 +191,7 @@ describe('merge requests on GitLab', () => {
     assert.deepEqual([commit.branch, commit.start_branch], [BRANCH, 'main']);
     assert.deepEqual(
       commit.actions.map(({ action }) => action),
-      ['create', 'update', 'create', 'create'],
+      ['create', 'update', 'create', 'create', 'create'],
     );
     assert.equal(summary()[1], `GET ${root}/repository/branches/${encodeURIComponent(BRANCH)}`);
     assert.match(JSON.stringify(bodyOf('/notes')), /temper\/share-k4q7pWm2Zc8vN1xRt6Yb/);
@@ -264,7 +264,21 @@ describe('the draft of a pull request', () => {
     const artifact = aReviewedArtifact({ description: '../../etc/passwd' });
     const hostile = pullRequestDraft(aReview({ artifact }), PLACE);
     assert.equal(hostile.branch, BRANCH);
-    for (const { path } of hostile.files) assert.match(path, /^tools\/team-a\/[a-z0-9-]+\/[a-z]+\.(?:yaml|md|html)$/);
+    for (const { path } of hostile.files)
+      assert.match(path, /^tools\/team-a\/[a-z0-9-]+\/[a-z-]+\.(?:yaml|md|html|jsonl)$/);
+  });
+
+  it('a signed head of an earlier promotion stays in the folder until a newer one replaces it', () => {
+    const file = `${FOLDER}/audit-head.jsonl`;
+    const { auditHead: _, ...without } = aReview();
+    const revoked = { ...without.promotion, revoked: { by: 'alice' } };
+    for (const review of [without, { ...without, promotion: revoked }]) {
+      const { files, kept } = pullRequestDraft(review, PLACE);
+      assert.ok(kept.includes(file) && !files.some(({ path }) => path === file));
+    }
+    const { files, kept } = pullRequestDraft(aReview(), PLACE);
+    assert.ok(!kept.includes(file) && files.some(({ path }) => path === file));
+    assert.ok(revocationDraft({ ...aReview(), promotion: revoked }, PLACE).kept.includes(file));
   });
 
   it('a branch or path that Git or a server could misread is refused', () => {

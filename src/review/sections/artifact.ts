@@ -7,10 +7,11 @@ import { sourceTokens } from '../page/source-tokens.ts';
 import type { ToolReview } from '../tool-review.ts';
 
 /** The whole artifact: implementation, requirements, schemas and tests. */
-export function artifactSections({ artifact, verdicts }: ToolReview): Block[] {
-  const cited = new Set(verdicts.flatMap(({ citedLines }) => citedLines ?? []));
+export function artifactSections(review: ToolReview): Block[] {
+  const { artifact } = review;
   return [
-    ...implementation(artifact, cited),
+    ...implementation(artifact),
+    ...judged(review),
     heading(2, 'What the tool may do'),
     requirements(artifact),
     heading(2, 'Input'),
@@ -22,13 +23,23 @@ export function artifactSections({ artifact, verdicts }: ToolReview): Block[] {
   ];
 }
 
-function implementation(
-  { implementation: { mode, source, steps } }: ToolArtifact,
-  cited: ReadonlySet<number>,
-): Block[] {
+/** Reviewers cite its lines: the source may have comments and names that say what it does not do. */
+function judged({ judged: text, verdicts }: ToolReview): Block[] {
+  const cited = new Set(verdicts.flatMap(({ citedLines }) => citedLines ?? []));
+  if (text === undefined || cited.size === 0) return [];
+  return [
+    heading(2, 'The tool as judges read it'),
+    paragraph(
+      'Comments are left out, and names and format are not those of the author. Marked lines are cited by a verdict.',
+    ),
+    { type: 'box', language: 'text', lines: codeLines(text, [], cited) },
+  ];
+}
+
+function implementation({ implementation: { mode, source, steps } }: ToolArtifact): Block[] {
   if (mode === 'Compose') return [heading(2, 'Steps'), ...(steps ?? []).flatMap(step)];
   if (source === undefined) return [heading(2, 'Source'), warning('The object does not contain the source.')];
-  return [heading(2, 'Source'), { type: 'box', language: 'js', lines: codeLines(source, sourceTokens(source), cited) }];
+  return [heading(2, 'Source'), { type: 'box', language: 'js', lines: codeLines(source, sourceTokens(source)) }];
 }
 
 function step({ name, tool, inputMapping, condition }: ComposeStep, index: number): Block[] {

@@ -1,6 +1,7 @@
 import { type Block, foreign, foreignList, heading, type Inline, paragraph, warning } from '../page/document.ts';
+import type { SignedHead } from '../../audit/stream-chain.ts';
 import { codeLines } from '../page/code-lines.ts';
-import type { ReviewVerdict, ToolReview, UseFigures, Verification } from '../tool-review.ts';
+import type { OpenQuestion, ReviewVerdict, ToolReview, UseFigures, Verification } from '../tool-review.ts';
 
 const MAX_ITEMS = 100;
 
@@ -9,12 +10,14 @@ export function evidenceSections(review: ToolReview): Block[] {
   return [
     heading(2, 'Verification'),
     ...verificationBlocks(review.verification),
+    ...questionBlocks(review.questions ?? []),
     heading(2, 'Uses'),
     ...useBlocks(review.uses),
     heading(2, 'Verdicts'),
     ...verdictBlocks(review.verdicts),
     heading(2, 'Provenance'),
     ...provenanceBlocks(review),
+    ...headBlocks(review.auditHead),
   ];
 }
 
@@ -40,6 +43,19 @@ function verificationBlocks(verification: Verification | undefined): Block[] {
       ...(detail === undefined ? [] : [' ', foreign(detail)]),
     ]);
   return [{ type: 'facts', rows }, ...list('Problems', problems), ...list('Generated tests', cases)];
+}
+
+function questionBlocks(questions: readonly OpenQuestion[]): Block[] {
+  if (questions.length === 0) return [];
+  const blocks = questions.slice(0, MAX_ITEMS).flatMap(({ topic, reason, cases }): Block[] => [
+    heading(3, foreign(topic)),
+    paragraph(foreign(reason)),
+    ...cases.slice(0, MAX_ITEMS).map(({ input, expected, got }): Block => {
+      const wanted: [string, Inline[]][] = expected === undefined ? [] : [['Expected', [foreign(expected)]]];
+      return { type: 'facts', rows: [['Input', [foreign(input)]], ...wanted, ['Output', [foreign(got)]]] };
+    }),
+  ]);
+  return [heading(2, 'Questions of the examination'), ...blocks];
 }
 
 function useBlocks(uses: UseFigures | undefined): Block[] {
@@ -76,7 +92,7 @@ function verdictOf(verdict: ReviewVerdict): Block[] {
       type: 'facts',
       rows: [
         ['Verdict', [approved ? `approves with confidence ${percent} %` : `refuses with confidence ${percent} %`]],
-        ['Cited lines', [lines === '' ? 'none' : lines]],
+        ['Cited lines of the tool as judges read it', [lines === '' ? 'none' : lines]],
       ],
     },
     { type: 'box', language: 'text', lines: codeLines(reasoning.slice(0, MAX_REASONING)) },
@@ -100,6 +116,26 @@ function provenanceBlocks({ provenance }: ToolReview): Block[] {
   ]);
   const older = provenance.length - shown.length;
   return [...(older > 0 ? [paragraph(`${older} older records are left out.`)] : []), { type: 'list', items }];
+}
+
+function headBlocks(head: SignedHead | undefined): Block[] {
+  if (head === undefined) return [];
+  const { sequence, digest, time, key, signature } = head;
+  return [
+    paragraph(
+      'The newest signed head of the audit stream when this page was written. It must lie on the chain of the cluster.',
+    ),
+    {
+      type: 'facts',
+      rows: [
+        ['Signed up to record', [String(sequence)]],
+        ['Digest', [foreign(digest)]],
+        ['Signed at', [foreign(time)]],
+        ['Key', [foreign(key)]],
+        ['Signature', [foreign(signature)]],
+      ],
+    },
+  ];
 }
 
 function list(title: string, items: readonly (readonly Inline[])[]): Block[] {

@@ -17,7 +17,7 @@ export function summarySections(review: ToolReview): Block[] {
         ...optional('Summary', promotion.summary),
         ...optional('Risk', promotion.risk),
         ['Digest', [foreign(digest)]],
-        ['Object', [foreign(`${namespace}/${object}`)]],
+        ...(promotion.to === 'Agent' ? [] : optional('Object', `${namespace}/${object}`)),
         ['Approver', [foreign(promotion.approvedBy)]],
         ['Nonce', [foreign(promotion.nonce)]],
         ...optional('Request', promotion.request),
@@ -35,6 +35,12 @@ export function summarySections(review: ToolReview): Block[] {
 /** How a reader withdraws the approval. */
 export function undoSection({ promotion }: ToolReview): Block[] {
   if (promotion.revoked !== undefined) return [];
+  if (promotion.to === 'Agent') {
+    return [
+      heading(2, 'How to undo it'),
+      paragraph('Run kubectl temper demote, or create an Approval with the decision Revoke.'),
+    ];
+  }
   return [
     heading(2, 'How to undo it'),
     paragraph(
@@ -45,6 +51,7 @@ export function undoSection({ promotion }: ToolReview): Block[] {
 
 function decision({ promotion, namespace }: ToolReview): Inline[] {
   if (promotion.revoked !== undefined) return ['the approval is revoked; no agent can call the tool'];
+  if (promotion.to === 'Agent') return ['the tool belongs to its agent from then on, in every session'];
   const from = promotion.from === undefined ? '' : `from tier ${promotion.from} `;
   return [
     `applying these files promotes the tool ${from}to tier Shared: every agent of namespace `,

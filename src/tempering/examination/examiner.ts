@@ -9,6 +9,12 @@ import { InputRuns, type InputsPerRun } from './input-runs.ts';
 import { planInputs } from './inputs/input-plan.ts';
 import { seededRandom } from './inputs/seeded-random.ts';
 import { probeChecks } from './probe/probe-checks.ts';
+import {
+  compareWithTools,
+  type ToolComparison,
+  withComparison,
+  withoutComparison,
+} from './redundancy/tool-comparison.ts';
 import { claimedResults } from './properties/claimed-results.ts';
 import { claimsOf } from './properties/claims.ts';
 import { constantOutput } from './properties/constant-output.ts';
@@ -40,7 +46,7 @@ interface Examination {
   isValidOutput: (output: Json) => boolean;
 }
 
-/** Examines tools in the order: generated inputs, what follows from their outputs, probes, the replaced version, the testers' cases. */
+/** Examines tools in the order: generated inputs, what follows from their outputs, probes, the replaced version, tools in service, the testers' cases. */
 export function createExaminer(deps: ExaminerDeps): Examiner {
   return {
     async examine(subject, op) {
@@ -52,9 +58,11 @@ export function createExaminer(deps: ExaminerDeps): Examiner {
         ...(await probeChecks({ ...examination, verifier: deps.verifier }, op)),
       ];
       checks.push(...(await replacedChecks(examination, op)));
+      const comparison = await comparisonWithTools(examination, op);
       const testers = await testerResults(examination, op);
       if (runs.isInconclusive) checks.push(cutShort(runs));
-      return { digest: subject.digest, claims: [...sources.claims], checks, testers, inputs: runs.count };
+      const report = { digest: subject.digest, claims: [...sources.claims], checks, testers, inputs: runs.count };
+      return withComparison(report, comparison);
     },
   };
 }
@@ -99,6 +107,14 @@ async function replacedChecks({ deps, subject, sources, runs }: Examination, op:
   return [replacedVersion(inputs, runs, earlier)];
 }
 
+async function comparisonWithTools(
+  { deps, subject, open, runs }: Examination,
+  op: CallOptions,
+): Promise<ToolComparison | undefined> {
+  const examined = { open, recorded: subject.recorded, runs };
+  return compareWithTools(examined, await subject.inService?.(), deps, op);
+}
+
 async function testerResults(examination: Examination, op: CallOptions): Promise<TesterResult[]> {
   const { deps, subject, open, sources, runs, isValidOutput } = examination;
   const { names } = deps.testers;
@@ -123,9 +139,13 @@ function dependsOnWorld({ artifact, plan }: ParsedArtifact): boolean {
   );
 }
 
-function emptyReport({ digest }: ExaminationSubject, testers: readonly string[]): ExaminationReport {
+async function emptyReport(
+  { digest, inService }: ExaminationSubject,
+  testers: readonly string[],
+): Promise<ExaminationReport> {
   const problem = 'its results depend on files, the network or tools with side effects';
-  return { digest, claims: [], checks: [], testers: noTesterResults(testers, problem), inputs: 0 };
+  const report = { digest, claims: [], checks: [], testers: noTesterResults(testers, problem), inputs: 0 };
+  return withComparison(report, withoutComparison(await inService?.()));
 }
 
 /** An examination that a tool cut short decides nothing about it, so a user decides. */

@@ -3,6 +3,7 @@ import type { ParsedArtifact } from '../../forge/parse-artifact.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Json } from '../../lib/json.ts';
+import type { ToolsInService } from './redundancy/compared-tool.ts';
 import type { TesterAnswer } from './testers/ask-tester.ts';
 
 /** The tool to examine. */
@@ -15,6 +16,8 @@ export interface ExaminationSubject {
   recorded: readonly Json[];
   /** The version of the tool that this one replaces, if any. */
   replaced?: ToolArtifact;
+  /** Reads the tools that it must not repeat. Called at most once, after the other checks. */
+  inService?: () => Promise<ToolsInService>;
 }
 
 export type CheckName =
@@ -32,7 +35,8 @@ export type CheckName =
   | 'state'
   | 'clock'
   | 'growth'
-  | 'replaced-version';
+  | 'replaced-version'
+  | 'redundancy';
 
 /** What disagreements of a check lead to: nothing but a line for reviewers, a question to a user, or a refusal. */
 export type Consequence = 'Note' | 'Ask' | 'Refuse';
@@ -109,6 +113,8 @@ export interface ExaminationReport {
   testers: TesterResult[];
   /** Inputs that the tool got, in a fresh sandbox each. */
   inputs: number;
+  /** Tools in service that it was not compared with. Absent when there are no tools in service. */
+  incomparableTools?: number;
 }
 
 /** The independent testers of a policy. */

@@ -55,6 +55,15 @@ describe('the verdict of an examination', () => {
     assert.equal(outcome(report, { ...RULES, maxDisagreements: 2 }), 'Refuse');
   });
 
+  it('a redundant tool is refused, however many disagreements the policy tolerates', () => {
+    const example = { input: '{}', got: '1', reason: '"other" at tier Shared gives the same outputs' };
+    const redundant = aCheck({ check: 'redundancy', cases: 3, examples: [example] });
+    const verdict = examinationVerdict(aReport(['Agrees', 'Agrees'], [redundant]), { ...RULES, maxDisagreements: 9 });
+    assert.deepEqual(verdict, { outcome: 'Refuse', reasons: [`redundancy: ${example.reason}`] });
+    const figures = examinationFigures({ ...aReport([], [redundant]), incomparableTools: 2 });
+    assert.deepEqual([figures['comparedTools'], figures['redundantTools'], figures['incomparableTools']], [3, 1, 2]);
+  });
+
   it('growth of the work alone never refuses, and is a question that names the check', () => {
     const verdict = examinationVerdict(aReport([], [aCheck({ check: 'growth', consequence: 'Ask' })]), RULES);
     assert.ok(verdict.outcome === 'Ask');

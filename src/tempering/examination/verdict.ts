@@ -20,7 +20,11 @@ const MIN_GENERATED_INPUTS = 8;
 
 /** What follows from a report. Pure; a cluster and `temper run` use the same rules. */
 export function examinationVerdict(report: ExaminationReport, rules: ExaminationRules): ExaminationVerdict {
-  const refusals = [...refusingChecks(report.checks, rules), ...failedInputs(report.checks, rules)];
+  const refusals = [
+    ...refusingChecks(report.checks, rules),
+    ...failedInputs(report.checks, rules),
+    ...redundancies(report.checks),
+  ];
   const testers = testerVerdict(report.testers);
   if (testers.outcome === 'Refuse') refusals.push(...testers.reasons);
   if (refusals.length > 0) return { outcome: 'Refuse', reasons: refusals };
@@ -32,9 +36,17 @@ export function examinationVerdict(report: ExaminationReport, rules: Examination
 }
 
 function refusingChecks(checks: readonly CheckResult[], { maxDisagreements }: ExaminationRules): string[] {
-  const refusing = checks.filter(({ consequence, disagreements }) => consequence === 'Refuse' && disagreements > 0);
+  const refusing = checks.filter(
+    ({ check, consequence, disagreements }) => check !== 'redundancy' && consequence === 'Refuse' && disagreements > 0,
+  );
   const total = refusing.reduce((sum, { disagreements }) => sum + disagreements, 0);
   return total > maxDisagreements ? refusing.map(checkReason) : [];
+}
+
+/** A tool that does what another one does is no mistake that a policy could tolerate: the other one is there to be called. */
+function redundancies(checks: readonly CheckResult[]): string[] {
+  const { examples = [] } = checks.find(({ check }) => check === 'redundancy') ?? {};
+  return examples.map(({ reason }) => printable(`redundancy: ${reason}`, 600));
 }
 
 function failedInputs(checks: readonly CheckResult[], { maxFailedInputsPercent }: ExaminationRules): string[] {
@@ -70,6 +82,13 @@ function checkReason({ check, disagreements, cases, examples }: CheckResult): st
   return printable(`${check}: ${disagreements} of ${cases} cases${example}`, 400);
 }
 
+function comparedTools({ checks, incomparableTools }: ExaminationReport): Record<string, number> {
+  const comparison = checks.find(({ check }) => check === 'redundancy');
+  if (comparison === undefined) return {};
+  const { cases, disagreements } = comparison;
+  return { comparedTools: cases, redundantTools: disagreements, incomparableTools: incomparableTools ?? 0 };
+}
+
 /** The counts of a report as whole numbers, for the panel, which reads no text of an author, and for the audit record. */
 export function examinationFigures(report: ExaminationReport): Record<string, number> {
   const sum = (results: readonly CheckResult[], of: 'cases' | 'disagreements'): number =>
@@ -87,5 +106,6 @@ export function examinationFigures(report: ExaminationReport): Record<string, nu
     ),
     testersWithEvidence: report.testers.filter(({ verdict }) => verdict !== 'None').length,
     testersAgainst: report.testers.filter(({ verdict }) => verdict === 'Disagrees').length,
+    ...comparedTools(report),
   };
 }

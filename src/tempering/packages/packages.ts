@@ -34,7 +34,7 @@ export type PackageSource = Pick<
   'object' | 'artifact' | 'digest' | 'tier' | 'verdicts' | 'acceptedAt' | 'sourceWithheld'
 > & { owner: Pick<RegisteredTool['owner'], 'agent'> };
 
-/** Exports a tool as a portable package. */
+/** Exports a tool as a portable package. Throws TEMPER_PACKAGE_INVALID for an artifact with a text that is no JSON. */
 export function exportPackage(tool: PackageSource, options: ExportOptions): string {
   const { artifact } = tool;
   const redacted = artifact.implementation.mode === 'Sandbox' && (options.redact === true || tool.sourceWithheld);
@@ -53,10 +53,10 @@ export function exportPackage(tool: PackageSource, options: ExportOptions): stri
       originalTier: tool.tier.toLowerCase(),
       name: artifact.name,
       description: artifact.description,
-      inputSchema: JSON.parse(artifact.inputSchema) as Json,
-      outputSchema: JSON.parse(artifact.outputSchema) as Json,
+      inputSchema: jsonIn(artifact.inputSchema, 'tool.inputSchema'),
+      outputSchema: jsonIn(artifact.outputSchema, 'tool.outputSchema'),
       implementation: packagedImplementation(artifact, redacted),
-      testCases: artifact.tests.map(packagedTest),
+      testCases: artifact.tests.map((test, index) => packagedTest(test, `tool.testCases[${index}]`)),
       limits: { ...artifact.limits },
       digest: tool.digest,
       createdBy: tool.owner.agent,
@@ -79,7 +79,12 @@ function packagedImplementation(artifact: ToolArtifact, redacted: boolean): Json
   const { mode, source, steps } = artifact.implementation;
   const { apis, domains, paths } = artifact.requires;
   const allowlists = { ...(domains.length === 0 ? {} : { domains }), ...(paths.length === 0 ? {} : { paths }) };
-  if (mode === 'Compose') return { mode: 'compose', steps: (steps ?? []).map(packagedStep), ...allowlists };
+  if (mode === 'Compose')
+    return {
+      mode: 'compose',
+      steps: (steps ?? []).map((step, index) => packagedStep(step, `tool.steps[${index}]`)),
+      ...allowlists,
+    };
   return {
     mode: 'sandbox',
     allowlist: apis,
@@ -90,24 +95,36 @@ function packagedImplementation(artifact: ToolArtifact, redacted: boolean): Json
   };
 }
 
-function packagedStep({ inputMapping, ...step }: ComposeStep): JsonObject {
-  return { ...step, inputMapping: JSON.parse(inputMapping) as Json };
+function packagedStep({ inputMapping, ...step }: ComposeStep, at: string): JsonObject {
+  return { ...step, inputMapping: jsonIn(inputMapping, `${at}.inputMapping`) };
 }
 
-function packagedTest({ input, expectedOutput, fixtures }: ToolTest): JsonObject {
+function packagedTest({ input, expectedOutput, fixtures = [] }: ToolTest, at: string): JsonObject {
+  const packaged = fixtures.map((fixture, index) => packagedFixture(fixture, `${at}.fixtures[${index}]`));
   return {
-    input: JSON.parse(input) as Json,
-    ...(expectedOutput === undefined ? {} : { expectedOutput: JSON.parse(expectedOutput) as Json }),
-    ...(fixtures === undefined || fixtures.length === 0 ? {} : { fixtures: fixtures.map(packagedFixture) }),
+    input: jsonIn(input, `${at}.input`),
+    ...(expectedOutput === undefined ? {} : { expectedOutput: jsonIn(expectedOutput, `${at}.expectedOutput`) }),
+    ...(packaged.length === 0 ? {} : { fixtures: packaged }),
   };
 }
 
-function packagedFixture({ tool, input, output }: NonNullable<ToolTest['fixtures']>[number]): JsonObject {
+function packagedFixture({ tool, input, output }: NonNullable<ToolTest['fixtures']>[number], at: string): JsonObject {
   return {
     tool,
-    ...(input === undefined ? {} : { input: JSON.parse(input) as Json }),
-    output: JSON.parse(output) as Json,
+    ...(input === undefined ? {} : { input: jsonIn(input, `${at}.input`) }),
+    output: jsonIn(output, `${at}.output`),
   };
+}
+
+/** A member that an artifact has as JSON text. An object of a cluster may have another text, which its verification refuses. */
+function jsonIn(text: string, at: string): Json {
+  try {
+    // Keeps every member: the digest covers them.
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    if (error instanceof SyntaxError) throw invalid(at, 'is no JSON text');
+    throw error;
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import { digestOf } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
+import { registeredTools } from '../examination/redundancy/registered-tools.ts';
 import { storeReport } from '../examination/report-store.ts';
 import type { ExaminationReport, Examiner } from '../examination/types.ts';
 import { examinationFigures, examinationVerdict, type ExaminationVerdict } from '../examination/verdict.ts';
@@ -14,7 +15,7 @@ import type { PromotionSubject } from './promotion-state-store.ts';
 
 interface ExaminationDeps {
   examiner: Examiner;
-  registry: Pick<Registry, 'all'>;
+  registry: Pick<Registry, 'all' | 'recordedInputs'>;
   records: RecordStore;
   audit: Audit;
 }
@@ -35,7 +36,14 @@ export async function examineTool(
   const replaced = replacedVersion(registry, tool);
   const { artifact, digest, authorModel } = tool;
   const inputs = recorded.map(({ input }) => input);
-  const about = { artifact, digest, authorModel, recorded: inputs, ...(replaced === undefined ? {} : { replaced }) };
+  const about = {
+    artifact,
+    digest,
+    authorModel,
+    recorded: inputs,
+    ...(replaced === undefined ? {} : { replaced }),
+    inService: async () => registeredTools(registry, tool, subject),
+  };
   const report = await examiner.examine(about, op);
   const verdict = examinationVerdict(report, rules.examination);
   const existing = registry.all().map((other) => other.digest);

@@ -10,7 +10,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { ulids } from '../../../src/lib/ids.ts';
 import { CurrentMessage } from '../../../src/pod/agent/current-message.ts';
 import { callOptions } from '../../support/call-options.ts';
-import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/schema-parts.ts';
+import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/pod-api.ts';
 import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { parseKnownHead } from '../../../src/audit/known-head.ts';
 import { openAudit } from '../../../src/audit/recorded-trail.ts';
 import { type GitConnection, gitConnectionFor, parseConnections } from '../../../src/connections/connection.ts';
 import type { Digest } from '../../../src/lib/canonical.ts';
@@ -17,7 +18,7 @@ import { openPullRequest } from '../../../src/review/pull-requests/open-pull-req
 import type { PullRequest, PullRequestDraft, PullRequestServer } from '../../../src/review/pull-requests/port.ts';
 import { recordRevocation } from '../../../src/review/pull-requests/record-revocation.ts';
 import { pullRequestServer } from '../../../src/review/pull-requests/servers.ts';
-import { aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
+import { AUDIT_HEAD, aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
 import type { ToolReview } from '../../../src/review/tool-review.ts';
 import { openRegistry } from '../../../src/tempering/registry/registry.ts';
 import { artifactDigest } from '../../../src/tempering/registry/serialization.ts';
@@ -266,20 +267,29 @@ describe('pull requests over a connection to Gitea', () => {
       metadata: { name: 'revenue-request', namespace: 'team-a' },
       spec: { type: 'PromoteTool', agent, nonce, summary: 'Share it.', risk: 'low', subject },
     });
+    await cluster.create('/api/v1/namespaces/team-b/configmaps', {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'temper-audit-heads', namespace: 'team-b' },
+      data: { 'heads.json': JSON.stringify([AUDIT_HEAD]) },
+    });
     const connections = parseConnections([sectionOf()], 'test');
     const branch = `temper/share-${nonce}`;
-    const started = await cluster.startReplica({ connections });
+    const started = await cluster.startReplica({ connections, releaseNamespace: 'team-b' });
     const asOperator = createPullRequestStore(operatorBus);
     const states = async () => (await asOperator.read()).document?.requests.map(({ state }) => state).join();
     await pollValue('the open pull request', states, (found) => found === 'Open');
     await started.stop();
     const [pull] = (await pulls(branch)) as { number: number }[];
-    const text = await fileOn(
-      branch,
-      `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/approval.yaml`,
+    const folderOf = `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}`;
+    const text = await fileOn(branch, `${folderOf}/approval.yaml`);
+    const page = await fileOn(branch, `${folderOf}/review.md`);
+    assert.deepEqual(parseKnownHead(await fileOn(branch, `${folderOf}/audit-head.jsonl`)), AUDIT_HEAD);
+    assert.match(page, /Signed up to record: 4711/);
+    assert.match(
+      page,
+      /Tests: 2 passed, 0 failed[^]*Reviewer of safety ` reviewer-one `[^]*Cited lines of the tool as judges read it: 3/,
     );
-    const page = await fileOn(branch, `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}/review.md`);
-    assert.match(page, /Tests: 2 passed, 0 failed[^]*Reviewer of safety ` reviewer-one `[^]*Cited lines: 3/);
     assert.match(text, /nonce: "gateway-nonce-0123456789"[^]*username: "system:admin"/);
     await merge(pull?.number ?? 0);
     const { document, revision } = await asOperator.read();

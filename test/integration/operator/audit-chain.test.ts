@@ -7,6 +7,7 @@ import {
   PUBLIC_KEYS_MEMBER,
   splitPublicKeys,
 } from '../../../src/audit/signed-heads.ts';
+import type { SignedHead } from '../../../src/audit/stream-chain.ts';
 import { verifyCluster } from '../../../src/cli/cluster/audit/verify-chain.ts';
 import { auditPage } from '../../../src/gateway/users/audit.ts';
 import type { Json } from '../../../src/lib/json.ts';
@@ -58,12 +59,13 @@ describe('the provenance chain over a NATS stream', () => {
     }
     assert.deepEqual([...objects.keys()].sort(), ['temper-audit-heads', 'temper-audit-key']);
     const heads = JSON.stringify(objects.get('temper-audit-heads'));
-    const verify = async (): Promise<[boolean, number]> => {
+    const verify = async (known?: SignedHead): Promise<[boolean, number]> => {
       const { data } = objects.get('temper-audit-heads') as unknown as { data: Record<string, string> };
       const signed = {
         heads: parseSignedHeads(data[HEADS_MEMBER] ?? '') ?? [],
         verifier: headVerifier(splitPublicKeys(data[PUBLIC_KEYS_MEMBER] ?? '')),
         now: new Date(),
+        known,
       };
       let own = 0;
       const stream = natsAuditStream(() => gateways[0] ?? operator);
@@ -72,6 +74,11 @@ describe('the provenance chain over a NATS stream', () => {
       return [ok, own];
     };
     assert.deepEqual(await verify(), [true, 200], 'a user of team-a verifies the chain through a gateway');
+    const { data: kept } = JSON.parse(heads) as { data: Record<string, string> };
+    const last = parseSignedHeads(kept[HEADS_MEMBER] ?? '')?.at(-1);
+    assert.ok(last);
+    assert.deepEqual(await verify(last), [true, 200], 'a head that was kept elsewhere lies on the chain');
+    assert.equal((await verify({ ...last, digest: 'sha256:0' }))[0], false, 'a head of another chain does not');
     const administrator = await bus.connect('administrator');
     await administrator.manager.streams.deleteMessage(STREAMS.audit, 450, false);
     await append(1);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { Json } from '../../../src/lib/json.ts';
+import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -11,11 +12,14 @@ import type { TesterAnswer } from '../../../src/tempering/examination/testers/as
 import { unavailablePanel } from '../../../src/tempering/judge/panel.ts';
 import { RELEASE_NAMESPACE } from '../../support/api-server/api-server-fixture.ts';
 import { APPROVING, doubled, PromotionFixture, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
+import { addTool } from '../../support/promotion/prepared-tool.ts';
 import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
+
+type WrittenEvent = Pick<Pod, 'metadata'> & { reason?: string; message?: string };
 
 describe('promotion to tier Agent', () => {
   let fixture: PromotionFixture;
@@ -118,6 +122,41 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(fixture.reviews, []);
     assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
     assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promotion-refused']);
+  });
+
+  it('a tool that repeats a promoted one of its agent is refused with its name, in state, Event and audit', async () => {
+    const agent = await fixture.prepare();
+    await fixture.request(agent);
+    assert.equal((await fixture.settled(agent))?.state, 'Promoted');
+    const promoted = agent.tool.artifact.name;
+    const another = await addTool(fixture.gateway, agent, { change: { artifact: { name: 'twice' } } });
+    const ran = new Set<string>();
+    const seen: Json[] = [];
+    fixture.behaviour = (work, pod) => {
+      ran.add(work.artifact.name);
+      seen.push(work as unknown as Json);
+      return doubled(work, pod);
+    };
+    await fixture.request(another);
+    const record = await fixture.settled(another);
+    assert.ok(record?.state === 'Rejected', JSON.stringify(record));
+    const reason = `examination: redundancy: "${promoted}" at tier Agent gives the same outputs for all 6 shared inputs`;
+    assert.ok(record.reason.startsWith(reason), record.reason);
+    assert.deepEqual([...ran], ['twice', promoted]);
+    assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
+    const records = (await createNatsAudit(fixture.gateway).all('team-a', 10_000)).filter(
+      ({ subject }) => subject === another.tool.digest,
+    );
+    const [examined, refused] = records.map(({ facts }) => facts);
+    assert.deepEqual([examined?.['comparedTools'], examined?.['redundantTools']], [1, 1]);
+    assert.equal(refused?.['reason'], record.reason);
+    const events = await pollValue(
+      'the Event of the refusal',
+      () => fixture.apiServer.client.list<WrittenEvent>(TYPES.events, { namespace: 'team-a' }, NEVER_ABORTED),
+      (all) => all.some(({ message }) => message?.includes(reason) === true),
+    );
+    const refusal = events.find(({ message }) => message?.includes(reason));
+    assert.equal(refusal?.reason, 'ToolPromotionRefused');
   });
 
   it('a disagreement of one tester waits for a user with the cases, and a denial refuses', async () => {

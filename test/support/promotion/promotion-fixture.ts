@@ -1,35 +1,29 @@
 import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
-import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
-import { digestOf } from '../../../src/lib/canonical.ts';
+import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
-import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
-import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
-import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
 import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
-import { anAcceptance, anArtifact, aVerdict } from '../../../src/tempering/tempering.testing.ts';
-import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
+import { aVerdict } from '../../../src/tempering/tempering.testing.ts';
 import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../../src/tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../../src/tempering/promotion/promotion-record.ts';
-import type { ToolUse } from '../../../src/tempering/types.ts';
 import { type ApiServerFixture, RELEASE_NAMESPACE, startApiServerFixture } from '../api-server/api-server-fixture.ts';
 import { runFakeKubelet } from '../api-server/fake-kubelet.ts';
-import { buildAgent, buildTrustPolicy } from '../builders.ts';
 import { type NatsFixture, startNatsFixture } from '../nats/nats-fixture.ts';
 import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../operator/start-operator.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 import { mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
+import { type PreparedChange, type PreparedTool, prepareTool, requestPromotion } from './prepared-tool.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from './simulated-verifier.ts';
 
 const CONFIG: OperatorConfig = {
@@ -48,13 +42,6 @@ export const APPROVING: PanelVerdict = {
 export const doubled = honestOutputs(({ value }: { value: number }) => ({ result: value * 2 }));
 
 type WrittenTool = Pick<Pod, 'metadata'> & Pick<EmergentTool, 'spec' | 'status'>;
-/** What a test changes of a prepared tool and of its reported uses. */
-export interface PreparedChange {
-  artifact?: Partial<ToolArtifact>;
-  /** By the number of the use, from 0. */
-  use?: (index: number) => Partial<ToolUse>;
-}
-export type PreparedTool = Awaited<ReturnType<PromotionFixture['prepare']>>;
 
 /** An API server, NATS and an operator with its real adapters; the tests decide what verifiers and panel answer. */
 export class PromotionFixture implements AsyncDisposable {
@@ -138,45 +125,13 @@ export class PromotionFixture implements AsyncDisposable {
   }
 
   /** An agent with a session tool and reported uses for so many root messages. */
-  async prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}) {
+  prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}): Promise<PreparedTool> {
     this.#serial += 1;
-    const name = `agent-${this.#serial}`;
-    const { apiServer, gateway } = this;
-    await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
-    const forge = { enabled: true, modes: ['Sandbox', 'Compose'] };
-    await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
-    const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
-    const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
-    const artifact = anArtifact(`double_${this.#serial}`, change.artifact);
-    const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
-    await openSessionRegistry(gateway).register(uid, tool, () => []);
-    const use = (value: number): ToolUse => ({
-      agent: name,
-      namespace: NAMESPACE,
-      session: 's1',
-      digest: tool.digest,
-      evidence: 'reported',
-      rootMessage: `m-${value}`,
-      input: { value },
-      succeeded: true,
-      milliseconds: 1,
-      time: '2026-01-01T00:00:00Z',
-      output: digestOf({ result: value * 2 }),
-      ...change.use?.(value - 10),
-    });
-    const all = Array.from({ length: uses }, (_, index) => use(index + 10));
-    await createToolEvidence(gateway).count(uid, { digest: tool.digest, namespace: NAMESPACE }, 'key', all);
-    await pollValue(
-      'the policy of the agent',
-      () => apiServer.getAgent(NAMESPACE, name),
-      ({ status }) => status !== undefined,
-    );
-    return { name, uid, tool, key: { agentUid: uid, digest: tool.digest } };
+    return prepareTool(this, `agent-${this.#serial}`, { policy, uses, change });
   }
 
-  request({ uid, tool }: PreparedTool, revision = 0): Promise<void> {
-    const promotion = { agentUid: uid, digest: tool.digest, session: 's1' };
-    return createPromotionRequests(this.gateway).publish(promotion, revision);
+  request(prepared: PreparedTool, revision = 0): Promise<void> {
+    return requestPromotion(this.gateway, prepared, revision);
   }
 
   async recordOf({ key }: Pick<PreparedTool, 'key'>): Promise<PromotionRecord | undefined> {

@@ -1,14 +1,5 @@
-import { RELEASE_OBJECTS } from '../../../api/cluster.ts';
-import {
-  headVerifier,
-  HEADS_MEMBER,
-  parseSignedHeads,
-  PUBLIC_KEYS_MEMBER,
-  splitPublicKeys,
-} from '../../../audit/signed-heads.ts';
-import type { HeadVerifier, SignedHead } from '../../../audit/stream-chain.ts';
-import type { KubeObject } from '../../../kube/informer/store.ts';
-import type { ResourceType } from '../../../kube/client/kube-client.ts';
+import { headMembers } from '../../../audit/known-head.ts';
+import type { SignedHead } from '../../../audit/stream-chain.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { isJsonObject, parseUntrustedJson, textAt } from '../../../lib/json.ts';
@@ -16,37 +7,39 @@ import { printable } from '../../../lib/printable.ts';
 import { showToolLife } from '../../audit/audit-show.ts';
 import { concerns, type LifeRecord } from '../../audit/tool-life.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { type Cluster, openCluster, toTemperError } from '../cluster.ts';
+import { openCluster } from '../cluster.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
 import type { PagedRecord } from './audit-pages.ts';
+import { assertSigned, readHeadFile } from './head-file.ts';
+import { readHeads } from './read-heads.ts';
 import { type ChainVerdict, verifyCluster } from './verify-chain.ts';
 
 export interface ClusterAuditOptions extends ClusterOptions {
   /** The name or digest of the tool whose life to print; without it only the verdict is printed. */
   tool?: string;
+  /** A file with a signed head that was kept outside of the cluster; it must lie on the chain. */
+  head?: string;
+  /** A file with the only public keys to trust, instead of those of the cluster. */
+  keys?: string;
   output: 'text' | 'json';
 }
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
 /** Records of one tool that are printed. */
 const MAX_LIFE = 20_000;
 
 /**
  * Verifies the provenance chain of the installation with the records of the namespace, and prints the life of one tool. The records come
- * from the gateway, the heads and keys from the API server. Throws TEMPER_AUDIT_CHAIN_INVALID with the first record that differs.
+ * from the gateway, the heads and keys from the API server. Throws TEMPER_AUDIT_CHAIN_INVALID with the first record that differs. Exit 1
+ * when the head of a file is older than all records, so that nothing can be compared with it.
  */
 export async function clusterAudit(options: ClusterAuditOptions, io: CliIo): Promise<number> {
-  const { tool, output } = options;
+  const { tool, output, keys } = options;
+  const known = options.head === undefined ? undefined : await readHeadFile(options.head, io);
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
-  const signed = await readHeads(cluster, await gateway.releaseNamespace(), io);
+  const signed = await readHeads(cluster, { namespace: await gateway.releaseNamespace(), keys }, io);
+  if (known !== undefined) assertSigned(known, signed.verifier, keys);
   const life: LifeRecord[] = [];
   let own = 0;
   const onRecord = (paged: PagedRecord): void => {
@@ -55,39 +48,29 @@ export async function clusterAudit(options: ClusterAuditOptions, io: CliIo): Pro
     if (record !== undefined && concerns(record, tool ?? '') && life.length < MAX_LIFE) life.push(record);
   };
   const read = (after: number) => gateway.call({ method: 'GET', path: `audit?after=${after}` });
-  const verdict = await verifyCluster({ ...signed, now: systemClock.now() }, read, onRecord);
+  const verdict = await verifyCluster({ ...signed, now: systemClock.now(), known }, read, onRecord);
   if (!verdict.ok) throw broken(verdict.problem);
   if (tool !== undefined) showToolLife(life, tool, output, io);
   showVerdict(verdict, own, { output, isLife: tool !== undefined, location: cluster.location }, io);
-  return EXIT.ok;
+  return known === undefined ? EXIT.ok : showKnownHead(known, verdict, options, io);
 }
 
-async function readHeads(
-  cluster: Cluster,
-  namespace: string,
-  { signal }: CliIo,
-): Promise<{ heads: SignedHead[]; verifier: HeadVerifier }> {
-  const name = RELEASE_OBJECTS.auditHeads;
-  const found = await cluster.kube
-    .get<KubeObject & { data?: Record<string, string> }>(CONFIG_MAPS, { namespace, name }, signal)
-    .catch((error: unknown) => {
-      throw toTemperError(error, `reading ConfigMap ${name} of namespace ${printable(namespace, 63)}`, cluster);
-    });
-  const { [HEADS_MEMBER]: text = '', [PUBLIC_KEYS_MEMBER]: keys = '' } = found?.data ?? {};
-  const publicKeys = splitPublicKeys(keys);
-  if (found === undefined || publicKeys.length === 0) {
-    const where = `${printable(namespace, 63)}/${name}`;
-    throw new TemperError(
-      'TEMPER_NOT_FOUND',
-      `ConfigMap ${where} has no signed heads yet; the operator signs every minute`,
-    );
+/** A head that nothing can be compared with proves nothing, so that a caller must not take it for a success. */
+function showKnownHead(
+  { sequence, time }: SignedHead,
+  { known, from }: ChainVerdict & { ok: true },
+  { output }: ClusterAuditOptions,
+  io: CliIo,
+): number {
+  const about = `the head of record ${sequence}, signed at ${printable(time, 40)}`;
+  if (known === 'verified') {
+    if (output === 'text') io.out(`${about}, lies on this chain\n`);
+    return EXIT.ok;
   }
-  const heads = parseSignedHeads(text);
-  if (heads !== undefined) return { heads, verifier: headVerifier(publicKeys) };
-  throw new TemperError(
-    'TEMPER_AUDIT_CHAIN_INVALID',
-    `the ConfigMap ${name} holds no signed heads; restore it from its backup`,
+  io.error(
+    `${about}, is older than the kept records, which begin at ${from}: nothing proves that it lies on this chain. Give a newer head\n`,
   );
+  return EXIT.refused;
 }
 
 /** Undefined for a record of another form; the chain covers its bytes all the same. */
@@ -113,7 +96,7 @@ function broken({ sequence, problem }: { sequence: number; problem: string }): T
 }
 
 function showVerdict(
-  { records, from, through, signed }: ChainVerdict & { ok: true },
+  { records, from, through, signed, known }: ChainVerdict & { ok: true },
   own: number,
   { output, isLife, location }: { output: 'text' | 'json'; isLife: boolean; location: string },
   io: CliIo,
@@ -128,6 +111,8 @@ function showVerdict(
         through,
         signedUpTo: signed.sequence,
         signedAt: signed.time,
+        head: headMembers(signed),
+        ...(known === undefined ? {} : { givenHead: known }),
       });
     return;
   }

@@ -1,3 +1,4 @@
+import { type KnownHeadState, knownHeadProblem, knownHeadState, withKnownHead } from '../../../audit/known-head.ts';
 import {
   baseOf,
   earlyRemoval,
@@ -17,21 +18,33 @@ export type ChainVerdict =
       readonly from: number;
       readonly through: number;
       readonly signed: SignedHead;
+      /** Of the head that was kept elsewhere; absent without one. */
+      readonly known?: KnownHeadState;
     }
   | { readonly ok: false; readonly problem: StreamProblem };
+
+interface SignedChain {
+  readonly heads: readonly SignedHead[];
+  readonly verifier: HeadVerifier;
+  readonly now: Date;
+  /** A head that was kept outside of the cluster. */
+  readonly known?: SignedHead | undefined;
+}
 
 /**
  * Compares the records that a gateway sends with the heads that the operator signed and stored elsewhere. `onRecord` gets the records of
  * the namespace in their order, also those of a chain that fails later.
  */
 export async function verifyCluster(
-  { heads, verifier, now }: { heads: readonly SignedHead[]; verifier: HeadVerifier; now: Date },
+  { heads: stored, verifier, now, known }: SignedChain,
   read: ReadPage,
   onRecord: (record: PagedRecord) => void,
 ): Promise<ChainVerdict> {
   const bounds = await readBounds(read);
-  const removed = earlyRemoval(heads, bounds, now);
-  if (removed !== undefined) return { ok: false, problem: removed };
+  const contradiction = known === undefined ? undefined : knownHeadProblem(known, stored, bounds, now);
+  const heads = known === undefined ? stored : withKnownHead(stored, known);
+  const early = contradiction ?? earlyRemoval(heads, bounds, now);
+  if (early !== undefined) return { ok: false, problem: early };
   const signed = heads.at(-1);
   const base: StreamHead | undefined = baseOf(heads, bounds) ?? signed;
   if (base === undefined || signed === undefined) {
@@ -41,5 +54,12 @@ export async function verifyCluster(
   const verification = await verifyStream(base, heads, bounds, readLinks(read, range, onRecord), verifier);
   if (!verification.ok) return verification;
   const { head } = verification;
-  return { ok: true, records: head.records - base.records, from: base.sequence + 1, through: head.sequence, signed };
+  return {
+    ok: true,
+    records: head.records - base.records,
+    from: base.sequence + 1,
+    through: head.sequence,
+    signed,
+    ...(known === undefined ? {} : { known: knownHeadState(known, stored, bounds) }),
+  };
 }

@@ -10,7 +10,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { fileRecordStore } from '../../../lib/file-record-store.ts';
 import type { JsonObject } from '../../../lib/json.ts';
 import { openRegistry, type Registry } from '../../../tempering/registry/registry.ts';
-import { aCaller, anAcceptance, anArtifact, aUse } from '../../../tempering/tempering.testing.ts';
+import { aCaller, anAcceptance, anArtifact, aSourceStore, aUse } from '../../../tempering/tempering.testing.ts';
 import type { CliIo } from '../../io.ts';
 import { exportTool, type ExportToolOptions } from '../export-tool.ts';
 
@@ -23,7 +23,8 @@ let folder: string;
 async function changeState(change: (registry: Registry) => Promise<void>): Promise<void> {
   const records = fileRecordStore(join(folder, 'state'));
   const audit = await openAudit({ records, clock: systemClock });
-  await change(await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() }));
+  const sources = await aSourceStore(records);
+  await change(await openRegistry({ records, audit, clock: systemClock, builtIn: new Set(), sources }));
   await audit.flush();
 }
 

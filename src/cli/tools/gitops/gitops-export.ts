@@ -3,6 +3,7 @@ import { sha256 } from '../../../lib/canonical.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
 import { gitOpsFiles } from '../../../review/gitops/gitops-files.ts';
+import { withJudged } from '../../../review/judged.ts';
 import type { ToolReview } from '../../../review/tool-review.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { type EarlierExport, earlierExport, writeExport } from './export-folder.ts';
@@ -70,7 +71,7 @@ function decidedReview(tool: ExportableTool, earlier: EarlierExport, options: Gi
     );
   }
   assertMayApprove(approvedBy, tool);
-  return tool.review({ nonce: tool.nonce ?? earlier.nonce ?? derivedNonce(tool), approvedBy });
+  return withJudged(tool.review({ nonce: tool.nonce ?? earlier.nonce ?? derivedNonce(tool), approvedBy }));
 }
 
 /** An export is no new request: a tool that was revoked keeps its nonce, and stays revoked. */

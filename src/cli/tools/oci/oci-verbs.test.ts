@@ -14,7 +14,7 @@ import { prepareStateFolder } from '../../../standalone/trust/trust.ts';
 import { createAttestationKey } from '../../../tempering/attestation/envelope.ts';
 import { exportPackage } from '../../../tempering/packages/packages.ts';
 import { openRegistry } from '../../../tempering/registry/registry.ts';
-import { aCaller, anAcceptance, anArtifact, aSharedTool } from '../../../tempering/tempering.testing.ts';
+import { aCaller, anAcceptance, anArtifact, aSharedTool, aSourceStore } from '../../../tempering/tempering.testing.ts';
 import { aTerminal } from '../../cluster/api-server.testing.ts';
 import { attestationKey } from '../attestation.ts';
 import { toolPull, type ToolPullOptions } from './tool-pull.ts';
@@ -56,7 +56,8 @@ describe('temper tool push and pull', () => {
     await prepareStateFolder(join(folder, 'state'), keys);
     const records = fileRecordStore(join(folder, 'state'));
     const audit = await openAudit({ records, clock: systemClock, key: await keys.findOrCreate() });
-    const tools = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set() });
+    const sources = await aSourceStore(records);
+    const tools = await openRegistry({ records, audit, clock: systemClock, builtIn: new Set(), sources });
     const withheld = anAcceptance(anArtifact('withheld'));
     for (const accepted of [anAcceptance(), withheld]) await tools.register(accepted, aCaller());
     const owner = { agent: 'analyst', namespace: 'team-a' };

@@ -49,6 +49,7 @@ export function approvalRequest(
       from: 'Session',
       to: 'Agent',
       review: {
+        artifact,
         agents: [],
         questions: questions.map(({ topic, reason, cases }) => ({
           topic,

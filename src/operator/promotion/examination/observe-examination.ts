@@ -2,6 +2,7 @@ import type { CallOptions } from '../../../lib/call-options.ts';
 import { isJsonObject, type Json } from '../../../lib/json.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import type { ExaminationSubject } from '../../../tempering/examination/types.ts';
+import type { ToolsInService } from '../../../tempering/examination/redundancy/compared-tool.ts';
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import type { PromotionStore } from '../ports.ts';
 import { type ExaminationProgress, type RanRound, replayExamination } from './replayed-examination.ts';
@@ -11,12 +12,14 @@ export interface ExaminedPromotion {
   readonly tool: RegisteredTool;
   /** The models that the policy names. */
   readonly testers: readonly string[];
+  /** Reads the tools that it must not repeat. */
+  readonly inService: () => Promise<ToolsInService>;
 }
 
-/** How far the examination is; undefined while the pod runs its last round. Throws TEMPER_BUS_*. */
+/** How far the examination is; undefined while the pod runs its last round. Throws TEMPER_BUS_* and ApiError. */
 export async function observeExamination(
   store: PromotionStore,
-  { record, tool, testers }: ExaminedPromotion,
+  { record, tool, testers, inService }: ExaminedPromotion,
   op: CallOptions,
 ): Promise<ExaminationProgress | undefined> {
   const { pod, attempt, agent, digest } = record;
@@ -40,6 +43,7 @@ export async function observeExamination(
     digest,
     authorModel,
     recorded,
+    inService,
     // The tools that another composed version calls are not in the work.
     ...(replaced?.artifact.implementation.source === undefined ? {} : { replaced: replaced.artifact }),
   };

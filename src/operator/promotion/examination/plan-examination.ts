@@ -1,6 +1,6 @@
 import { digestOf } from '../../../lib/canonical.ts';
 import type { JsonObject } from '../../../lib/json.ts';
-import { MAX_ROUNDS } from '../../../gateway-api/verification/verification-schemas.ts';
+import { MAX_ROUNDS } from '../../../gateway-api/verification/verification-limits.ts';
 import { questionsOf } from '../../../tempering/examination/questions.ts';
 import type { ExaminationReport } from '../../../tempering/examination/types.ts';
 import { examinationFigures, examinationVerdict } from '../../../tempering/examination/verdict.ts';

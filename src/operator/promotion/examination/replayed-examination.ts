@@ -114,7 +114,8 @@ function readRound(
   { digest, sent }: RanRound,
 ): { outcomes: RerunOutcome[] } | { problem: string } {
   const work = roundWork(run, place, new Map());
-  if (runDigest(work) !== digest) return { problem: 'the version that the tool replaces changed' };
+  if (runDigest(work) !== digest)
+    return { problem: 'the version that the tool replaces, or a tool in service, changed' };
   if (!Check(VerificationOutputs, sent)) return { problem: 'the pod sent outputs of another form' };
   const { attempt, round, outputs } = sent;
   if (attempt !== place.attempt || round !== place.round) {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { TYPES } from '../../../../src/operator/kube/types.ts';
-import { doubled, type PreparedTool, type PromotionFixture } from '../../../support/promotion/promotion-fixture.ts';
+import type { PreparedTool } from '../../../support/promotion/prepared-tool.ts';
+import { doubled, type PromotionFixture } from '../../../support/promotion/promotion-fixture.ts';
 import { poll } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import { RELEASE_NAMESPACE } from '../../../support/api-server/api-server-fixture.ts';
