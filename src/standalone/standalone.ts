@@ -126,14 +126,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await expireAbandonedRequests(records, parked);
   await closeIdleSessions(components.sessions, engine);
   await engine.resume();
-  const decisionWatcher = new DecisionWatcher({
-    state: options.state,
-    registry: components.registry,
-    approvals: components.approvals,
-    engine,
-    agent,
-    events,
-  });
+  const decisionWatcher = new DecisionWatcher({ ...components, state: options.state, engine, agent, events });
   opening.defer(() => decisionWatcher.stop());
   await decisionWatcher.start();
   const open = opening.move();

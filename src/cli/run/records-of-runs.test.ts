@@ -8,6 +8,7 @@ import { openAudit } from '../../audit/recorded-trail.ts';
 import type { AuditTrail } from '../../audit/port.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { textAt } from '../../lib/json.ts';
 import { rateTask, recordTask } from '../../standalone/levels/local-tasks.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder, trustedKey } from '../../standalone/trust/trust.ts';
@@ -131,7 +132,7 @@ describe('tools and levels that records change, in temper run', () => {
       const { result } = await inState('old-state', systemClock, (_registry, audit) => audit.records());
       return result
         .filter(({ action }) => /^tool\.(verified|demoted)$/.test(action))
-        .map(({ facts }) => `${facts['tool']}`);
+        .map(({ facts }) => textAt(facts, ['tool']));
     };
     assert.deepEqual((await actions()).toSorted(), ['broken', 'sound']);
     assert.doesNotMatch(await runOnce('old-state', 'decay.yaml'), /"type":"demotion"/);
