@@ -53,9 +53,9 @@ export interface Engine {
   submitPendingImports(session: string, op: CallOptions): Promise<void>;
   /** Closes the session and removes its session tools. */
   closeSession(session: string): Promise<void>;
-  /** Resumes promotions that awaited an approval when the previous process ended. */
+  /** Resumes promotions that awaited an approval when the previous process ended, and starts the scheduled runs of tests. */
   resume(): Promise<void>;
-  /** Waits for running promotions, but not for approvals. */
+  /** Waits for running promotions and runs of tests, but not for approvals. */
   settled(): Promise<void>;
   /** Aborts background work and waits until it has ended. */
   stop(): Promise<void>;

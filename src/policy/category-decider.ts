@@ -21,7 +21,7 @@ export function createCategoryDecider(snapshot: PolicySnapshot, compile: Compile
 }
 
 /** The tool category that a request is about; undefined for requests that no category covers. */
-function categoryOf(request: PolicyRequest): ToolCategory | undefined {
+export function categoryOf(request: PolicyRequest): ToolCategory | undefined {
   switch (request.kind) {
     case 'Tool':
       return request.category;

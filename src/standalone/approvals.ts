@@ -7,11 +7,10 @@ import type { RecordStore } from '../lib/record-store.ts';
 import { type ApprovalRules, decidedByTimeout } from '../policy/approval-rules.ts';
 import type { Risk } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput, Approvals } from '../tools/approvals.ts';
-import { approvalObject, decisionIn, requestName, requestObject, statusOf, withStatus } from './approval-objects.ts';
+import { decisionIn, requestName, requestObject, statusOf, withStatus } from './approval-objects.ts';
 import type { UserDecision } from './decision-files.ts';
+import { APPROVALS, REQUESTS, storeDecision } from './stored-decision.ts';
 
-const REQUESTS = 'approvalrequests';
-const APPROVALS = 'approvals';
 const MAX_PENDING = 5;
 
 export interface FileApprovalsDeps {
@@ -99,20 +98,10 @@ class StoredApprovals implements FileApprovals {
   }
 
   async decide(decision: UserDecision): Promise<void> {
-    const { records } = this.#deps;
     const { target } = decision;
-    const request = await records.get(REQUESTS, target);
-    if (request === undefined || statusOf(request) === 'Expired') return;
-    const recorded = decisionIn(await records.get(APPROVALS, target));
-    if (recorded === undefined) {
-      await records.put(APPROVALS, target, approvalObject(decision, request));
-      await records.put(
-        REQUESTS,
-        target,
-        withStatus(request, target, { decision: decision.verb, decidedBy: decision.by }),
-      );
-    }
-    this.#waiterOf(target).resolve(recorded ?? toApprovalDecision(decision));
+    const counting = await storeDecision(this.#deps.records, decision);
+    if (counting === undefined) return;
+    this.#waiterOf(target).resolve(counting);
     this.#waiters.delete(target);
   }
 
@@ -221,7 +210,9 @@ async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise
   const all = await records.list(REQUESTS);
   const pending = all.filter(({ value }) => {
     const spec = member(value, 'spec');
-    return textAt(spec, ['agent', 'name']) === ask.agent && statusOf(value) === '';
+    // A request about the level of the agent waits for days and blocks no call.
+    const isAboutTool = textAt(spec, ['type']) !== 'RaiseTrust';
+    return isAboutTool && textAt(spec, ['agent', 'name']) === ask.agent && statusOf(value) === '';
   });
   if (pending.length < MAX_PENDING) return;
   throw new TemperError(
@@ -233,8 +224,4 @@ async function assertCapacity(records: RecordStore, ask: ApprovalInput): Promise
 function timesOf(request: Json | undefined): { expiresAt?: string; onTimeout?: string } {
   const [expiresAt, onTimeout] = [textAt(request, ['spec', 'expiresAt']), textAt(request, ['spec', 'onTimeout'])];
   return { ...(expiresAt === '' ? {} : { expiresAt }), ...(onTimeout === '' ? {} : { onTimeout }) };
-}
-
-function toApprovalDecision(decision: UserDecision): ApprovalDecision {
-  return { decision: decision.verb === 'Approve' ? 'Approve' : 'Deny', by: decision.by, reason: decision.reason };
 }

@@ -73,6 +73,22 @@ export async function applyDecisions(
   }
 }
 
+/** Applies the pending decisions of the user about these requests, oldest first, and leaves all other files. */
+export async function applyDecisionsAbout(
+  state: string,
+  requests: ReadonlySet<string>,
+  apply: (decision: UserDecision) => Promise<void>,
+): Promise<void> {
+  const folder = join(state, COLLECTION);
+  for (const name of requests.size === 0 ? [] : await decisionNames(folder)) {
+    const decision = await readDecision(join(folder, name), name.slice(0, -'.json'.length), process.geteuid?.());
+    const isAnswer = decision?.verb === 'Approve' || decision?.verb === 'Deny';
+    if (decision === undefined || !isAnswer || !requests.has(decision.target)) continue;
+    await apply(decision);
+    await rm(join(folder, name), { force: true });
+  }
+}
+
 async function decisionNames(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => name.endsWith('.json')).sort();

@@ -32,6 +32,7 @@ import { createParkedTurns, type ParkedTurn, type ParkedTurnsOfAgent } from './s
 import { DecisionWatcher } from './decision-watcher.ts';
 import { deactivateHarmfulTools } from '../tempering/hygiene/tool-hygiene.ts';
 import { localToolTasks } from './levels/local-tasks.ts';
+import { applyLevelDecisions } from './levels/level-decisions.ts';
 import { evaluateLocalTrust } from './levels/local-trust.ts';
 import { LocalTaskRecorder } from './levels/task-recorder.ts';
 import { localCanaries } from './local-canaries.ts';
@@ -87,6 +88,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const key = await trustedKey({ folder: options.state, records, keys: options.keys });
   await ensureStateFormat(records, options.state);
   const { namespace = DEFAULT_NAMESPACE } = options.agent.metadata;
+  await applyLevelDecisions(records, options.state);
   const trust = await evaluateLocalTrust({ ...options, records, namespace, now: systemClock.now() });
   const agent = engineAgent(options, trust.levels);
   const trace = new SessionTrace({ records, clock: systemClock, agent, next: options.events });
@@ -95,7 +97,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const events = tasks.observing(trace.sink);
   const components = await openComponents(options, agent, { records, key }, opening);
   const { registry, audit, openFreshSandbox, withheld } = components;
-  await trust.store(audit);
+  await trust.store(audit, ulids);
   const ownEngine = createEngine(
     {
       ...components,
@@ -124,14 +126,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await expireAbandonedRequests(records, parked);
   await closeIdleSessions(components.sessions, engine);
   await engine.resume();
-  const decisionWatcher = new DecisionWatcher({
-    state: options.state,
-    registry: components.registry,
-    approvals: components.approvals,
-    engine,
-    agent,
-    events,
-  });
+  const decisionWatcher = new DecisionWatcher({ ...components, state: options.state, engine, agent, events });
   opening.defer(() => decisionWatcher.stop());
   await decisionWatcher.start();
   const open = opening.move();

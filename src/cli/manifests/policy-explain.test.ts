@@ -113,6 +113,18 @@ describe('temper policy explain', () => {
     }
   });
 
+  it('policy explain decides at the level of the tool category, and at a named level for all categories', async () => {
+    const strategy = '  strategy: {type: PerCategory, categories: [{category: web, initial: sandboxed}]}\n';
+    await writeFile(join(folder, 'categories.yaml'), MANIFESTS.replace('  egress:', `${strategy}  egress:`));
+    const host = { paths: ['categories.yaml'], host: 'api.example.com:443' };
+    const { code, out } = await explain(host);
+    assert.equal(code, 1);
+    assert.match(out, /^Deny {2}by constraint\.network[^]*· level sandboxed$/m);
+    assert.equal((await explain({ ...host, level: 'restricted' })).code, 0);
+    const other = await explain({ paths: ['categories.yaml'], tool: 'file_read', input: '{"path":"x"}' });
+    assert.match(other.out, /^Allow[^]*· level restricted$/m);
+  });
+
   it('policy explain reports invalid questions, and exits 2', async () => {
     const wrong: readonly (readonly [Partial<PolicyExplainOptions>, RegExp])[] = [
       [{}, /ask about exactly one of/],

@@ -5,8 +5,10 @@ import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { explainCall } from '../../engine/explain-call.ts';
+import { categoryOf } from '../../policy/category-decider.ts';
 import { createDecider } from '../../policy/decider.ts';
-import type { ExplainedDecision, PolicySnapshot } from '../../policy/types.ts';
+import { bindingOf, effectiveLevels } from '../../policy/trust/effective.ts';
+import type { CategoryLevels, ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
@@ -20,7 +22,7 @@ export interface PolicyExplainOptions extends PolicyQuestion {
   agent?: string;
   /** Namespace of the agent, when agents of several namespaces have its name. */
   namespace?: string;
-  /** Default: the policy's initial level. */
+  /** Default: the policy's initial level, and those of its tool categories. */
   level?: string;
   tainted?: boolean;
   output: 'text' | 'json';
@@ -41,8 +43,9 @@ export async function policyExplain(
     const decider = createDecider(snapshot);
     const { workspace } = snapshot;
     const explained = explainCall({ decider, tools, schemas: createSchemaCompiler(), workspace }, request);
-    if (options.output === 'json') writeJson(snapshot, decider.level, explained, io);
-    else io.out(textOf(snapshot, decider.level, explained));
+    const level = levelFor(request, snapshot) ?? decider.level;
+    if (options.output === 'json') writeJson(snapshot, level, explained, io);
+    else io.out(textOf(snapshot, level, explained));
     return explained.effect === 'Deny' ? EXIT.refused : EXIT.ok;
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_USAGE') && !isTemperError(error, 'TEMPER_MANIFEST_UNREADABLE')) throw error;
@@ -61,9 +64,21 @@ async function snapshotOf(options: PolicyExplainOptions, cwd: string): Promise<P
     agent: { name: agent.metadata.name, namespace: namespaceOf(agent), spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },
     level: options.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
+    ...(options.level === undefined ? { categoryLevels: initialCategoryLevels(agent, policy) } : {}),
     tainted: options.tainted === true,
     workspace: '/workspace',
   };
+}
+
+/** Those of a new agent. */
+function initialCategoryLevels(agent: Agent, policy: TrustPolicy): CategoryLevels {
+  return effectiveLevels(undefined, bindingOf(agent, policy), policy.spec).categories;
+}
+
+/** The level of the category of the request, if it has its own. */
+function levelFor(request: PolicyRequest, { categoryLevels = {} }: PolicySnapshot): string | undefined {
+  const category = categoryOf(request);
+  return category === undefined ? undefined : categoryLevels[category];
 }
 
 /** Refuses a level that the policy does not have; a misspelt level would deny everything. */

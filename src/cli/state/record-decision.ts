@@ -34,14 +34,17 @@ export async function recordDecision(options: RecordDecisionOptions, io: CliIo):
   const isRunning = isStateLocked(folder);
   if (options.verb === 'Demote' || options.verb === 'Reactivate') await assertTool(records, options.target);
   else await assertUndecided(records, options.target, isRunning);
-  const session = textAt(await records.get('approvalrequests', options.target), ['spec', 'session']);
+  const request = await records.get('approvalrequests', options.target);
+  const session = textAt(request, ['spec', 'session']);
+  // A run keeps the level that it starts with.
+  const appliesNow = isRunning && textAt(request, ['spec', 'type']) !== 'RaiseTrust';
   const { target, verb, reason } = options;
   const decision = await submitDecision(records, { target, verb, reason }, { clock: systemClock, ids: ulids });
-  if (options.output === 'json') writeJsonLine(io, { ...decision, applies: isRunning ? 'now' : 'next run' });
+  if (options.output === 'json') writeJsonLine(io, { ...decision, applies: appliesNow ? 'now' : 'next run' });
   else {
-    const effect = isRunning
-      ? 'the running process applies it now'
-      : `no run uses this state folder now; it applies when the next temper run starts${resumption(session)}`;
+    const next = `it applies when the next temper run starts${resumption(session)}`;
+    const later = isRunning ? next : `no run uses this state folder now; ${next}`;
+    const effect = appliesNow ? 'the running process applies it now' : later;
     io.out(
       `${verb.toLowerCase()} ${printable(target, 253)}: recorded by ${decision.by} in ${printable(options.state, 200)}; ${effect}\n`,
     );

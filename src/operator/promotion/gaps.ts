@@ -1,25 +1,10 @@
-import { POD_PATHS } from '../../api/cluster.ts';
-import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
-import { createDecider } from '../../policy/decider.ts';
-import type { Decider } from '../../policy/types.ts';
 import { panelProblem } from '../../tempering/judge/panel.ts';
 import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
 import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
-
-/** Decides for an agent of a policy, as the gateways do. */
-export function deciderOf(agent: StoredAgent, policy: StoredPolicy, tainted: boolean): Decider {
-  const { name, namespace } = agent.metadata;
-  return createDecider({
-    agent: { name, namespace, spec: agent.spec },
-    policy: { name: policy.metadata.name, spec: policy.spec },
-    level: agent.status?.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
-    tainted,
-    workspace: POD_PATHS.workspace,
-  });
-}
+import { agentDecider } from '../trust/agent-decider.ts';
 
 /** Why agent and policy permit no promotion of a tool now. Pure. */
 export function policyGaps(
@@ -29,7 +14,11 @@ export function policyGaps(
 ): string[] {
   if (policy === undefined) return [`TrustPolicy "${agent.spec.trustPolicyRef.name}" does not exist; create it`];
   const gaps: string[] = [];
-  const decision = deciderOf(agent, policy, tool.tainted).decide({ kind: 'Promote', tool: tool.name, tier: 'Agent' });
+  const decision = agentDecider(agent, policy, tool.tainted).decide({
+    kind: 'Promote',
+    tool: tool.name,
+    tier: 'Agent',
+  });
   if (decision.effect === 'Deny') gaps.push(decision.reason);
   if (agent.spec.forge?.persistSource === false) {
     gaps.push(

@@ -12,8 +12,9 @@ import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { readDependencies } from './dependencies.ts';
 import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
 import { observeExamination } from './examination/observe-examination.ts';
+import { agentDecider } from '../trust/agent-decider.ts';
 import { toolsInService } from './examination/tools-in-service.ts';
-import { deciderOf, policyGaps, toolGaps } from './gaps.ts';
+import { policyGaps, toolGaps } from './gaps.ts';
 import type { ObservedPromotion } from './observed.ts';
 import type { PromotionStore } from './ports.ts';
 import { agentToolName } from './tool-object.ts';
@@ -159,7 +160,7 @@ async function observeRequested(
   const { namespace, uid } = agent.metadata;
   const statistics = await deps.store.statistics(uid, { digest: record.digest, namespace });
   const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
-  const { agentTools } = deciderOf(agent, policy, false).forgeLimits;
+  const { agentTools } = agentDecider(agent, policy, false).forgeLimits;
   const dependencies = await readDependencies(deps.client, record.agent, tool.artifact, signal);
   const object = agentToolName(record.agent, tool.artifact.name, record.digest);
   return {

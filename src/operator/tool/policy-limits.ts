@@ -1,10 +1,7 @@
-import { POD_PATHS } from '../../api/cluster.ts';
-import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
-import { createDecider } from '../../policy/decider.ts';
-import type { Decider } from '../../policy/types.ts';
 import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { ObservedSharing } from '../sharing/sharing.ts';
+import { agentDecider } from '../trust/agent-decider.ts';
 import type { StoredTool } from './stored-tool.ts';
 
 /** Rules that say nothing about what a tool requires: the agent is suspended, or forges nothing new. */
@@ -17,7 +14,7 @@ export function policyDenial(
   policy: StoredPolicy | undefined,
 ): string | undefined {
   if (policy === undefined) return undefined;
-  const { effect, rule, reason } = deciderOf(agent, policy).decide({ kind: 'Forge', mode, ...requires });
+  const { effect, rule, reason } = agentDecider(agent, policy, false).decide({ kind: 'Forge', mode, ...requires });
   return effect === 'Deny' && !UNRELATED.test(rule) ? reason : undefined;
 }
 
@@ -29,21 +26,11 @@ export function promotionDenial(
 ): string | undefined {
   const { name } = agent.spec.trustPolicyRef;
   if (policy === undefined) return `TrustPolicy "${name}" does not exist or is invalid; create or correct it`;
-  const { effect, reason } = deciderOf(agent, policy).decide({ kind: 'Promote', tool, tier: 'Shared' });
+  const { effect, reason } = agentDecider(agent, policy, false).decide({ kind: 'Promote', tool, tier: 'Shared' });
   return effect === 'Deny' ? reason : undefined;
 }
 
 export function sharingRules(policy: StoredPolicy | undefined): ObservedSharing['rules'] {
   const { minAgents, coolDownMs } = promotionRules(policy?.spec ?? {});
   return { minAgents, coolDownMs };
-}
-
-function deciderOf({ metadata, spec, status }: StoredAgent, policy: StoredPolicy): Decider {
-  return createDecider({
-    agent: { name: metadata.name, namespace: metadata.namespace, spec },
-    policy: { name: policy.metadata.name, spec: policy.spec },
-    level: status?.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
-    tainted: false,
-    workspace: POD_PATHS.workspace,
-  });
 }

@@ -6,8 +6,10 @@ import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { AuditRecord } from '../../audit/port.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { type JsonObject, textAt } from '../../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import { anAgentSpec } from '../../policy/policy.testing.ts';
+import { storeDecision } from '../stored-decision.ts';
 import { localTaskRecords, localTasks, rateTask, recordTask } from './local-tasks.ts';
 import { evaluateLocalTrust } from './local-trust.ts';
 import { LocalTaskRecorder } from './task-recorder.ts';
@@ -36,19 +38,38 @@ async function evaluate(records: RecordStore, policySpec: TrustPolicySpec, agent
   const policy = { metadata: { name: 'standard' }, spec: policySpec } as TrustPolicy;
   const trust = await evaluateLocalTrust({ records, agent, policy, namespace: OWN.namespace, now: NOW });
   const audited: AuditRecord[] = [];
-  await trust.store({ append: async (record) => void audited.push(record) });
+  const ids = { next: (prefix: string) => `${prefix}-${(recorded += 1)}` };
+  await trust.store({ append: async (record) => void audited.push(record) }, ids);
   return { level: trust.levels.level, audited: audited.map(({ action }) => action) };
+}
+
+async function ratedTasks(records: RecordStore): Promise<void> {
+  for (let count = 0; count < 5; count += 1) {
+    const task = aTask();
+    await recordTask(records, OWN, task);
+    await rateTask(records, OWN, task.id, { rating: 9 });
+  }
+}
+
+async function requests(records: RecordStore): Promise<{ name: string; to: string; decision: string }[]> {
+  const all = await records.list('approvalrequests');
+  return all.map(({ name, value }) => ({
+    name,
+    to: textAt(value, ['spec', 'to']),
+    decision: textAt(value, ['status', 'decision']),
+  }));
+}
+
+async function decide(records: RecordStore, verb: 'Approve' | 'Deny', target: string): Promise<void> {
+  const decision = { id: 'd-1', verb, target, reason: 'seen', by: 'user/alice', time: NOW.toISOString() };
+  await storeDecision(records, decision);
 }
 
 describe('the level of an agent in a state folder', () => {
   it('an agent rises by rated tasks, one level per run, and the chain has each change', async () => {
     const records = memoryRecordStore();
     assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'sandboxed', audited: [] });
-    for (let count = 0; count < 5; count += 1) {
-      const task = aTask();
-      await recordTask(records, OWN, task);
-      await rateTask(records, OWN, task.id, { rating: 9 });
-    }
+    await ratedTasks(records);
     assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'restricted', audited: ['trust.raised'] });
     assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'standard', audited: ['trust.raised'] });
     assert.deepEqual(await evaluate(records, WEIGHTED), { level: 'standard', audited: [] });
@@ -77,6 +98,59 @@ describe('the level of an agent in a state folder', () => {
     for (let count = 0; count < MAX_TASK_RECORDS; count += 1) await recordTask(records, OWN, aTask());
     assert.equal((await localTasks(records, OWN)).length, MAX_TASK_RECORDS);
     assert.deepEqual(await records.list('ratings/team-a/analyst'), []);
+  });
+});
+
+describe('a level that an approver decides, in a state folder', () => {
+  const ASKS: TrustPolicySpec = {
+    strategy: { type: 'Weighted', minTasks: 3, minRatings: 3, requireHuman: ['restricted'] },
+    level: { ceiling: 'restricted' },
+  };
+
+  it('the rise is requested once, applied after its approval, and withdrawn by an edit that needs another approval', async () => {
+    const records = memoryRecordStore();
+    await ratedTasks(records);
+    assert.deepEqual(await evaluate(records, ASKS), { level: 'sandboxed', audited: [] });
+    assert.deepEqual(await evaluate(records, ASKS), { level: 'sandboxed', audited: [] });
+    const [first, ...others] = await requests(records);
+    assert.deepEqual([first?.to, first?.decision, others], ['restricted', '', []]);
+    await decide(records, 'Approve', first?.name ?? '');
+    assert.deepEqual(await evaluate(records, ASKS), { level: 'restricted', audited: ['trust.approved'] });
+    assert.deepEqual(await evaluate(records, ASKS), { level: 'restricted', audited: [] });
+    const edited = { ...ASKS, description: 'Another version.' };
+    assert.deepEqual(await evaluate(records, edited), { level: 'sandboxed', audited: ['trust.withdrawn'] });
+    // The earlier version comes back: its approval was used.
+    assert.deepEqual(await evaluate(records, ASKS), { level: 'sandboxed', audited: [] });
+    assert.deepEqual((await requests(records)).find(({ name }) => name === first?.name)?.decision, '');
+    assert.deepEqual(await records.list('approvals'), []);
+  });
+
+  it('a denied rise is not requested again, and a request that no longer applies expires', async () => {
+    const records = memoryRecordStore();
+    await ratedTasks(records);
+    await evaluate(records, ASKS);
+    const [asked] = await requests(records);
+    await decide(records, 'Deny', asked?.name ?? '');
+    await evaluate(records, ASKS);
+    assert.deepEqual(await requests(records), [{ ...asked, decision: 'Deny' }]);
+    const edited = { ...ASKS, description: 'Another version.' };
+    await evaluate(records, edited);
+    await evaluate(records, WEIGHTED);
+    assert.deepEqual((await requests(records)).map(({ decision }) => decision).toSorted(), ['Deny', 'Expired']);
+  });
+
+  it('an approval of another nonce or of another level raises nothing', async () => {
+    const records = memoryRecordStore();
+    await ratedTasks(records);
+    await evaluate(records, ASKS);
+    const [asked] = await requests(records);
+    const name = asked?.name ?? '';
+    await decide(records, 'Approve', name);
+    const approval = (await records.get('approvals', name)) as { spec: JsonObject };
+    await records.put('approvals', name, { ...approval, spec: { ...approval.spec, nonce: 'another' } });
+    assert.equal((await evaluate(records, ASKS)).level, 'sandboxed');
+    await records.put('approvals', name, { ...approval, spec: { ...approval.spec, subject: { trust: {} } } });
+    assert.equal((await evaluate(records, ASKS)).level, 'sandboxed');
   });
 });
 

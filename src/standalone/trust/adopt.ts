@@ -54,6 +54,8 @@ export async function adoptState({ folder, keys, clock, withTools }: AdoptOption
     const audit = await openAudit({ records, clock, key, adopts: !isOwn });
     const collections = withTools ? ['decisions'] : DECIDING;
     const setAside = isOwn ? 0 : await setDecidingAside(records, collections);
+    // Nothing proves who approved a level. Agents earn it again by their tasks.
+    if (!isOwn && !withTools) await records.deleteCollection('levels');
     if (!isOwn || withTools) await recordAdoption(audit, withTools);
     await audit.flush();
     const sources = await openSourceStore({ records, clock, derive: (purpose) => key.derive(purpose) });

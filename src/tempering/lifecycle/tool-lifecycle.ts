@@ -1,3 +1,4 @@
+import { parseDuration } from '../../api/quantities.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -5,6 +6,7 @@ import type { Tool } from '../../tools/contract.ts';
 import type { CompletedCall } from '../../tools/invoker.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
 import type { LifecycleContext, RemoteLifecyclePorts, LocalLifecyclePorts } from './ports.ts';
+import { Reverification } from './reverification.ts';
 import { ToolPromotion } from './tool-promotion.ts';
 import { createPromotionAndDemotion } from './promotion-and-demotion.ts';
 import { toToolUse } from '../use/tool-use.ts';
@@ -17,7 +19,7 @@ export interface ToolLifecycle {
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
   /** Verifies a deactivated tool again and reactivates it; reports a failure as an event. Throws as `demote` does. */
   reactivate(digest: Digest, reason: string, actor: string): Promise<void>;
-  /** Resumes promotions that awaited an approval when the previous process ended. */
+  /** Resumes promotions that awaited an approval when the previous process ended, and starts the scheduled runs of tests. */
   resume(): Promise<void>;
 }
 
@@ -33,6 +35,20 @@ export function createLocalLifecycle(
   const { agent, decider, ports } = context;
   const { registry } = here;
   const tempering = createPromotionAndDemotion(context, here, builtIn);
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  const { reverifyEvery } = agent.policy.spec.decay ?? {};
+  const reverification =
+    reverifyEvery === undefined
+      ? undefined
+      : new Reverification({
+          registry,
+          demotion: tempering.demotion,
+          background,
+          clock: ports.clock,
+          events: context.events,
+          owner,
+          everyMs: parseDuration(reverifyEvery),
+        });
   const toolPromotion = new ToolPromotion({ agent, decider, registry, ...tempering, background, clock: ports.clock });
   return {
     observe(call) {
@@ -43,7 +59,10 @@ export function createLocalLifecycle(
     reactivate: (digest, reason, actor) =>
       tempering.reactivation.reactivate({ digest, reason, actor }, background.signal),
     demote: (digest, reason, actor) => tempering.demotion.demote(digest, reason, actor),
-    resume: () => toolPromotion.resume(),
+    async resume() {
+      await toolPromotion.resume();
+      reverification?.start();
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import {
   foldDeactivation,
   REACTIVATED,
 } from './deactivation.ts';
+import { foldVerification, VERIFIED, type VerificationTimes } from '../verification/verification-times.ts';
 
 /** The state of one stored object according to the audit chain. Files define what a tool is; only the chain decides whether it may run. */
 export interface Activation {
@@ -39,6 +40,7 @@ export interface ActivationLedger {
   /** Demoted digests with the reason: in one namespace (`<namespace> <digest>`) or in all (`* <digest>`). */
   demoted: Map<string, string>;
   deactivations: DeactivationLedger;
+  verifications: VerificationTimes;
 }
 
 export function demotionKey(digest: string, namespace = '*'): string {
@@ -59,6 +61,7 @@ export function foldActivations(records: readonly ChainedRecord[]): ActivationLe
     byObject: new Map(),
     demoted: new Map(),
     deactivations: emptyDeactivations(),
+    verifications: new Map(),
   };
   for (const record of records) apply(ledger, record);
   return ledger;
@@ -76,6 +79,9 @@ function apply(ledger: ActivationLedger, record: ChainedRecord): void {
     case DEACTIVATED:
     case REACTIVATED:
       changeObjects(ledger, record);
+      return;
+    case VERIFIED:
+      foldVerification(ledger.verifications, record);
       return;
     case DROPPED:
       ledger.byObject.delete(text(record.facts, 'object'));

@@ -29,6 +29,7 @@ import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumen
 import type { SourceStore } from '../withheld/source-store.ts';
 import { WITHHELD, type WithheldSources } from '../withheld/withheld-sources.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
+import { VERIFIED, verificationKey } from '../verification/verification-times.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
 
 const DEFAULT_LIMITS: ToolLimits = { sessionTools: 10, agentTools: 50 };
@@ -75,6 +76,10 @@ export interface Registry extends SessionToolRegistry {
   deactivation(digest: Digest, owner: ToolOwner): Deactivation | undefined;
   /** When the tool was last reactivated, in epoch milliseconds; 0 when it never was. */
   reactivatedAt(digest: Digest, owner: ToolOwner): number;
+  /** Records that the tests of an active tool passed again. */
+  recordVerification(digest: Digest, owner: ToolOwner): Promise<void>;
+  /** When the tests of the tool last passed again, also before a reactivation, in epoch milliseconds; 0 when they never did. */
+  verifiedAt(digest: Digest, owner: ToolOwner): number;
   /** Removes an active tool that this session of this agent forged, with its use records. Idempotent. The digest stays permitted. */
   drop(digest: Digest, scope: ToolScope): Promise<void>;
   recordUse(use: ToolUse): Promise<void>;
@@ -281,6 +286,19 @@ class RecordRegistry implements Registry {
 
   reactivatedAt(digest: Digest, owner: ToolOwner): number {
     return this.#ledger.deactivations.reactivatedAt.get(deactivationKey(owner, digest)) ?? 0;
+  }
+
+  async recordVerification(digest: Digest, { namespace }: ToolOwner): Promise<void> {
+    const tool = this.get(digest)?.artifact.name ?? 'unknown';
+    const facts = { tool, namespace };
+    const record = { action: VERIFIED, actor: 'system', evidence: 'observed', subject: digest, facts } as const;
+    await this.#deps.audit.append(record);
+    this.#ledger.verifications.set(verificationKey(digest, namespace), this.#deps.clock.now().getTime());
+  }
+
+  verifiedAt(digest: Digest, owner: ToolOwner): number {
+    const passedAt = this.#ledger.verifications.get(verificationKey(digest, owner.namespace)) ?? 0;
+    return Math.max(passedAt, this.reactivatedAt(digest, owner));
   }
 
   drop(digest: Digest, scope: ToolScope): Promise<void> {

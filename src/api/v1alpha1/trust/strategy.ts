@@ -168,8 +168,7 @@ export const Decay = Type.Object(
     ),
     reverifyEvery: Type.Optional({
       ...Duration,
-      description:
-        'The interval of the quality checks of agents, and on a cluster of the runs of the tests of tools in service.',
+      description: 'The interval of the quality checks of agents, and of the runs of the tests of tools in service.',
     }),
     minQuality: Type.Optional(
       count(
