@@ -57,7 +57,7 @@ export async function runTests(
       const entry = runs[position];
       if (entry === undefined || stopped) return;
       next += 1;
-      const outcome = await runOnce(open, entry.test, environment, op);
+      const outcome = await runWithRetry(open, entry.test, environment, op);
       if (outcome.failure !== undefined && FATAL_CODES.has(outcome.failure.code)) stopped = true;
       results[position] = { case: entry.case, run: entry.run, passed: passes(entry.test, outcome), ...outcome };
     }
@@ -69,6 +69,17 @@ export async function runTests(
 function passes(test: TestCase, { got, failure }: RunOutcome): boolean {
   if (failure !== undefined || got === undefined) return false;
   return test.expectedOutput === undefined || differenceFrom(test.expectedOutput, got) === undefined;
+}
+
+/** The container of the sandbox may have been restarted in the middle of the run. A tool that ends its process does so again. */
+async function runWithRetry(
+  open: ParsedArtifact,
+  test: TestCase,
+  environment: TestEnvironment,
+  op: CallOptions,
+): Promise<RunOutcome> {
+  const outcome = await runOnce(open, test, environment, op);
+  return outcome.failure?.code === 'TEMPER_SANDBOX_CRASHED' ? runOnce(open, test, environment, op) : outcome;
 }
 
 function runOnce(
