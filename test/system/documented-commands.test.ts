@@ -208,7 +208,8 @@ describe('the commands of the documentation', () => {
     const commands = new Set(COMMANDS.filter((command) => command.startsWith('kubectl temper ')));
     assert.ok(commands.size > 0);
     const check = async (command: string): Promise<void> => {
-      const line = `${command.replace('kubectl temper', 'kubectl-temper')} --kubeconfig missing.yaml`;
+      const [own = ''] = command.split(' | ');
+      const line = `${own.replace('kubectl temper', 'kubectl-temper')} --kubeconfig missing.yaml`;
       const { code, stderr } = await runLine(line, folder.path);
       assert.equal(code, 2, `${command}: ${stderr}`);
       assert.match(stderr, /--kubeconfig missing\.yaml does not exist/, command);

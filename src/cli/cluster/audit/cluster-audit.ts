@@ -35,8 +35,8 @@ const MAX_LIFE = 20_000;
  */
 export async function clusterAudit(options: ClusterAuditOptions, io: CliIo): Promise<number> {
   const { tool, output, keys } = options;
-  const known = options.head === undefined ? undefined : await readHeadFile(options.head, io);
   await using cluster = await openCluster(options, io);
+  const known = options.head === undefined ? undefined : await readHeadFile(options.head, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
   const signed = await readHeads(cluster, { namespace: await gateway.releaseNamespace(), keys }, io);
   if (known !== undefined) assertSigned(known, signed.verifier, keys);
