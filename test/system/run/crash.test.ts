@@ -11,7 +11,8 @@ import type { StampedEvent } from '../../../src/tools/events.ts';
 import { jsonLines } from '../../support/json-lines.ts';
 import { QUICKSTART, startTemper, temper, temporaryFolder } from '../command.ts';
 
-const MOMENTS = 50;
+/** `make chaos` sets more. */
+const MOMENTS = Number(process.env['KILLS'] ?? 15);
 const LANES = 2;
 const QUESTIONS = ['How many orders were paid in April?', 'And in May and June?', "Which region's revenue fell most?"];
 
