@@ -22,7 +22,7 @@ for ((run = 1; run <= times; run++)); do
   for target in "$@"; do
     log=$logs/$target.$run.log
     began=$SECONDS
-    if CI=true make --no-print-directory -C "$here/.." "$target" >"$log" 2>&1; then result=passed; else result=FAILED failed=1; fi
+    if CI=true MUTANTS=${MUTANTS:-2000} make --no-print-directory -C "$here/.." "$target" >"$log" 2>&1; then result=passed; else result=FAILED failed=1; fi
     echo "$target run $run of $times: $result in $((SECONDS - began)) s beside $load busy processes"
     # The reporter repeats the failing tests at the end of its output.
     [ $result = passed ] || { sed -n '/^✖ failing tests:/,$p' "$log" | grep '^✖ ' | tail -n +2 | sed 's/^/  /'; echo "  see $log"; }
