@@ -52,13 +52,13 @@ export class CallApprovals {
   }
 
   /** The request of a call, which is created when it does not exist. Throws TEMPER_QUOTA_EXCEEDED. */
-  async request(question: Omit<CallQuestion, 'nonce' | 'now'>): Promise<{ call: PendingCall; isNew: boolean }> {
+  async request(question: Omit<CallQuestion, 'nonce' | 'now'>): Promise<PendingCall> {
     const { calls, clock, ids } = this.#deps;
     const now = clock.now();
     const call = newPendingCall({ ...question, nonce: ids.next('nonce').replaceAll(/[^A-Za-z0-9_-]/g, ''), now });
     const stored = await calls.update(call.agentUid, (all) => addCall(all, call, now));
     const found = stored.find(({ request }) => request === call.request) ?? call;
-    return { call: this.#decided(found), isNew: found.nonce === call.nonce };
+    return this.#decided(found);
   }
 
   /**

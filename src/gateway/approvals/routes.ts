@@ -14,6 +14,9 @@ import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { descriptionOnlyView } from '../review/tool-view.ts';
 
+/** Events may be repeated so long: NATS stores one of those with the same key within 30 minutes. */
+const REPEATABLE_MS = 20 * 60_000;
+
 /** Approvals of calls for pods: a request and its state, and the use of an approval. */
 export function approvalRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
@@ -63,7 +66,7 @@ async function requestApproval(
   ]);
   const decision = deps.directory.decider(state, tainted).decide(toolRequest(descriptor, input));
   if (decision.effect === 'Deny') throw policyDenied(decision);
-  const { call, isNew } = await deps.approvals.request({
+  const call = await deps.approvals.request({
     claims,
     policy: state.policy,
     descriptor,
@@ -71,7 +74,7 @@ async function requestApproval(
     callKey,
     decision,
   });
-  await publish(eventOf(call), isNew ? 'new' : (call.decision?.decision ?? 'pending'), claims, deps);
+  await publishState(call, claims, deps);
   const { by = '', reason = '' } = call.decision ?? {};
   return {
     request: call.request,
@@ -89,19 +92,23 @@ async function descriptorOf(name: string, { claims }: AuthorizedDelivery, deps: 
   throw new TemperError('TEMPER_TOOL_NOT_FOUND', `the session has no tool "${printable(name, 63)}"`);
 }
 
-function eventOf({ request, tool, risk, summary, decision }: PendingCall): AgentEvent {
-  if (decision === undefined) return { type: 'approval-requested', request, tool, risk, reason: summary };
-  return { type: 'approval-decided', request, decision: decision.decision, by: printable(decision.by, 253) };
+/** Again with a repeated request: a gateway may have stored it and ended before it published the event, which NATS stores once. */
+async function publishState(call: PendingCall, claims: DeliveryTokenClaims, deps: GatewayDeps): Promise<void> {
+  const { request, tool, risk, summary, decision, createdAt } = call;
+  const age = deps.clock.now().getTime() - Date.parse(createdAt);
+  if (age < REPEATABLE_MS)
+    await publish({ type: 'approval-requested', request, tool, risk, reason: summary }, claims, deps);
+  if (decision === undefined) return;
+  const by = printable(decision.by, 253);
+  await publish({ type: 'approval-decided', request, decision: decision.decision, by }, claims, deps);
 }
 
 /** Followers of the session see each state of a request once. A client misses an event that cannot be published. */
 async function publish(
   event: AgentEvent,
-  state: string,
   claims: DeliveryTokenClaims,
   { events, clock, log }: GatewayDeps,
 ): Promise<void> {
-  if (event.type === 'approval-requested' && state !== 'new') return;
   const { agentUid, agent, session, root } = claims;
   const stamped = { ...event, time: clock.now().toISOString(), agent, session, rootMessage: root };
   const subject = 'request' in event ? event.request : '';
