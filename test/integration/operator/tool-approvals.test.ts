@@ -45,7 +45,6 @@ import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
-import { agentApprovalTests } from './suites/agent-approval.ts';
 import { badInputTests } from './suites/bad-input.ts';
 import { honestOutputs } from '../../support/promotion/simulated-verifier.ts';
 
@@ -376,7 +375,6 @@ describe('the approval of a tool on a real API server', () => {
   });
 
   badInputTests(() => fixture);
-  agentApprovalTests(() => fixture);
 
   for (const [index, { title, refused, inert, elsewhere }] of BYPASSES.entries()) {
     it(`bypass ${index + 1} of an approval has no effect: ${title}`, async () => {
