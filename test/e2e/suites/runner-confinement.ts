@@ -14,7 +14,7 @@ import {
   probeArguments,
   type ProbeResults,
 } from '../../support/runner-probe/runner-probe.ts';
-import { pollAssertion } from '../../support/poll.ts';
+import { poll, pollAssertion } from '../../support/poll.ts';
 import { containerPid, execInPod } from '../support/in-pod.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
 import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
@@ -23,6 +23,8 @@ const NAMESPACE = 'confined';
 const BIN = '/usr/local/bin';
 /** The supervisor is the first process of its container. */
 const SUPERVISOR = 1;
+/** The probe prints it at its end. */
+const LAST_ATTEMPT = 'socketpair';
 const PROBE = `${POD_PATHS.workspace}/runner-probe`;
 
 /** What a native program reaches in a real agent pod when it runs in the place of a runner, which runs guest code. */
@@ -65,7 +67,11 @@ export function runnerConfinement(cluster: () => InstalledCluster): void {
         gateway,
       };
       const program = [...starter, PROBE, ...probeArguments(targets)];
-      return parseProbe(await execInPod(cluster().node, pod, 'sandbox', program));
+      // The client of containerd may lose the output of a program that ends at once.
+      return poll('the whole output of the probe', async () => {
+        const results = parseProbe(await execInPod(cluster().node, pod, 'sandbox', program));
+        return LAST_ATTEMPT in results.attempts ? results : undefined;
+      });
     };
     const supervised = [`${BIN}/launcher`, 'run'];
     const asRunner = [...supervised, `${BIN}/temper-launcher`, 'runner'];
