@@ -45,6 +45,7 @@ import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
 import { poll } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { agentApprovalTests } from './suites/agent-approval.ts';
 import { badInputTests } from './suites/bad-input.ts';
 import { honestOutputs } from '../../support/promotion/simulated-verifier.ts';
 
@@ -122,6 +123,9 @@ describe('the approval of a tool on a real API server', () => {
   after(async () => {
     await fixture?.[Symbol.asyncDispose]();
   });
+
+  // First: a promotion is refused once a Shared tool of the namespace doubles a number too.
+  agentApprovalTests(() => fixture);
 
   it('a verified tool asks for an approval, is shared by it, and a revocation permanently removes both objects', async () => {
     const artifact = anArtifact('life');

@@ -1,6 +1,8 @@
 import type { ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
+import { TYPES } from '../../../src/operator/kube/types.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { ApiResponse, ApiUser } from '../../cluster/api-client.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
 import {
   ALICE,
   approval,
@@ -253,9 +255,15 @@ export const BYPASSES: readonly Bypass[] = [
   { title: 'a gateway that collects the tokens of approvers', elsewhere: 'docs/reference/gateway.md' },
   {
     title: 'an owner of a Shared tool whose UID came from Git',
-    inert: shared(anArtifact('owned'), 'InvalidSpec', (object) => ({
-      ...object,
-      metadata: { ...object.metadata, ownerReferences: [OWNER] },
-    })),
+    inert: async (fixture) => {
+      const created = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: OWNER.name, namespace: NAMESPACE } };
+      const owner = await fixture.apiServer.client.create(TYPES.configMaps, created, NEVER_ABORTED);
+      // Kubernetes deletes an object whose owner does not exist.
+      const ownerReferences = [{ ...OWNER, uid: owner.metadata.uid }];
+      return shared(anArtifact('owned'), 'InvalidSpec', (object) => ({
+        ...object,
+        metadata: { ...object.metadata, ownerReferences },
+      }))(fixture);
+    },
   },
 ];

@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
-import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
-import { subjects } from '../../../src/nats/jetstream/names.ts';
-import { notify } from '../../../src/nats/notify/notifications.ts';
-import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
-import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
-import { ALICE, ApprovalsFixture, promotionOf } from '../../support/operator/approvals-fixture.ts';
-import { prepareTool, requestPromotion } from '../../support/promotion/prepared-tool.ts';
-import { APPROVING, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
-import { poll } from '../../support/poll.ts';
+import { it } from 'node:test';
+import type { ApprovalRequest } from '../../../../src/api/v1alpha1/approvalrequest.ts';
+import type { EmergentTool } from '../../../../src/api/v1alpha1/emergenttool.ts';
+import { subjects } from '../../../../src/nats/jetstream/names.ts';
+import { notify } from '../../../../src/nats/notify/notifications.ts';
+import { createPanelReviews, type ReviewJob } from '../../../../src/nats/promotion/panel-reviews.ts';
+import { createPromotionStates } from '../../../../src/nats/promotion/promotion-states.ts';
+import { ALICE, type ApprovalsFixture, promotionOf } from '../../../support/operator/approvals-fixture.ts';
+import { prepareTool, requestPromotion } from '../../../support/promotion/prepared-tool.ts';
+import { APPROVING, REVIEWERS } from '../../../support/promotion/promotion-fixture.ts';
+import { poll } from '../../../support/poll.ts';
 
-describe('the approval of a promotion to tier Agent under the admission policies of the chart', () => {
-  let fixture: ApprovalsFixture;
-  before(async () => {
-    fixture = await ApprovalsFixture.open();
-  });
-  after(async () => {
-    await fixture?.[Symbol.asyncDispose]();
-  });
-
+/** Tier Agent with the approval of a user, under the admission policies of the chart. */
+export function agentApprovalTests(open: () => ApprovalsFixture): void {
   it('a promotion to tier Agent waits for a user, who reads the tool in the request and approves it', async () => {
+    const fixture = open();
     const { gateway } = fixture;
     const stopping = new AbortController();
     const review = async (job: ReviewJob): Promise<void> => {
@@ -54,4 +48,4 @@ describe('the approval of a promotion to tier Agent under the admission policies
       await reviewing;
     }
   });
-});
+}
