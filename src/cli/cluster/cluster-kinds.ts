@@ -1,29 +1,22 @@
-import { GROUP, VERSION } from '../../api/names.ts';
+import { resourceType } from '../../kube/client/resource-path.ts';
+import { API_VERSION } from '../../api/names.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { lookupKind } from '../objects/kinds.ts';
 
-const temperType = (plural: string, kind: string): ResourceType => ({
-  group: GROUP,
-  version: VERSION,
-  plural,
-  kind,
-  namespaced: true,
-});
-
 /** The kinds on a cluster, by collection name. */
 const TYPES: Readonly<Record<string, ResourceType>> = {
-  agents: temperType('agents', 'Agent'),
-  trustpolicies: temperType('trustpolicies', 'TrustPolicy'),
-  tools: temperType('emergenttools', 'EmergentTool'),
-  capabilities: temperType('capabilities', 'Capability'),
-  approvalrequests: temperType('approvalrequests', 'ApprovalRequest'),
-  approvals: temperType('approvals', 'Approval'),
+  agents: resourceType(API_VERSION, 'agents', 'Agent'),
+  trustpolicies: resourceType(API_VERSION, 'trustpolicies', 'TrustPolicy'),
+  tools: resourceType(API_VERSION, 'emergenttools', 'EmergentTool'),
+  capabilities: resourceType(API_VERSION, 'capabilities', 'Capability'),
+  approvalrequests: resourceType(API_VERSION, 'approvalrequests', 'ApprovalRequest'),
+  approvals: resourceType(API_VERSION, 'approvals', 'Approval'),
 };
 
-export const AGENTS = temperType('agents', 'Agent');
-export const TRUST_POLICIES = temperType('trustpolicies', 'TrustPolicy');
+export const AGENTS = resourceType(API_VERSION, 'agents', 'Agent');
+export const TRUST_POLICIES = resourceType(API_VERSION, 'trustpolicies', 'TrustPolicy');
 
 /** The collection names that users may type for objects on a cluster. */
 export const CLUSTER_KINDS: readonly string[] = Object.keys(TYPES);

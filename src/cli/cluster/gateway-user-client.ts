@@ -1,5 +1,6 @@
+import { resourceType } from '../../kube/client/resource-path.ts';
 import { AUDIENCES, NAMESPACE_OBJECTS, PORTS, RELEASE_OBJECTS } from '../../api/cluster.ts';
-import { ApiError, type ResourceType } from '../../kube/client/kube-client.ts';
+import { ApiError } from '../../kube/client/kube-client.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -10,7 +11,7 @@ import { currentTraceparent, TRACEPARENT } from '../../telemetry/traceparent.ts'
 import { type RawRequest, type RawResponse, sendRawRequest, streamRawRequest } from './raw-request.ts';
 import { type Cluster, toTemperError } from './cluster.ts';
 
-const SERVICES: ResourceType = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true };
+const SERVICES = resourceType('v1', 'services', 'Service');
 const GATEWAY_LABELS = 'app.kubernetes.io/name=temper,app.kubernetes.io/component=gateway';
 const DEFAULT_NAMESPACE = 'temper-system';
 const TOKEN_SECONDS = 600;

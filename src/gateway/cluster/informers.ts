@@ -1,5 +1,6 @@
+import { resourceType } from '../../kube/client/resource-path.ts';
 import { LABELS } from '../../api/cluster.ts';
-import { GROUP, VERSION } from '../../api/names.ts';
+import { API_VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
@@ -21,19 +22,12 @@ import { pruneAgent, prunePolicy } from './prune.ts';
 /** The cached members of an EmergentTool: its discovery entry, and whether it is in service. */
 export type WatchedTool = PromotedTool & ToolServiceStatus;
 
-const temperType = (kind: string, plural: string): ResourceType => ({
-  group: GROUP,
-  version: VERSION,
-  plural,
-  kind,
-  namespaced: true,
-});
-const AGENTS = temperType('Agent', 'agents');
-const POLICIES = temperType('TrustPolicy', 'trustpolicies');
-const CAPABILITIES = temperType('Capability', 'capabilities');
-export const EMERGENT_TOOLS = temperType('EmergentTool', 'emergenttools');
-const APPROVALS = temperType('Approval', 'approvals');
-const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+const AGENTS = resourceType(API_VERSION, 'agents', 'Agent');
+const POLICIES = resourceType(API_VERSION, 'trustpolicies', 'TrustPolicy');
+const CAPABILITIES = resourceType(API_VERSION, 'capabilities', 'Capability');
+export const EMERGENT_TOOLS = resourceType(API_VERSION, 'emergenttools', 'EmergentTool');
+const APPROVALS = resourceType(API_VERSION, 'approvals', 'Approval');
+const PODS = resourceType('v1', 'pods', 'Pod');
 
 /** A transform gets the object of the API server, which is not what it returns. */
 function pruneTool(object: WatchedTool): WatchedTool {

@@ -1,16 +1,11 @@
+import { resourceType } from '../../kube/client/resource-path.ts';
 import { RELEASE_OBJECTS } from '../../api/cluster.ts';
 import { HEADS_MEMBER, parseSignedHeads } from '../../audit/signed-heads.ts';
 import type { SignedHead } from '../../audit/stream-chain.ts';
-import type { KubeReader, ResourceType } from '../../kube/client/kube-client.ts';
+import type { KubeReader } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
+const CONFIG_MAPS = resourceType('v1', 'configmaps', 'ConfigMap');
 
 /**
  * The newest signed head of the audit stream, as the ConfigMap of the release has it. Undefined while there is none, and when the ConfigMap

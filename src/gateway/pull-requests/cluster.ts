@@ -1,10 +1,11 @@
+import { resourceType } from '../../kube/client/resource-path.ts';
 import { randomUUID } from 'node:crypto';
-import { GROUP, VERSION } from '../../api/names.ts';
+import { API_VERSION } from '../../api/names.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { Connection } from '../../connections/connection.ts';
-import type { KubeReader, ResourceType } from '../../kube/client/kube-client.ts';
+import type { KubeReader } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import { canonicalJson, isDigest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -36,16 +37,9 @@ export interface PullRequestOptions {
   readonly log: Logger;
 }
 
-const typeOf = (kind: string, plural: string): ResourceType => ({
-  group: GROUP,
-  version: VERSION,
-  plural,
-  kind,
-  namespaced: true,
-});
-const APPROVAL_REQUESTS = typeOf('ApprovalRequest', 'approvalrequests');
-const APPROVALS = typeOf('Approval', 'approvals');
-const TOOLS = typeOf('EmergentTool', 'emergenttools');
+const APPROVAL_REQUESTS = resourceType(API_VERSION, 'approvalrequests', 'ApprovalRequest');
+const APPROVALS = resourceType(API_VERSION, 'approvals', 'Approval');
+const TOOLS = resourceType(API_VERSION, 'emergenttools', 'EmergentTool');
 
 /** Opens and follows pull requests in the background until it is disposed. Without a connection for Git it does nothing. */
 export function startPullRequests(options: PullRequestOptions): AsyncDisposable {

@@ -2,6 +2,13 @@ import type { ObjectRef, ResourceType } from './kube-client.ts';
 
 export type QueryParameters = Readonly<Record<string, string | number | boolean | undefined>>;
 
+/** `apiVersion` as in a manifest: `resourceType('apps/v1', 'deployments', 'Deployment')`. */
+export function resourceType(apiVersion: string, plural: string, kind: string, namespaced = true): ResourceType {
+  const slash = apiVersion.lastIndexOf('/');
+  const group = slash === -1 ? '' : apiVersion.slice(0, slash);
+  return { group, version: apiVersion.slice(slash + 1), plural, kind, namespaced };
+}
+
 export function apiVersionOf({ group, version }: ResourceType): string {
   return group === '' ? version : `${group}/${version}`;
 }

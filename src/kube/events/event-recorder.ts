@@ -1,8 +1,9 @@
+import { resourceType } from '../client/resource-path.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { ApiError, type KubeClient, type ResourceType } from '../client/kube-client.ts';
+import { ApiError, type KubeClient } from '../client/kube-client.ts';
 import { EventCorrelator, type EventWrite } from './event-correlator.ts';
 import type { EventNote, EventSubject } from './event-note.ts';
 import type { Metrics } from '../metrics.ts';
@@ -29,7 +30,7 @@ export interface EventRecorderOptions {
  * `v1`, not `events.k8s.io/v1`: in `v1` a repetition is a `count` that `kubectl describe` shows, and costs one small patch. The API server
  * stores both versions as the same object.
  */
-const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
+const EVENTS = resourceType('v1', 'events', 'Event');
 
 /** Events are written one at a time; the queue must hold a burst from some thousand objects, at about one kilobyte per event. */
 const MAX_QUEUE_LENGTH = 10_000;

@@ -1,14 +1,8 @@
+import { resourceType } from '../client/resource-path.ts';
 import { type Json, isJsonObject, member, textAt } from '../../lib/json.ts';
-import type { ResourceType } from '../client/kube-client.ts';
 import type { KubeObject } from '../informer/store.ts';
 
-export const LEASES: ResourceType = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  kind: 'Lease',
-  namespaced: true,
-};
+export const LEASES = resourceType('coordination.k8s.io/v1', 'leases', 'Lease');
 
 /** The content of a Lease, without its times: they are only informative, since they come from clocks of other machines. */
 export interface LeaseRecord {

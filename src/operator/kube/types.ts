@@ -1,4 +1,5 @@
-import { GROUP, VERSION } from '../../api/names.ts';
+import { resourceType } from '../../kube/client/resource-path.ts';
+import { API_VERSION } from '../../api/names.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ResourceType } from '../../kube/client/kube-client.ts';
@@ -60,27 +61,11 @@ export interface Pod extends KubeObject {
 /** An object that the operator only compares with its desired state. */
 export type PlainObject = KubeObject & Readonly<Record<string, unknown>>;
 
-const core = (plural: string, kind: string, namespaced = true): ResourceType => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
-const own = (plural: string, kind: string): ResourceType => ({
-  group: GROUP,
-  version: VERSION,
-  plural,
-  kind,
-  namespaced: true,
-});
-const admission = (plural: string, kind: string): ResourceType => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced: false,
-});
+const core = (plural: string, kind: string, namespaced = true): ResourceType =>
+  resourceType('v1', plural, kind, namespaced);
+const own = (plural: string, kind: string): ResourceType => resourceType(API_VERSION, plural, kind);
+const admission = (plural: string, kind: string): ResourceType =>
+  resourceType('admissionregistration.k8s.io/v1', plural, kind, false);
 
 export const TYPES = {
   agents: own('agents', 'Agent'),
@@ -96,13 +81,7 @@ export const TYPES = {
   serviceAccounts: core('serviceaccounts', 'ServiceAccount'),
   resourceQuotas: core('resourcequotas', 'ResourceQuota'),
   namespaces: core('namespaces', 'Namespace', false),
-  networkPolicies: {
-    group: 'networking.k8s.io',
-    version: 'v1',
-    plural: 'networkpolicies',
-    kind: 'NetworkPolicy',
-    namespaced: true,
-  },
+  networkPolicies: resourceType('networking.k8s.io/v1', 'networkpolicies', 'NetworkPolicy'),
   admissionPolicies: admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy'),
   admissionBindings: admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding'),
 } as const satisfies Record<string, ResourceType>;

@@ -1,3 +1,4 @@
+import { resourceType } from '../../../kube/client/resource-path.ts';
 import { RELEASE_OBJECTS } from '../../../api/cluster.ts';
 import {
   headVerifier,
@@ -7,7 +8,6 @@ import {
   splitPublicKeys,
 } from '../../../audit/signed-heads.ts';
 import type { HeadVerifier, SignedHead } from '../../../audit/stream-chain.ts';
-import type { ResourceType } from '../../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
@@ -15,13 +15,7 @@ import { readInputFile } from '../../input/input-files.ts';
 import type { CliIo } from '../../io.ts';
 import { type Cluster, toTemperError } from '../cluster.ts';
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
+const CONFIG_MAPS = resourceType('v1', 'configmaps', 'ConfigMap');
 
 export interface ClusterHeads {
   readonly heads: SignedHead[];

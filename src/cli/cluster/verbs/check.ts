@@ -1,3 +1,4 @@
+import { resourceType } from '../../../kube/client/resource-path.ts';
 import { RELEASE_OBJECTS } from '../../../api/cluster.ts';
 import { API_VERSION } from '../../../api/names.ts';
 import { ApiError, type ResourceType } from '../../../kube/client/kube-client.ts';
@@ -26,13 +27,7 @@ interface ComponentHealth {
   readonly message: string;
 }
 
-const apps = (plural: string, kind: string): ResourceType => ({
-  group: 'apps',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced: true,
-});
+const apps = (plural: string, kind: string): ResourceType => resourceType('apps/v1', plural, kind);
 const WORKLOADS: readonly (readonly [ResourceType, string])[] = [
   [apps('deployments', 'Deployment'), 'temper-operator'],
   [apps('deployments', 'Deployment'), RELEASE_OBJECTS.gateway],

@@ -1,5 +1,5 @@
 import type { ResourceType } from '../../../kube/client/kube-client.ts';
-import { apiVersionOf } from '../../../kube/client/resource-path.ts';
+import { apiVersionOf, resourceType } from '../../../kube/client/resource-path.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, type JsonObject, textAt } from '../../../lib/json.ts';
@@ -25,7 +25,7 @@ export interface ClusterDescribeOptions extends ClusterOptions {
 
 type FoundObject = KubeObject & JsonObject;
 
-const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
+const EVENTS = resourceType('v1', 'events', 'Event');
 const MAX_EVENTS = 20;
 
 /** Prints one object in sections with its conditions and events, or both whole as JSON or YAML. */

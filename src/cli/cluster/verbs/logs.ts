@@ -1,7 +1,6 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
-import { objectPath, withQuery } from '../../../kube/client/resource-path.ts';
-import type { ResourceType } from '../../../kube/client/kube-client.ts';
+import { objectPath, withQuery, resourceType } from '../../../kube/client/resource-path.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import type { AgentStatus } from '../../../api/v1alpha1/agent.ts';
 import { streamRawRequest } from '../raw-request.ts';
@@ -18,7 +17,7 @@ export interface LogsOptions extends ClusterOptions {
   tail?: number;
 }
 
-const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+const PODS = resourceType('v1', 'pods', 'Pod');
 const MAX_LINE = 16_384;
 
 /** Prints the log of a container of the agent's pod. The log is untrusted, so control characters are escaped. */

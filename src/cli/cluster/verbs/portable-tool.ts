@@ -1,6 +1,6 @@
+import { resourceType } from '../../../kube/client/resource-path.ts';
 import { attestationName } from '../../../api/cluster.ts';
 import type { EmergentTool } from '../../../api/v1alpha1/emergenttool.ts';
-import type { ResourceType } from '../../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import type { Digest } from '../../../lib/canonical.ts';
 import { TemperError } from '../../../lib/errors.ts';
@@ -13,13 +13,7 @@ import { clusterTools, selectTool } from './tool-export.ts';
 
 type ToolObject = EmergentTool & KubeObject;
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
+const CONFIG_MAPS = resourceType('v1', 'configmaps', 'ConfigMap');
 const MEMBER = 'attestation.json';
 
 /** A tool of the cluster and the attestation of the operator. Reads everything at once, so that no connection stays open. */
