@@ -25,6 +25,7 @@ export class MemoryPromotions implements PromotionStore {
   /** Failed tasks, by name. */
   readonly failures = new Set<string>();
   registered: RegisteredTool | undefined;
+  tainted = false;
   inputs: RecordedInput[] = [];
   uses: ToolStatistics | undefined;
   #revision = 0;
@@ -54,7 +55,7 @@ export class MemoryPromotions implements PromotionStore {
   }
 
   async isTainted(): Promise<boolean> {
-    return false;
+    return this.tainted;
   }
 
   async statistics(): Promise<ToolStatistics> {

@@ -5,12 +5,13 @@ import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { Cache } from '../kube/cache.ts';
-import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import { type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import { TOOL_INDEX } from '../tool/tool-index.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { readDependencies } from './dependencies.ts';
 import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
+import { type RequestObject, restoredTool } from './approval/restored-promotion.ts';
 import { observeExamination } from './examination/observe-examination.ts';
 import { agentDecider } from '../trust/agent-decider.ts';
 import { toolsInService } from './examination/tools-in-service.ts';
@@ -66,9 +67,7 @@ export async function observePromotion(
 ): Promise<PromotionSnapshot> {
   const [agent] = deps.agents.byIndex(INDEX.uid, record.agent.uid);
   const policy = agent && deps.policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
-  const tool = STATES_WITH_TOOL.has(record.state)
-    ? await deps.store.tool(record.agent.uid, record.session, record.digest)
-    : undefined;
+  const tool = STATES_WITH_TOOL.has(record.state) ? await toolOf(deps, record, signal) : undefined;
   const base = await observeBase(deps, record, { agent, policy });
   switch (record.state) {
     case 'Requested': {
@@ -98,6 +97,17 @@ export async function observePromotion(
     default:
       return { agent, tool, observed: { ...base, record } };
   }
+}
+
+async function toolOf(
+  { client, store }: ObservePromotionDeps,
+  { agent, session, digest, restored }: PromotionRecord,
+  signal: AbortSignal,
+): Promise<RegisteredTool | undefined> {
+  if (restored === undefined) return store.tool(agent.uid, session, digest);
+  const ref = { namespace: agent.namespace, name: restored.request };
+  const request = await client.get<RequestObject>(TYPES.approvalRequests, ref, signal);
+  return request === undefined ? undefined : restoredTool(request);
 }
 
 function podProblemOf(
@@ -135,13 +145,18 @@ async function observeBase(
   { agent, policy }: { agent: StoredAgent | undefined; policy: StoredPolicy | undefined },
 ) {
   const isUndecided = agent !== undefined && UNDECIDED.has(record.state);
-  const tainted = isUndecided && (await store.isTainted(record.agent.uid, record.session));
+  const tainted = isUndecided && (await isTainted(store, record));
   return {
     now: clock.now(),
     agentExists: agent !== undefined && agent.metadata.deletionTimestamp === undefined,
     rules: promotionRules(policy?.spec ?? {}),
+    tainted,
     policyGaps: isUndecided ? policyGaps(agent, policy, { name: record.tool, tainted }) : [],
   };
+}
+
+async function isTainted(store: PromotionStore, { agent, session, restored }: PromotionRecord): Promise<boolean> {
+  return restored === undefined ? store.isTainted(agent.uid, session) : restored.tainted;
 }
 
 async function observeRequested(
