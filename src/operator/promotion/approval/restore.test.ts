@@ -147,6 +147,18 @@ describe('a promotion that waits for a user when NATS loses its store', () => {
     assert.deepEqual(cluster.requests.list(), []);
   });
 
+  it('a request that an operator left when an attempt ended is removed', async () => {
+    const { cluster, record } = await aWaiting();
+    const { agent, tool, digest, session, attempt, since } = record;
+    const ended = { state: 'Candidate', missing: ['a use'], notBefore: since } as const;
+    const { revision } = await cluster.memory.get({ agentUid: agent.uid, digest });
+    await cluster.memory.write({ agent, tool, digest, session, attempt, since, ...ended }, revision);
+    const operator = anOperator(cluster);
+    await operator.resume();
+    await operator.run(APPROVED, 1);
+    assert.deepEqual(cluster.requests.list(), []);
+  });
+
   it('a request that was deleted after the loss ends the promotion', async () => {
     const { cluster, record } = await aWaiting();
     loseStore(cluster);
