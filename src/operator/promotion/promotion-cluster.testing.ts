@@ -10,6 +10,7 @@ import type { Json, JsonObject } from '../../lib/json.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
 import { sessionTool } from '../../tempering/registry/registered-tool.ts';
 import { anAcceptance, anArtifact, aVerdict } from '../../tempering/tempering.testing.ts';
 import { addIndexes } from '../agent/observe.ts';
@@ -31,37 +32,9 @@ const TEMPLATE = { digest: 'sha256:t', labels: {}, spec: {} };
 const CREATED_AT = '2026-01-01T00:00:00Z';
 const CALLER = { agent: 'analyst', namespace: 'team-a', session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
 
-/** What outlives an operator: the API server, NATS, and the verifier pods. */
-export function aCluster(policy: object = {}, testers: object = {}, changes: Partial<ToolArtifact> = {}) {
-  const clock = new FakeClock();
-  let serial = 0;
-  const ids = createIds(
-    () => clock.now().getTime(),
-    () => ((serial += 1) % 97) / 97,
-  );
-  const agents = new Store<StoredAgent>();
-  const policies = new Store<StoredPolicy>();
-  const tools = new Store<StoredTool>();
-  const requests = new Store<StoredRequest>();
-  const approvals = new Store<StoredApproval>();
-  const pods = new Store<Pod>();
-  const events: EventNote[] = [];
+/** NATS with a session tool, and its uses of five root messages. */
+function aMemory(tool: RegisteredTool): MemoryPromotions {
   const memory = new MemoryPromotions();
-  const agent = anAgent();
-  const { metadata } = agent;
-  agents.set({ ...agent, spec: { ...agent.spec, trustPolicyRef: { name: 'p' } } });
-  const models = { reviewers: ['replay/safety', 'replay/correctness'] };
-  policies.set({
-    ...agent,
-    kind: 'TrustPolicy',
-    metadata: { ...metadata, name: 'p', uid: 'u-p' },
-    spec: { models: { ...models, ...testers }, ...policy },
-  } as never);
-  const tool = sessionTool(
-    anAcceptance(anArtifact('double', changes)),
-    { ...CALLER, namespace: metadata.namespace },
-    '2026-01-01T00:00:00Z',
-  );
   memory.registered = tool;
   memory.inputs = [1, 2, 3, 4, 5].map((value) => ({
     digest: tool.digest,
@@ -83,6 +56,40 @@ export function aCluster(policy: object = {}, testers: object = {}, changes: Par
     recordedInputs: { none: 5, observed: 0, reported: 0 },
     unrecorded: {},
   };
+  return memory;
+}
+
+function aPolicy(agent: StoredAgent, spec: object, testers: object): StoredPolicy {
+  const models = { reviewers: ['replay/safety', 'replay/correctness'], ...testers };
+  const metadata = { ...agent.metadata, name: 'p', uid: 'u-p' };
+  return { ...agent, kind: 'TrustPolicy', metadata, spec: { models, ...spec } } as never;
+}
+
+/** What outlives an operator: the API server, NATS, and the verifier pods. */
+export function aCluster(policy: object = {}, testers: object = {}, changes: Partial<ToolArtifact> = {}) {
+  const clock = new FakeClock();
+  let serial = 0;
+  const ids = createIds(
+    () => clock.now().getTime(),
+    () => ((serial += 1) % 97) / 97,
+  );
+  const agents = new Store<StoredAgent>();
+  const policies = new Store<StoredPolicy>();
+  const tools = new Store<StoredTool>();
+  const requests = new Store<StoredRequest>();
+  const approvals = new Store<StoredApproval>();
+  const pods = new Store<Pod>();
+  const events: EventNote[] = [];
+  const agent = anAgent();
+  const { metadata } = agent;
+  agents.set({ ...agent, spec: { ...agent.spec, trustPolicyRef: { name: 'p' } } });
+  policies.set(aPolicy(agent, policy, testers));
+  const tool = sessionTool(
+    anAcceptance(anArtifact('double', changes)),
+    { ...CALLER, namespace: metadata.namespace },
+    '2026-01-01T00:00:00Z',
+  );
+  const memory = aMemory(tool);
   for (let index = 0; index < 40; index += 1) pods.set(aPod(`v-${index}`));
   addIndexes(new Cache([agents]), new Cache([new Store<Pod>()]));
   tools.addIndex(TOOL_INDEX.namespace, ({ metadata: { namespace } }) => [namespace]);
@@ -92,12 +99,6 @@ export function aCluster(policy: object = {}, testers: object = {}, changes: Par
     approvals: new Cache([approvals]),
   });
   const kube = fakeClient({ tools, pods, requests });
-  /** What a user does: an Approval of the request. */
-  const decide = ({ tool: name, digest, nonce }: Awaiting, decision: 'Approve' | 'Deny'): void => {
-    const subject = { promotion: { tool: name, digest, tier: 'Agent' as const } };
-    const record = { name: 'decision', createdAt: clock.now().toISOString(), decision, nonce, subject, by: 'alice' };
-    approvals.set({ ...aPod('decision'), metadata: { ...metadata, name: 'decision' }, record } as never);
-  };
   return {
     clock,
     ids,
@@ -106,7 +107,7 @@ export function aCluster(policy: object = {}, testers: object = {}, changes: Par
     tools,
     requests,
     approvals,
-    decide,
+    decide: decider(approvals, clock),
     pods,
     events,
     memory,
@@ -122,6 +123,16 @@ function aPod(name: string): Pod {
   return {
     metadata: { name, namespace: 'temper-system', uid: `uid-${name}`, resourceVersion: '1', annotations },
     status,
+  };
+}
+
+/** What a user does: an Approval of the request. */
+function decider(approvals: Store<StoredApproval>, clock: FakeClock) {
+  return ({ agent, tool, digest, nonce }: Awaiting, decision: 'Approve' | 'Deny'): void => {
+    const subject = { promotion: { tool, digest, tier: 'Agent' as const } };
+    const record = { name: 'decision', createdAt: clock.now().toISOString(), decision, nonce, subject, by: 'alice' };
+    const metadata = { ...aPod('decision').metadata, namespace: agent.namespace };
+    approvals.set({ metadata, record } as never);
   };
 }
 

@@ -96,9 +96,9 @@ export async function replaceNode({ node }: InstalledCluster): Promise<Installed
   }
 }
 
-async function exportImages({ onNode }: NodeCluster, archive: string): Promise<void> {
+async function exportImages(node: NodeCluster, archive: string): Promise<void> {
   const names = ['temper', 'temper-sandbox', 'nats'].map((name) => `localhost/${name}:${TAG}`);
-  await onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'export', archive, ...names);
+  await node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'export', archive, ...names);
 }
 
 const WAIT_FLAGS = ['--wait', '--timeout', '4m'];

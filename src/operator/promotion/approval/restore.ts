@@ -116,7 +116,7 @@ function namedBy({ metadata, spec }: StoredRequest, { digest }: PromotionKey) {
 }
 
 async function expire({ client, clock, events }: RestoreDeps, request: RequestObject, signal: AbortSignal) {
-  const { namespace, name, uid, generation = 1 } = request.metadata;
+  const { namespace, name, uid, generation } = request.metadata;
   const finding = { type: 'Decided', status: 'True', reason: 'Expired', message: LOST } as const;
   const conditions = updateConditions(request.status?.conditions, [], [finding], generation, clock.now());
   const status = { observedGeneration: generation, decision: 'Expired', conditions };
