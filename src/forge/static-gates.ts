@@ -27,6 +27,8 @@ export interface SubmittedArtifact {
 export interface StaticGateContext {
   decider: Decider;
   view: ToolView;
+  /** A user imports the tool for all sessions of the agent. */
+  isImport?: boolean;
 }
 
 export interface StaticGatesPassed {
@@ -94,7 +96,7 @@ export function runStaticGates(
   const build = checkDigest(open, digest);
   if (hasViolations(build)) return log.refuse('build', build);
   log.pass('build', shortDigest(open.digest));
-  const limits = checkPolicyLimits(open, context.decider, context.view);
+  const limits = checkPolicyLimits(open, context);
   if (hasViolations(limits)) return log.refuse('policy', limits);
   return { open, warnings };
 }
