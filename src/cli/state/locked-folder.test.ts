@@ -14,7 +14,7 @@ import { createJudgeStandings, recordedStandings } from '../../tempering/canary/
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { runCommandLine } from '../command-line.ts';
 import { createProgram } from '../program.ts';
 
