@@ -54,10 +54,12 @@ function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]):
   return registered.map(createTool);
 }
 
-function asImported({ descriptor, call }: Tool): Tool {
+function asImported(tool: Tool): Tool {
+  const { descriptor } = tool;
   const { forged } = descriptor;
+  if (forged === undefined) return tool;
   return {
-    descriptor: forged === undefined ? descriptor : { ...descriptor, forged: { ...forged, imported: true } },
-    call,
+    descriptor: { ...descriptor, forged: { ...forged, imported: true } },
+    call: (input, context) => tool.call(input, context),
   };
 }
