@@ -4,9 +4,10 @@ import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { EventSink } from '../tools/events.ts';
 import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
+import type { StaticGateContext } from './gates/policy-limits.ts';
 import { countCases } from './gates/tests.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
-import { type ArtifactVetting, runStaticGates, type StaticGateContext, vetArtifact } from './static-gates.ts';
+import { type ArtifactVetting, runStaticGates, vetArtifact } from './static-gates.ts';
 import type { ForgeViolation } from './request.ts';
 import type {
   AcceptedTool,

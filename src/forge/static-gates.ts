@@ -1,15 +1,13 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { type Digest, shortDigest } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
-import type { Decider } from '../policy/types.ts';
-import type { ToolView } from '../tools/contract.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { validateArtifact } from './artifact-validation.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
-import { checkPolicyLimits } from './gates/policy-limits.ts';
+import { checkPolicyLimits, type StaticGateContext } from './gates/policy-limits.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkSecrets } from './gates/secrets.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
@@ -21,14 +19,6 @@ import type { JudgeMaterial, RefusedTool } from './types.ts';
 export interface SubmittedArtifact {
   artifact: Json;
   digest: Digest | undefined;
-}
-
-/** The policy and the tools of the agent, as the side that runs the gates sees them. */
-export interface StaticGateContext {
-  decider: Decider;
-  view: ToolView;
-  /** A user imports the tool for all sessions of the agent. */
-  isImport?: boolean;
 }
 
 export interface StaticGatesPassed {

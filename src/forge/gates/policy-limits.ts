@@ -1,8 +1,17 @@
 import { TOOL_LIMIT_BOUNDS } from '../../api/tool-limits.ts';
-import type { StaticGateContext } from '../static-gates.ts';
+import type { Decider } from '../../policy/types.ts';
+import type { ToolView } from '../../tools/contract.ts';
 import type { ParsedArtifact } from '../parse-artifact.ts';
 import type { ForgeViolation } from '../request.ts';
 import { countDistinctTests } from './shape.ts';
+
+/** The policy and the tools of the agent, as the side that runs the gates sees them. */
+export interface StaticGateContext {
+  decider: Decider;
+  view: ToolView;
+  /** A user imports the tool for all sessions of the agent. */
+  isImport?: boolean;
+}
 
 /** Checks the limits that agent, level and policy set: mode, host functions, hosts, paths, limits, counts. Returns every limit that the tool exceeds. */
 export function checkPolicyLimits(open: ParsedArtifact, context: StaticGateContext): ForgeViolation[] {
