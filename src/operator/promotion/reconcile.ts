@@ -25,7 +25,7 @@ import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import type { ClusterPromotionStep } from './steps.ts';
-import { expectedRerun, verificationWork } from './verification.ts';
+import { expectedReruns, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
@@ -219,7 +219,7 @@ export class PromotionReconciler {
         tries: observed.record.tries,
         pod: { name, uid: podUid },
         deadline: new Date(deadline).toISOString(),
-        recorded: recorded.map(expectedRerun),
+        recorded: expectedReruns(tool.artifact, recorded),
       };
       const since = clock.now().toISOString();
       const assigned = await store.assign(podUid, 0, work as unknown as Json);
