@@ -67,7 +67,8 @@ export class ApprovalsFixture implements AsyncDisposable {
   readonly #options: Partial<OperatorDeps>;
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
-  readonly #transport: Transport;
+  /** For watches of the test; it is closed with the fixture. */
+  readonly transport: Transport;
   #operator: RunningOperator | undefined;
   #operatorNats: OperatorNats | undefined;
 
@@ -78,7 +79,7 @@ export class ApprovalsFixture implements AsyncDisposable {
     this.apiServer = parts.apiServer;
     this.nats = parts.nats;
     this.gateway = parts.gateway;
-    this.#transport = parts.transport;
+    this.transport = parts.transport;
     this.#options = options;
   }
 
@@ -104,7 +105,7 @@ export class ApprovalsFixture implements AsyncDisposable {
     this.#stopping.abort();
     await this.stopOperator();
     await Promise.allSettled(this.#running);
-    await this.#transport[Symbol.asyncDispose]();
+    await this.transport[Symbol.asyncDispose]();
     await this.nats[Symbol.asyncDispose]();
     await this.apiServer[Symbol.asyncDispose]();
   }
@@ -135,7 +136,7 @@ export class ApprovalsFixture implements AsyncDisposable {
 
   #startVerifiers(): void {
     const { signal } = this.#stopping;
-    const transport = this.#transport;
+    const transport = this.transport;
     this.#running.push(runFakeKubelet(transport, new Set(), signal, LABELS.verifierPod));
     this.#running.push(simulateVerifiers(transport, this.gateway, () => this.behaviour, signal).ended);
   }

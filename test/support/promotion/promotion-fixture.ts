@@ -11,7 +11,6 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
 import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
-import { podState } from '../../../src/operator/pods/pod-state.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import { aVerdict } from '../../../src/tempering/tempering.testing.ts';
@@ -33,6 +32,7 @@ import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 import { mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
 import { type PreparedChange, type PreparedTool, prepareTool, requestPromotion } from './prepared-tool.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from './simulated-verifier.ts';
+import { warmVerifier } from './warm-verifier.ts';
 
 const CONFIG: OperatorConfig = {
   ...OPERATOR_CONFIG,
@@ -181,10 +181,7 @@ export class PromotionFixture implements AsyncDisposable {
 
   /** Waits until the only verifier pod is Ready and unused, and returns it. */
   warmVerifier(signal: AbortSignal = AbortSignal.timeout(60_000)): Promise<Pod> {
-    return this.#pods.until(([pod, ...others]) => {
-      if (pod === undefined || others.length > 0 || podState(pod).kind !== 'ready') return undefined;
-      return pod.metadata.labels?.[LABELS.verification] === undefined ? pod : undefined;
-    }, signal);
+    return warmVerifier(this.#pods, signal);
   }
 
   async objectsOf(name: string): Promise<WrittenTool[]> {
