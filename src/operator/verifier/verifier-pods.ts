@@ -102,13 +102,15 @@ export class VerifierPods {
     for (const pod of ready) {
       const { uid = '' } = pod.metadata;
       this.use(uid, namespace);
+      // Before the call: its watch event may come first, and no further pod is needed.
+      this.#waiting.delete(key);
       try {
         const claimed = await assign(client, pod, attempt, signal);
-        this.#waiting.delete(key);
         this.#deps.onDemand();
         return claimed;
       } catch (error) {
         this.#inUse.delete(uid);
+        this.#waiting.set(key, namespace);
         // The cache lags: the pod was deleted or assigned.
         if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
       }
