@@ -3,8 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
-import { toolLife } from './suites/tool-life.ts';
 import { NAMESPACE, rebuiltFromGit, replayScript } from './suites/rebuilt-from-git.ts';
+import { toolLife } from './suites/tools/tool-life.ts';
 import { GitHost } from './support/git-host.ts';
 import { type InstalledCluster, replaceNode, ROOT, startClusterWithImages } from './support/installed-cluster.ts';
 

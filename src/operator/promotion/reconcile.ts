@@ -27,7 +27,7 @@ import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import type { ClusterPromotionStep } from './steps.ts';
-import { expectedRerun, verificationWork } from './verification.ts';
+import { expectedReruns, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
@@ -65,14 +65,17 @@ export class PromotionReconciler {
   async accept({ agentUid, digest, session }: PromotionRequest, signal: AbortSignal): Promise<string | undefined> {
     const { store, clock, ids, agents } = this.#deps;
     const [agent] = agents.byIndex(INDEX.uid, agentUid);
-    const { record, revision } = await store.get({ agentUid, digest });
+    const [{ record, revision }, tools] = await Promise.all([
+      store.get({ agentUid, digest }),
+      store.sessionTools(agentUid, session),
+    ]);
     const now = clock.now();
+    const tool = tools.find((one) => one.digest === digest);
     if (agent === undefined || !isOpenForRequests(record, now)) return undefined;
     const { namespace, name, uid } = agent.metadata;
     const owner = { agent: { namespace, name, uid }, digest };
     if (record === undefined && (await restorePromotion(this.#deps, { agentUid, digest }, signal)))
       return queueKeyOf(owner);
-    const tool = await store.tool(agentUid, session, digest);
     if (tool === undefined) return undefined;
     const subject: PromotedSubject = { ...owner, tool: tool.artifact.name, session };
     const stage: PromotionStage = { state: 'Requested', tries: { failed: 0, lastProblem: '' } };
@@ -172,6 +175,12 @@ export class PromotionReconciler {
   }
 
   async #enter(stage: PromotionStage, scope: StepScope): Promise<ReconcileResult> {
+    await this.#write(stage, scope);
+    return { kind: 'requeueAfter', afterMs: 0 };
+  }
+
+  /** False when another writer was faster. */
+  async #write(stage: PromotionStage, scope: StepScope): Promise<boolean> {
     const { agent, tool, digest, session, restored, attempt: previous } = scope.record;
     const subject = { agent, tool, digest, session, ...(restored === undefined ? {} : { restored }) };
     // Each verification is an attempt of its own, so that a late output of the previous pod is none of this one.
@@ -179,14 +188,16 @@ export class PromotionReconciler {
     const since = this.#deps.clock.now().toISOString();
     const written = await this.#deps.store.write({ ...subject, attempt, since, ...stage }, scope.revision);
     if (written) await this.#leave(scope, stage.state);
-    return { kind: 'requeueAfter', afterMs: 0 };
+    return written;
   }
 
   async #runRound(scope: StepScope): Promise<ReconcileResult> {
     const { observed } = scope.snapshot;
     if (!('progress' in observed)) return { kind: 'requeueAfter', afterMs: WAIT_MS };
     const stage = await startRound(this.#deps.store, observed);
-    return stage === undefined ? { kind: 'requeueAfter', afterMs: WAIT_MS } : this.#enter(stage, scope);
+    const isLost = stage !== undefined && !(await this.#write(stage, scope));
+    // Outputs that came meanwhile have queued the promotion again.
+    return { kind: 'requeueAfter', afterMs: isLost ? 0 : WAIT_MS };
   }
 
   async #awaitApproval(scope: StepScope, verdicts: readonly JudgeVerdict[]): Promise<ReconcileResult> {
@@ -229,7 +240,7 @@ export class PromotionReconciler {
         tries: observed.record.tries,
         pod: { name, uid: podUid },
         deadline: new Date(deadline).toISOString(),
-        recorded: recorded.map(expectedRerun),
+        recorded: expectedReruns(tool.artifact, recorded),
       };
       const since = clock.now().toISOString();
       const assigned = await store.assign(podUid, 0, work as unknown as Json);
