@@ -62,6 +62,8 @@ export interface CheckResult {
   examples: Disagreement[];
   /** Why the check ran no case. */
   skipped?: string;
+  /** Versions of the source that did not run, because the static gate refuses them. Absent when there are none. */
+  refusedVariants?: number;
 }
 
 /** A property that the name or the description of a tool claims, read by fixed rules. */
