@@ -21,6 +21,10 @@ function execute(input) {
 const JUDGED =
   '{\n"code":[\nfunction execute(a) {\n  const b = {};\n  for (const c of a.rows) {\n  }\n  return { totals: b };\n}\n]\n}';
 
+const USED_BY = [
+  { name: 'analyst', uses: 9, succeeded: 9, sessions: 4, rootMessages: 5 },
+  { name: 'reporter', uses: 1, succeeded: 0, sessions: 0, rootMessages: 1 },
+];
 const QUESTION = {
   topic: 'boundary values',
   reason: 'boundary values: 1 of 20 inputs differ',
@@ -52,9 +56,13 @@ export const AUDIT_HEAD = {
   records: 4711,
   digest: `sha256:${'3'.repeat(64)}`,
   time: '2026-03-01T09:21:00.000Z',
+  recordedAt: '2026-03-01T09:20:13.000Z',
   key: '0123456789abcdef',
   signature: 'c2lnbmF0dXJl',
 } satisfies SignedHead;
+
+/** Of the time of the request, before the page was written. */
+const REQUEST_HEAD = { ...AUDIT_HEAD, sequence: 4702, records: 4702, signature: 'b2xkZXI=' } satisfies SignedHead;
 
 /** A tool that replaces an earlier version, with every kind of evidence. */
 export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
@@ -80,10 +88,18 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
     replaces: { artifact: earlier, digest: digestOf(earlier as unknown as JsonObject) },
     verification: {
       tests: { passed: 2, failed: 0, problems: [] },
-      reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5 },
+      reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5, observedAnswers: 2, reportedAnswers: 1 },
       generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
     },
-    uses: { total: 9, succeeded: 9, reported: 3, distinctInputs: 6, rootMessages: 5, agents: ['analyst'] },
+    uses: {
+      total: 9,
+      succeeded: 9,
+      reported: 3,
+      distinctInputs: 6,
+      rootMessages: 5,
+      agents: ['analyst'],
+      usedBy: USED_BY,
+    },
     verdicts: [
       { model: 'openai/gpt-4o-mini', approved: true, confidence: 0.93, reasoning: 'Pure and bounded.' },
       {
@@ -113,6 +129,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
       },
     ],
     auditHead: AUDIT_HEAD,
+    requestHead: REQUEST_HEAD,
     ...changes,
   };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { VerificationWork } from '../../gateway-api/verification/verification-schemas.ts';
 import { ApiError, type KubeClient, type ResourceType } from '../../kube/client/kube-client.ts';
@@ -12,6 +13,7 @@ import type { Json, JsonObject } from '../../lib/json.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { type PanelVerdict, unavailablePanel } from '../../tempering/judge/panel.ts';
+import { AUDIT_HEAD } from '../../review/reviews.testing.ts';
 import { sessionTool } from '../../tempering/registry/registered-tool.ts';
 import { anAcceptance, anArtifact, aVerdict } from '../../tempering/tempering.testing.ts';
 import { addIndexes } from '../agent/observe.ts';
@@ -79,6 +81,7 @@ function aCluster(policy: object = {}, testers: object = {}, changes: Partial<To
     distinctInputs: 5,
     rootMessages: 5,
     agents: 1,
+    sessions: 3,
     averageMilliseconds: 1,
     successRate: 1,
     recent: { uses: 5, failures: 0 },
@@ -178,6 +181,7 @@ function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_INFINITY
   const client = crash.wrap(cluster.kube) as unknown as KubeClient;
   const verifierPods = new VerifierPods({ client, pods, template: TEMPLATE, max: 40, onDemand: () => undefined });
   const deps: PromotionReconcilerDeps = {
+    auditHead: async () => AUDIT_HEAD,
     client,
     clock,
     ids,
@@ -439,6 +443,14 @@ describe('the promotions of an operator', () => {
     assert.deepEqual(request?.spec.subject, {
       promotion: { tool: cluster.tool.artifact.name, digest: cluster.tool.digest, tier: 'Agent' },
     });
+    const { review } = (request as unknown as ApprovalRequest).spec;
+    assert.equal(review?.verification?.successes, FIGURES.successes);
+    assert.equal(review.verdicts?.length, 2);
+    assert.deepEqual(
+      review.usedBy?.map(({ name, uses }) => [name, uses > 0]),
+      [['analyst', true]],
+    );
+    assert.deepEqual(review.auditHead, AUDIT_HEAD);
     cluster.policies.delete('team-a/p');
     await operator.run();
     assert.equal(stateOf(cluster)[0]?.state, 'Candidate');

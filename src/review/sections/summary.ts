@@ -75,6 +75,8 @@ function warnings({ promotion, verification, verdicts, uses }: ToolReview): Bloc
   if (verdicts.length === 0) found.push(['No verdict is recorded for this digest.']);
   if (verdicts.some(({ judgeIsAuthor }) => judgeIsAuthor === true))
     found.push(['The model that wrote the tool also judged it.']);
+  if ((verification?.reruns?.reportedAnswers ?? 0) > 0)
+    found.push(['Repeated uses got answers that only a pod reported; a pod can invent them.']);
   if (uses !== undefined && uses.total > 0 && uses.reported === uses.total)
     found.push(['Every recorded use is only a claim of an agent.']);
   return found.map((text) => warning(...text));

@@ -8,6 +8,7 @@ import type { PromotionRecord } from '../../../tempering/promotion/promotion-rec
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
+import { promotionFacts, type RequestEvidence } from '../../sharing/request-evidence.ts';
 
 const MAX_SUMMARY = 1_024;
 const NAME_CHARACTERS = 8;
@@ -23,8 +24,9 @@ export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
   { artifact }: RegisteredTool,
+  claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>,
 ): ApprovalRequest {
-  const { tool, digest, nonce, request, figures, questions } = record;
+  const { tool, digest, nonce, request, figures, verdicts, questions } = record;
   const { apis } = artifact.requires;
   const needs = apis.length === 0 ? 'it requires no host function' : `it requires ${apis.join(', ')}`;
   const topics = topicsOf(questions);
@@ -51,6 +53,8 @@ export function approvalRequest(
       review: {
         artifact,
         agents: [],
+        ...promotionFacts({ figures, verdicts }),
+        ...claimed,
         questions: questions.map(({ topic, reason, cases }) => ({
           topic,
           reason,
