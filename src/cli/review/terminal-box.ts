@@ -42,8 +42,8 @@ function rowsOf(
   { columns, paint }: BoxOptions,
 ): string[] {
   const edge = isCited === true ? '>' : EDGE;
-  const room = columns === undefined ? undefined : Math.max(MIN_TEXT_COLUMNS, columns - width - 3);
-  return broken(spans, room).map((row, index) => {
+  const available = columns === undefined ? undefined : Math.max(MIN_TEXT_COLUMNS, columns - width - 3);
+  return broken(spans, available).map((row, index) => {
     const mark = (index === 0 ? gutter : CONTINUED).padStart(width);
     const text = row.map((span) => painted(span, isRemark === true, paint)).join('');
     const lead = `${markPaint(gutter, paint)(mark)} ${paint('dim', edge)}`;
@@ -66,16 +66,16 @@ function painted({ kind, text }: Span, isRemark: boolean, paint: Paint): string 
   return style === undefined ? text : paint(style, text);
 }
 
-/** The spans in rows of at most `room` columns. */
-function broken(spans: readonly Span[], room: number | undefined): Span[][] {
-  if (room === undefined) return [[...spans]];
+/** The spans in rows of at most `available` columns. */
+function broken(spans: readonly Span[], available: number | undefined): Span[][] {
+  if (available === undefined) return [[...spans]];
   const rows: Span[][] = [[]];
   let column = 0;
   for (const { kind, text } of spans) {
     let piece = '';
     for (const cluster of graphemes(text)) {
       const width = displayWidth(cluster);
-      if (column + width > room) {
+      if (column + width > available) {
         if (piece !== '') rows.at(-1)?.push({ kind, text: piece });
         piece = '';
         rows.push([]);

@@ -8,7 +8,7 @@ import { reviewDocument } from '../../review/review-document.ts';
 import { aReview, aReviewedArtifact } from '../../review/reviews.testing.ts';
 import { changeSections } from '../../review/sections/changes.ts';
 import type { ReviewDocument } from '../../review/page/document.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { displayWidth } from '../display-width.ts';
 import { terminalText } from './terminal-page.ts';
 

@@ -10,7 +10,7 @@ import { lockState } from '../../standalone/lock.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder } from '../../standalone/trust/trust.ts';
 import { createJudgeStandings, recordedStandings } from '../../tempering/canary/standings.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { judges, type JudgesOptions } from './judges.ts';
 
 describe('temper judges', () => {

@@ -6,7 +6,7 @@ import { auditPage } from '../../../gateway/users/audit.ts';
 import type { Json } from '../../../lib/json.ts';
 import { aSignedStream, FORGERIES, KEYS } from '../../../operator/provenance/signed-stream.testing.ts';
 import type { PagedRecord } from './audit-pages.ts';
-import { aTerminal } from '../api-server.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 import { showVerdict } from './show-verdict.ts';
 import { verifyCluster } from './verify-chain.ts';
 
