@@ -25,6 +25,25 @@ const USED_BY = [
   { name: 'analyst', uses: 9, succeeded: 9, sessions: 4, rootMessages: 5 },
   { name: 'reporter', uses: 1, succeeded: 0, sessions: 0, rootMessages: 1 },
 ];
+const VERIFICATION = {
+  tests: { passed: 2, failed: 0, problems: [] },
+  reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5, observedAnswers: 2, reportedAnswers: 1 },
+  generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
+} satisfies ToolReview['verification'];
+const PROVENANCE = [
+  {
+    time: '2026-03-01T09:00:00.000Z',
+    action: 'tool.accepted',
+    actor: 'agent/analyst',
+    record: `sha256:${'1'.repeat(64)}`,
+  },
+  {
+    time: '2026-03-01T09:20:00.000Z',
+    action: 'tool.promoted',
+    actor: 'system',
+    record: `sha256:${'2'.repeat(64)}`,
+  },
+];
 const QUESTION = {
   topic: 'boundary values',
   reason: 'boundary values: 1 of 20 inputs differ',
@@ -86,11 +105,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
       risk: 'medium',
     },
     replaces: { artifact: earlier, digest: digestOf(earlier as unknown as JsonObject) },
-    verification: {
-      tests: { passed: 2, failed: 0, problems: [] },
-      reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5, observedAnswers: 2, reportedAnswers: 1 },
-      generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
-    },
+    verification: VERIFICATION,
     uses: {
       total: 9,
       succeeded: 9,
@@ -114,20 +129,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
     judged: JUDGED,
     questions: [QUESTION],
     authorModel: 'openai/gpt-4o',
-    provenance: [
-      {
-        time: '2026-03-01T09:00:00.000Z',
-        action: 'tool.accepted',
-        actor: 'agent/analyst',
-        record: `sha256:${'1'.repeat(64)}`,
-      },
-      {
-        time: '2026-03-01T09:20:00.000Z',
-        action: 'tool.promoted',
-        actor: 'system',
-        record: `sha256:${'2'.repeat(64)}`,
-      },
-    ],
+    provenance: PROVENANCE,
     auditHead: AUDIT_HEAD,
     requestHead: REQUEST_HEAD,
     ...changes,
