@@ -56,6 +56,7 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
     },
     resume: (agentUid, message) => inbox.resume(agentUid, message),
     unendedIn: (agentUid, session) => inbox.unendedIn(agentUid, session),
+    unendedSessions: (agentUid) => inbox.unendedSessions(agentUid),
     parked: (agentUid) => inbox.parked(agentUid),
     inFlight: (agentUid) => inbox.inFlight(agentUid),
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),
