@@ -146,8 +146,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
-  stack.use(openPullRequests(context));
-  stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(watches) }));
+  startTasks(context, deps, stack);
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -221,6 +220,12 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
     // Throws for invalid keys; the previous keys stay in use then.
     onChange: (contents) => void createDeliveryTokens(() => contents),
   });
+}
+
+/** What a gateway does besides answering requests. */
+function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
+  stack.use(openPullRequests(context));
+  stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
 }
 
 function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {

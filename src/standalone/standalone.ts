@@ -220,7 +220,7 @@ async function storeManifests(
   await records.put('agents', agent.metadata.name, storedForm(agent, { level }));
 }
 
-/** Closes sessions that nobody used for long, with their tools. One whose last message has not ended stays. */
+/** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
 async function closeIdleSessions(
   sessions: RecordSessionStore,
   turns: Pick<ParkedTurnsOfAgent, 'unended'>,

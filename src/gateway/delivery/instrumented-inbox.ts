@@ -54,6 +54,14 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.working(at);
       metrics.count('temper_delivery_extensions_total', {});
     },
+    ...uncounted(inbox),
+  };
+}
+
+type Uncounted = 'resume' | 'unendedIn' | 'unendedSessions' | 'parked' | 'inFlight' | 'redeliver' | 'depth' | 'remove';
+
+function uncounted(inbox: NatsInbox): Pick<NatsInbox, Uncounted> {
+  return {
     resume: (agentUid, message) => inbox.resume(agentUid, message),
     unendedIn: (agentUid, session) => inbox.unendedIn(agentUid, session),
     unendedSessions: (agentUid) => inbox.unendedSessions(agentUid),

@@ -29,7 +29,10 @@ function world(agents: Record<string, readonly UnusedSession[] | Error>, unended
     sessionsOf: (uid) => storeOf(uid) as NatsSessionStore,
     closeTools: async () => 2,
     inbox: { unendedSessions: async () => new Set(unended) },
-    audit: { append: async (_scope, { subject, facts }) => done.push(`audit ${subject} ${facts['tools']} tools`) },
+    audit: {
+      append: async (_scope, { subject, facts }) =>
+        done.push(`audit ${subject} ${JSON.stringify(facts['tools'])} tools`),
+    },
     clock: systemClock,
     log: { info: () => undefined, warn: (fields: unknown) => void warnings.push(fields) } as IdleSessionDeps['log'],
   };
