@@ -14,7 +14,7 @@ export interface ConnectionOptions {
   readonly network?: Network;
 }
 
-export interface TransportResponse {
+interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytes: Buffer;

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../lib/call-options.ts';
 
-export interface GitHttpRequest {
+interface GitHttpRequest {
   /** Below the URL of the repository, without a slash in front. */
   readonly path: string;
   /** With a body it is a POST. */
@@ -9,7 +9,7 @@ export interface GitHttpRequest {
   readonly contentType?: string;
 }
 
-export interface GitHttpResponse {
+interface GitHttpResponse {
   readonly contentType: string;
   readonly bytes: Buffer;
 }

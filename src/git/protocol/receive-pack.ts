@@ -49,17 +49,19 @@ export function pushRequest({ ref, before, after }: RefUpdate, server: ReceivePa
 /** Undefined when the server moved the branch, otherwise why not, in one printable line. Throws for an answer that says neither. */
 export function refusalIn(body: Buffer, ref: string, { sideBand }: ReceivePackCapabilities): string | undefined {
   const { data, said } = sideBand ? sideBandOf(packetsOf(body)) : { data: body, said: '' };
+  const [unpack = '', status = '', ...more] = linesOf(data);
+  if (unpack === 'unpack ok' && status === `ok ${ref}` && more.length === 0) return undefined;
+  const refused = status.startsWith(`ng ${ref} `) ? status.slice(ref.length + 4) : '';
+  const reason = unpack === 'unpack ok' ? refused : (/^unpack (.+)$/.exec(unpack)?.[1] ?? '');
+  if (reason === '') throw gitFailure('the server did not report what became of the push; the next look finds out');
+  return `${printable(reason, MAX_REASON)}${said === '' ? '' : ` (${said})`}`;
+}
+
+function linesOf(report: Buffer): string[] {
   const lines: string[] = [];
-  for (const { payload } of packetsOf(data)) {
+  for (const { payload } of packetsOf(report)) {
     if (payload === undefined) break;
     lines.push(lineOf(payload));
   }
-  const [unpack, status, ...more] = lines;
-  if (unpack === 'unpack ok' && status === `ok ${ref}` && more.length === 0) return undefined;
-  const reason =
-    status?.startsWith(`ng ${ref} `) === true ? status.slice(ref.length + 4) : unpack?.slice('unpack '.length);
-  if (unpack?.startsWith('unpack ') !== true || reason === undefined || reason === 'ok') {
-    throw gitFailure('the server did not report what became of the push; the next look finds out');
-  }
-  return `${printable(reason, MAX_REASON)}${said === '' ? '' : ` (${said})`}`;
+  return lines;
 }

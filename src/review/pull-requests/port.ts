@@ -66,7 +66,7 @@ export interface Proposal {
   readonly folder: string;
   /** What an earlier look found. */
   readonly known?: Pick<Partial<PullRequest>, 'number' | 'url'>;
-  draft(): Promise<PullRequestDraft>;
+  readonly draft: () => Promise<PullRequestDraft>;
 }
 
 /** A repository in which promotions and revocations are proposed to its users. */
