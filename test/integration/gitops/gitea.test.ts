@@ -372,7 +372,7 @@ describe('pull requests over a connection to Gitea', () => {
   });
 
   testRebuiltCluster(() => ({ server, merge, filesBelow }));
-  testPlainRemote(() => ({ gitea, cluster, tokenFile }));
+  testPlainRemote(() => ({ gitea, cluster, tokenFile, stateFolder: join(folder, 'state') }));
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
     const wrong = join(folder, 'wrong');

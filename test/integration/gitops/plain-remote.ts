@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gitConnectionFor, parseConnections } from '../../../src/connections/connection.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -22,8 +23,11 @@ export interface PlainRemote {
   readonly gitea: Gitea;
   readonly cluster: GatewayFixture;
   readonly tokenFile: string;
+  /** A state folder with the tool `double`. */
+  readonly stateFolder: string;
 }
 
+const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
 const NAMESPACE = 'team-c';
 const NONCE = 'plain-nonce-0123456789';
 const BRANCH = `temper/share-${NONCE}`;
@@ -73,6 +77,23 @@ function connectionsOf({ gitea, tokenFile }: PlainRemote, changes: object = {}) 
   return parseConnections([section], 'test');
 }
 
+/** The documented command, with a plain repository in place of a server with pull requests. */
+async function exportTwice(remote: PlainRemote, checkout: Checkout): Promise<void> {
+  const file = join(checkout.folder, '.git', 'connections.json');
+  await writeFile(file, JSON.stringify({ connections: connectionsOf(remote, { namespaces: ['team-a'] }) }));
+  const args = ['tool', 'export', 'double', '--state', remote.stateFolder, '--connection', 'plain'];
+  const run = () => promisify(execFile)(TEMPER, [...args, '--connections', file, '--branch', 'main', '--path', 'cli']);
+  const { stdout } = await run();
+  const [, branch = ''] = /^double: branch https:\/\/\S+\/plain\.git#(\S+) is open; merging it/.exec(stdout) ?? [];
+  assert.notEqual(branch, '', stdout);
+  assert.equal((await run()).stdout, stdout);
+  await checkout.git('fetch', '-q');
+  assert.match(
+    await checkout.git('ls-tree', '-r', '--name-only', `origin/${branch}`),
+    /^cli\/team-a\/double-\S+\/approval/m,
+  );
+}
+
 /** A gateway, and a user with the command line of Git, over one repository without any REST interface. */
 export function testPlainRemote(remoteOf: () => PlainRemote): void {
   it('a gateway pushes a branch to a plain Git repository, sees its merge, and commits the revocation', async () => {
@@ -95,6 +116,7 @@ export function testPlainRemote(remoteOf: () => PlainRemote): void {
     await first.stop();
 
     await using checkout = await Checkout.clone(gitea);
+    await exportTwice(remote, checkout);
     const folder = `tools/${NAMESPACE}/${sharedObjectName(NAMESPACE, artifact.name, digest)}`;
     assert.equal(await checkout.git('log', '--format=%an', `main..origin/${BRANCH}`), 'Temper');
     await checkout.git('merge', '-q', '--squash', `origin/${BRANCH}`);
