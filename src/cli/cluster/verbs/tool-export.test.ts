@@ -37,7 +37,7 @@ describe('the export of a tool of a cluster to Git', () => {
     const { kubeconfig } = cluster;
     const options = { tool: 'double', gitops: 'repo', approver: APPROVER, output: 'text', kubeconfig } as const;
     assert.equal(await clusterToolExport(options, io), 0);
-    return readdir(join(folder, 'repo', 'team-a'));
+    return await readdir(join(folder, 'repo', 'team-a'));
   };
 
   it('a tool whose promotion rests on reported answers is refused, and one that is shared anyway can be exported', async () => {
