@@ -4,7 +4,7 @@ import type { ValidationCache } from '../agent/validation-cache.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AdmissionAge } from './admission-age.ts';
-import type { ObservedTool } from './plan.ts';
+import { type ObservedTool, wasVerified } from './plan.ts';
 import { policyDenial, promotionDenial, sharingRules } from './policy-limits.ts';
 import { promotionRules, type PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import { parseDuration } from '../../api/quantities.ts';
@@ -54,6 +54,7 @@ export class ToolObserver {
       sharedAs: this.#shared(tool).find(isInService)?.metadata.name,
       ownerExists: owner !== undefined,
       policyDenial: owner === undefined ? undefined : policyDenial(tool, owner, this.#policyOf(owner)),
+      foundations: this.#foundations(tool),
     };
   }
 
@@ -139,6 +140,14 @@ export class ToolObserver {
       .filter((policy) => policy !== undefined && this.#deps.validation.specError(policy) === undefined)
       .flatMap((policy) => policy?.spec.decay?.reverifyEvery ?? []);
     return intervals.length === 0 ? undefined : Math.min(...intervals.map(parseDuration));
+  }
+
+  #foundations(tool: StoredTool): StoredTool[] {
+    if (tool.facts.tier !== 'Shared') return [];
+    const since = tool.metadata.creationTimestamp;
+    return this.withDigest(tool).filter(
+      (other) => other.facts.tier === 'Agent' && wasVerified(other) && other.metadata.creationTimestamp <= since,
+    );
   }
 
   #approvalsOf({ metadata, facts }: StoredTool) {
