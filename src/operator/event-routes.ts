@@ -11,6 +11,7 @@ import type { Informers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import type { QuotaReleases } from './pods/quota-releases.ts';
+import type { StoredTool } from './tool/stored-tool.ts';
 import type { ToolQueues } from './tool/routes.ts';
 import { policyKeyOf } from './policy/agent-ranks.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
@@ -58,6 +59,7 @@ export function routeEvents(deps: RouteDeps): void {
   informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
   informers.policies.subscribe((change, origin) => onPolicy(deps, change, priorityOf(origin)));
   informers.pods.subscribe((change, origin) => onPod(deps, change, priorityOf(origin)));
+  informers.tools.subscribe((change) => onTool(deps, change));
   for (const child of informers.children) {
     child.subscribe((change, origin) => onChild(deps, child.type.plural, change, priorityOf(origin)));
   }
@@ -106,6 +108,25 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   for (const agent of agents) queues.agents.add(keyOf(agent), priority);
   // The quotas of the policy are part of the ResourceQuota of the namespace.
   queues.namespaces.add(change.object.metadata.namespace, priority);
+}
+
+/** The records of an agent are asked about the tools that it has, and its deactivated tools return when their tests passed. */
+function onTool({ informers, queues }: RouteDeps, change: Change<StoredTool>): void {
+  const { metadata, facts, status } = change.object;
+  const before = change.type === 'updated' ? change.before.status : undefined;
+  const isSame =
+    change.type === 'updated' &&
+    before?.active === status?.active &&
+    before?.verification?.verifiedAt === status?.verification?.verifiedAt;
+  if (isSame) return;
+  const { namespace } = metadata;
+  const { cache } = informers.agents;
+  const own = facts.agent === undefined ? undefined : cache.get(namespace, facts.agent);
+  const lost = cache.byIndex(INDEX.deactivated, `${namespace}/${facts.digest}`);
+  const isSameService = change.type === 'updated' && before?.active === status?.active;
+  const all = facts.tier === 'Shared' && !isSameService ? cache.byIndex(INDEX.namespace, namespace) : [];
+  for (const agent of new Set([...(own === undefined ? [] : [own]), ...lost, ...all]))
+    queues.agents.add(keyOf(agent), PRIORITY.resync);
 }
 
 function onPod({ queues, pool, quotaReleases }: RouteDeps, change: Change<Pod>, priority: Priority): void {

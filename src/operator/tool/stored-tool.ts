@@ -1,4 +1,4 @@
-import { LABELS } from '../../api/cluster.ts';
+import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
@@ -23,12 +23,15 @@ export interface ToolFacts {
   readonly steps: readonly ToolStep[];
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
+  /** The annotation about the tool that leaves for this one. */
+  readonly replaces: string | undefined;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
   readonly problem: string | undefined;
 }
 
 export type StoredTool = Stored<Omit<EmergentTool, 'spec'>> & { readonly facts: ToolFacts };
 
+const MAX_ANNOTATION = 1_000;
 const NO_DIGEST: Digest = `sha256:${'0'.repeat(64)}`;
 const UNREADABLE: ToolFacts = {
   tool: '',
@@ -40,6 +43,7 @@ const UNREADABLE: ToolFacts = {
   requires: { apis: [], domains: [], paths: [] },
   steps: [],
   agent: undefined,
+  replaces: undefined,
   problem: 'its spec cannot be read',
 };
 
@@ -85,6 +89,7 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       requires,
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
       agent,
+      replaces: metadata.annotations?.[ANNOTATIONS.replaces]?.slice(0, MAX_ANNOTATION),
       problem: artifactProblem(artifact, digest) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };
   } catch {

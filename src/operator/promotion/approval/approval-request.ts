@@ -7,6 +7,7 @@ import { formatFigures } from '../../../tempering/promotion/promotion-messages.t
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
+import type { LeavingTool } from '../../hygiene/leaving-tool.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
 
 const MAX_SUMMARY = 1_024;
@@ -23,13 +24,15 @@ export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
   { artifact }: RegisteredTool,
+  leaving: LeavingTool | undefined,
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, questions } = record;
   const { apis } = artifact.requires;
   const needs = apis.length === 0 ? 'it requires no host function' : `it requires ${apis.join(', ')}`;
   const topics = topicsOf(questions);
   const asks = topics.length === 0 ? '' : ` Its examination leaves questions: ${topics.join(', ')}.`;
-  const summary = `${tool} asks for tier Agent of ${agent.metadata.name}; ${formatFigures(figures)}; ${needs}.${asks}`;
+  const leaves = leaving === undefined ? '' : ` ${leaving.tool} leaves for it: ${leaving.message}.`;
+  const summary = `${tool} asks for tier Agent of ${agent.metadata.name}; ${formatFigures(figures)}; ${needs}.${asks}${leaves}`;
   return {
     apiVersion: API_VERSION,
     kind: 'ApprovalRequest',

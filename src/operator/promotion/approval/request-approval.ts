@@ -3,6 +3,7 @@ import type { PromotionRecord } from '../../../tempering/promotion/promotion-rec
 import { TYPES } from '../../kube/types.ts';
 import type { OperatorAudit } from '../../ports.ts';
 import { createRequest } from '../../sharing/create-request.ts';
+import type { LeavingTool } from '../../hygiene/leaving-tool.ts';
 import type { PromotionSnapshot } from '../observe.ts';
 import { approvalRequest } from './approval-request.ts';
 
@@ -15,11 +16,11 @@ export interface RequestApprovalDeps {
 export async function requestApproval(
   deps: RequestApprovalDeps,
   record: PromotionRecord,
-  { agent, tool }: PromotionSnapshot,
+  { agent, tool, leaving }: Pick<PromotionSnapshot, 'agent' | 'tool'> & { leaving: LeavingTool | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
-  await createRequest(deps, approvalRequest(record, agent, tool), signal);
+  await createRequest(deps, approvalRequest(record, agent, tool, leaving), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */
