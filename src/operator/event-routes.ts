@@ -112,21 +112,21 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
 
 /** The records of an agent are asked about the tools that it has, and its deactivated tools return when their tests passed. */
 function onTool({ informers, queues }: RouteDeps, change: Change<StoredTool>): void {
-  const { metadata, facts, status } = change.object;
-  const before = change.type === 'updated' ? change.before.status : undefined;
-  const isSame =
-    change.type === 'updated' &&
-    before?.active === status?.active &&
-    before?.verification?.verifiedAt === status?.verification?.verifiedAt;
-  if (isSame) return;
-  const { namespace } = metadata;
   const { cache } = informers.agents;
-  const own = facts.agent === undefined ? undefined : cache.get(namespace, facts.agent);
+  const { metadata, facts } = change.object;
+  const { namespace } = metadata;
+  const before = change.type === 'updated' ? change.before : undefined;
+  const isServiceChange = before === undefined || before.status?.active !== change.object.status?.active;
+  if (!isServiceChange && verifiedAt(before) === verifiedAt(change.object)) return;
+  const own = facts.agent === undefined ? [] : [cache.get(namespace, facts.agent)];
   const lost = cache.byIndex(INDEX.deactivated, `${namespace}/${facts.digest}`);
-  const isSameService = change.type === 'updated' && before?.active === status?.active;
-  const all = facts.tier === 'Shared' && !isSameService ? cache.byIndex(INDEX.namespace, namespace) : [];
-  for (const agent of new Set([...(own === undefined ? [] : [own]), ...lost, ...all]))
-    queues.agents.add(keyOf(agent), PRIORITY.resync);
+  const all = facts.tier === 'Shared' && isServiceChange ? cache.byIndex(INDEX.namespace, namespace) : [];
+  for (const agent of new Set([...own, ...lost, ...all]))
+    if (agent !== undefined) queues.agents.add(keyOf(agent), PRIORITY.resync);
+}
+
+function verifiedAt({ status }: StoredTool): string | undefined {
+  return status?.verification?.verifiedAt;
 }
 
 function onPod({ queues, pool, quotaReleases }: RouteDeps, change: Change<Pod>, priority: Priority): void {

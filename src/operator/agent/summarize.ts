@@ -180,6 +180,9 @@ function modelFinding({ runtimeState, modelError }: ObservedAgent): ConditionUpd
   return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelError };
 }
 
+/** What gateways decide by. */
+const DECIDING_FIELDS = ['trust', 'deactivatedTools'] as const;
+
 /** Does the status have to be written? With `includeNumbers` also when only numbers changed. */
 export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, includeNumbers: boolean): boolean {
   const previous = before ?? {};
@@ -187,8 +190,7 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (previous.pod?.uid !== after.pod?.uid || previous.runtime !== after.runtime || previous.level !== after.level)
     return true;
   if (previous.observedGeneration !== after.observedGeneration) return true;
-  if (!isDeepStrictEqual(previous.trust, after.trust)) return true;
-  if (!isDeepStrictEqual(previous.deactivatedTools, after.deactivatedTools)) return true;
+  if (DECIDING_FIELDS.some((field) => !isDeepStrictEqual(previous[field], after[field]))) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
   if (after.pod === undefined && changesQueueState(previous, after)) return true;
   return includeNumbers && NUMBER_FIELDS.some((field) => previous[field] !== after[field]);

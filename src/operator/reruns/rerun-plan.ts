@@ -50,23 +50,33 @@ const MIN_LOSSES = 2;
 export function neededRerun(
   tool: StoredTool,
   planned: Activity,
-  { now, reverifyEveryMs, losses, requests }: RerunTimes & { now: Date },
+  times: RerunTimes & { now: Date },
 ): RerunOrder | undefined {
-  const since = (times: readonly string[]): number =>
-    times.filter((time) => Date.parse(time) > Date.parse(lastVerified(tool))).length;
-  const isDeactivated = planned.reason === 'Deactivated';
-  if (planned.status !== 'True' && !isDeactivated) return undefined;
-  if (isDeactivated || tool.facts.tier === 'Shared') {
-    if (since(requests) > 0) return { cause: 'Reactivation', attempt: attemptOf(tool) };
-  }
-  if (isDeactivated) return undefined;
+  const cause = causeOf(tool, planned, times);
+  return cause === undefined ? undefined : { cause, attempt: attemptOf(tool) };
+}
+
+function causeOf(
+  tool: StoredTool,
+  planned: Activity,
+  times: RerunTimes & { now: Date },
+): RerunOrder['cause'] | undefined {
+  if (planned.reason === 'Deactivated') return countSince(tool, times.requests) > 0 ? 'Reactivation' : undefined;
   const known = currentVerification(tool);
-  if (known?.result === 'Failed') return undefined;
-  if (tool.facts.tier === 'Shared' && known === undefined) return { cause: 'Approval', attempt: attemptOf(tool) };
-  if (tool.facts.tier === 'Shared' && since(losses) >= MIN_LOSSES)
-    return { cause: 'Outcomes', attempt: attemptOf(tool) };
-  const dueAt = dueTime(tool, reverifyEveryMs);
-  return dueAt !== undefined && dueAt <= now.getTime() ? { cause: 'Schedule', attempt: attemptOf(tool) } : undefined;
+  if (planned.status !== 'True' || known?.result === 'Failed') return undefined;
+  if (tool.facts.tier === 'Shared') {
+    if (known === undefined) return 'Approval';
+    if (countSince(tool, times.requests) > 0) return 'Reactivation';
+    if (countSince(tool, times.losses) >= MIN_LOSSES) return 'Outcomes';
+  }
+  const dueAt = dueTime(tool, times.reverifyEveryMs);
+  return dueAt !== undefined && dueAt <= times.now.getTime() ? 'Schedule' : undefined;
+}
+
+/** Since its tests last ran. */
+function countSince(tool: StoredTool, times: readonly string[]): number {
+  const ranAt = Date.parse(lastVerified(tool));
+  return times.filter((time) => Date.parse(time) > ranAt).length;
 }
 
 /** When the next scheduled run of a tool in service is due, in epoch milliseconds. */

@@ -86,7 +86,7 @@ function sharedActivity(observed: ObservedTool): Activity {
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
 function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
-  const { tool, now, sharedAs, nameHolder, ownerExists, policyDenial, deactivation } = observed;
+  const { tool, now, sharedAs, ownerExists } = observed;
   const { facts, metadata, status } = tool;
   const verdict = verdictOf(observed);
   if (verdict.decision === 'Revoke') return revoked(observed, verdict.approval);
@@ -103,13 +103,19 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
       `agent "${facts.agent ?? ''}" does not exist, or is not the owner of the object; delete the object`,
     );
   if (sharedAs !== undefined) return inactive('Promoted', `in service at tier Shared as EmergentTool "${sharedAs}"`);
-  if (deactivation !== undefined) return inactive('Deactivated', describeDeactivation(deactivation));
-  if (nameHolder !== undefined) return inactive('NameTaken', takenName(facts.tool, nameHolder));
-  if (policyDenial !== undefined)
-    return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
+  const lost = lostByAgent(observed);
+  if (lost !== undefined) return lost;
   const before = activeCondition(tool);
   const message = before?.status === 'True' ? before.message : 'verified, and in service';
   return { type: 'Active', status: 'True', reason: 'Verified', message };
+}
+
+/** Why the agent cannot have its verified tool at the moment. */
+function lostByAgent({ tool, deactivation, nameHolder, policyDenial }: ObservedTool): Activity | undefined {
+  if (deactivation !== undefined) return inactive('Deactivated', describeDeactivation(deactivation));
+  if (nameHolder !== undefined) return inactive('NameTaken', takenName(tool.facts.tool, nameHolder));
+  if (policyDenial === undefined) return undefined;
+  return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
 }
 
 /** What the Approvals of its digest decide about a tool. */
