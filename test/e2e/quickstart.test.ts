@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
-import { toolLife } from './suites/tool-life.ts';
+import { toolLife } from './suites/tools/tool-life.ts';
 import { type InstalledCluster, ROOT, startInstalledCluster } from './support/installed-cluster.ts';
 
 const QUESTION =

@@ -20,7 +20,6 @@ import { createSessionStore } from '../../../nats/sessions/session-store.ts';
 import type { Logger } from '../../../telemetry/log.ts';
 import { messageUses } from '../../../tempering/hygiene/tool-findings.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
-import type { RegisteredTool } from '../../../tempering/types.ts';
 import type { PromotionStore } from '../../promotion/ports.ts';
 import type { NatsLink } from '../nats-link.ts';
 
@@ -66,9 +65,8 @@ export class NatsPromotionStore implements PromotionStore {
     if (connection !== undefined) yield* createPromotionStates(connection).list();
   }
 
-  async tool(agentUid: string, session: string, digest: RegisteredTool['digest']) {
-    const tools = await openSessionRegistry(this.#link.current()).tools(agentUid, session);
-    return tools.find((tool) => tool.digest === digest);
+  async sessionTools(agentUid: string, session: string) {
+    return openSessionRegistry(this.#link.current()).tools(agentUid, session);
   }
 
   async isTainted(agentUid: string, session: string): Promise<boolean> {
@@ -85,13 +83,6 @@ export class NatsPromotionStore implements PromotionStore {
 
   async recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number) {
     return this.#evidence.recordedInputs(agentUid, tool, maxBytes);
-  }
-
-  async earlierVersion(agentUid: string, session: string, { artifact, digest }: RegisteredTool) {
-    const tools = await openSessionRegistry(this.#link.current()).tools(agentUid, session);
-    return tools
-      .filter((other) => other.artifact.name === artifact.name && other.digest !== digest)
-      .toSorted((one, other) => (one.acceptedAt < other.acceptedAt ? 1 : -1))[0];
   }
 
   async assign(podUid: string, round: number, work: Json): Promise<boolean> {
