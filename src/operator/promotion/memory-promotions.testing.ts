@@ -25,6 +25,7 @@ export class MemoryPromotions implements PromotionStore {
   /** Failed tasks, by name. */
   readonly failures = new Set<string>();
   registered: RegisteredTool | undefined;
+  tainted = false;
   inputs: RecordedInput[] = [];
   /** By digest. */
   messages = new Map<Digest, { rootMessages: number; lastUsedAt: string }>();
@@ -56,7 +57,7 @@ export class MemoryPromotions implements PromotionStore {
   }
 
   async isTainted(): Promise<boolean> {
-    return false;
+    return this.tainted;
   }
 
   async statistics(): Promise<ToolStatistics> {

@@ -9,6 +9,7 @@ import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
 import type { LeavingTool } from '../../hygiene/leaving-tool.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
+import { promotionFacts } from '../../sharing/request-evidence.ts';
 
 const MAX_SUMMARY = 1_024;
 const NAME_CHARACTERS = 8;
@@ -23,8 +24,11 @@ export function approvalRequestName({ tool, digest, attempt }: PromotionRecord):
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { artifact }: RegisteredTool,
-  leaving: LeavingTool | undefined,
+  {
+    tool: { artifact },
+    tainted,
+    leaving,
+  }: { tool: RegisteredTool; tainted: boolean; leaving: LeavingTool | undefined },
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, questions } = record;
   const { apis } = artifact.requires;
@@ -54,6 +58,8 @@ export function approvalRequest(
       review: {
         artifact,
         agents: [],
+        tainted,
+        ...promotionFacts(record),
         questions: questions.map(({ topic, reason, cases }) => ({
           topic,
           reason,

@@ -16,11 +16,12 @@ export interface RequestApprovalDeps {
 export async function requestApproval(
   deps: RequestApprovalDeps,
   record: PromotionRecord,
-  { agent, tool, leaving }: Pick<PromotionSnapshot, 'agent' | 'tool'> & { leaving: LeavingTool | undefined },
+  { agent, tool, observed: { tainted } }: PromotionSnapshot,
+  leaving: LeavingTool | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
-  await createRequest(deps, approvalRequest(record, agent, tool, leaving), signal);
+  await createRequest(deps, approvalRequest(record, agent, { tool, tainted, leaving }), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */
