@@ -104,7 +104,10 @@ describe('a Git server that refuses', () => {
     const wrong = join(folder, 'ca.pem');
     await writeFile(wrong, rootCertificates[0] ?? '');
     const failed = await look(wrong);
-    assert.match(failed.message ?? '', /connection "tools": the request failed: DEPTH_ZERO_SELF_SIGNED_CERT; check caFile/);
+    assert.match(
+      failed.message ?? '',
+      /connection "tools": the request failed: DEPTH_ZERO_SELF_SIGNED_CERT; check caFile/,
+    );
     await writeFile(wrong, await readFile(join(FIXTURES, 'certificate.pem')));
     assert.equal((await look(wrong)).state, 'Open');
   });
