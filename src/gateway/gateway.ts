@@ -38,6 +38,7 @@ import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
+import { AgentDeactivations } from './cluster/agent-deactivations.ts';
 import { inService, WatchedDemotions } from './cluster/demotions.ts';
 import { CallApprovals } from './approvals/call-approvals.ts';
 import { indexCallApprovals } from './approvals/approval-index.ts';
@@ -110,8 +111,9 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
-  const catalog = startCatalog(watches, { transport, log, demotions, directory });
+  const deactivations = new AgentDeactivations(directory);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
+  const catalog = startCatalog(watches, { transport, log, demotions, deactivations, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -277,11 +279,12 @@ interface CatalogDeps {
   transport: Transport;
   log: Logger;
   demotions: WatchedDemotions;
+  deactivations: AgentDeactivations;
   directory: WatchedAgentDirectory;
 }
 
 function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, directory } = deps;
+  const { transport, log, demotions, deactivations, directory } = deps;
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
@@ -290,8 +293,10 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
     log,
     // The catalog gets its objects from the cache that has both parts.
     isServed: (tool) => demotions.isServed(tool as WatchedTool),
+    isDeactivated: (namespace, agent, digest) => deactivations.has(namespace, agent, digest),
     onChange: (namespace) => directory.toolsChanged(namespace),
   });
+  watches.agents.subscribe(({ object }) => catalog.agentChanged(object.metadata.namespace ?? '', object.metadata.name));
   watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
   watches.tools.subscribe((change) => catalog.toolChanged(change));
   watches.approvals.subscribe(({ object }) => {
@@ -417,9 +422,9 @@ function openApprovals(
 }
 
 function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: WatchedDemotions): GatewayDeps['toolsOf'] {
-  return async ({ agentUid, namespace }, session) => {
-    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
-    return inService(await registry.tools(agentUid, session), isOut);
+  return async (agent, session) => {
+    const isOut = (digest: Digest): boolean => demotions.reason(agent, digest) !== undefined;
+    return inService(await registry.tools(agent.agentUid, session), isOut);
   };
 }
 
