@@ -186,6 +186,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         OwnerNotFound: 'Tier Agent: the agent that owns the tool does not exist.',
         PolicyDenied:
           'Tier Agent: the TrustPolicy of the agent no longer allows what the tool requires. The tool returns when the policy allows it.',
+        Deactivated:
+          'Tier Agent: the agent does not have the tool any more, because of what its tasks or calls showed, or for a new one. The message has the figures. `kubectl temper reactivate` verifies it again.',
         Promoted: 'The tool is in service at tier Shared, as another object. This one is not used meanwhile.',
         Inactive: 'A user demoted the tool, or it was demoted because of its failures. The message states why.',
         Demoted: 'The operator demoted the tool, with an Approval that revokes it. The gateway refuses calls of it.',

@@ -31,11 +31,20 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     inactiveStep: undefined,
     sharedAs: undefined,
     ownerExists: true,
+    deactivation: undefined,
     policyDenial: undefined,
     foundations: [],
     ...change,
   };
 }
+
+const DEACTIVATION = {
+  digest: DIGEST,
+  tool: 'csv_rows',
+  cause: 'Harmful',
+  message: '8 of its 8 tasks ended badly',
+  since: '2031-05-05T11:00:00Z',
+} as const;
 
 const reasonOf = (change: Partial<ObservedTool>): string => {
   const planned = planActivity(observe(change));
@@ -131,7 +140,7 @@ describe('whether a tool of tier Agent is in service', () => {
   });
 
   it('a reason that ends by itself does not cost the verification', () => {
-    for (const reason of ['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound'])
+    for (const reason of ['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound', 'Deactivated'])
       assert.equal(reasonOf({ ...AGENT_APPROVAL, tool: agentTool(inactiveWith(reason)) }), 'Verified', reason);
     for (const reason of ['Revoked', 'Demoted', 'NotVerified', 'InvalidSpec'])
       assert.equal(reasonOf({ ...AGENT_APPROVAL, tool: agentTool(inactiveWith(reason)) }), 'NotVerified', reason);
@@ -142,6 +151,8 @@ describe('whether a tool of tier Agent is in service', () => {
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, policyDenial: 'fetch is not allowed.' }), 'PolicyDenied');
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, sharedAs: 'csv-rows-x' }), 'Promoted');
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, ownerExists: false }), 'OwnerNotFound');
+    assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, deactivation: DEACTIVATION }), 'Deactivated');
+    assert.equal(reasonOf({ deactivation: DEACTIVATION }), 'Approved', 'other agents keep a Shared tool');
     assert.equal(reasonOf({ tool, approvals: [approval({ decision: 'Revoke' })] }), 'Revoked');
   });
 });

@@ -1,6 +1,7 @@
 import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { type IgnoredReason, type Verdict, verdictOn } from '../../approvals/verdict.ts';
 import { printable } from '../../lib/printable.ts';
+import type { DeactivatedTool } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { AdmissionAge } from './admission-age.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -24,6 +25,8 @@ export interface ObservedTool {
   readonly sharedAs: string | undefined;
   /** Does the agent of a tool of tier Agent exist? */
   readonly ownerExists: boolean;
+  /** Why the agent of a tool of tier Agent does not have it any more. */
+  readonly deactivation: DeactivatedTool | undefined;
   /** Why the policy of the agent does not allow what the tool requires. */
   readonly policyDenial: string | undefined;
   /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object. */
@@ -35,7 +38,13 @@ export type Activity = ConditionUpdate<'Active'>;
 /** A new object of tier Agent gets its first status from the verification that created it. */
 const FIRST_STATUS_MS = 60_000;
 /** Reasons that end by themselves: the tool was verified, and returns. */
-const TEMPORARY_REASONS: ReadonlySet<string> = new Set(['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound']);
+const TEMPORARY_REASONS: ReadonlySet<string> = new Set([
+  'PolicyDenied',
+  'Promoted',
+  'NameTaken',
+  'OwnerNotFound',
+  'Deactivated',
+]);
 
 /** Decides whether the tool is in service. Pure. `wait`: the status of a new object is another component's to write. */
 export function planActivity(observed: ObservedTool): Activity | { readonly waitMs: number } {
@@ -97,7 +106,7 @@ function hasReportedAnswers({ status }: StoredTool): boolean {
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
 function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
-  const { tool, now, sharedAs, nameHolder, ownerExists, policyDenial } = observed;
+  const { tool, now, sharedAs, ownerExists } = observed;
   const { facts, metadata, status } = tool;
   const verdict = verdictOf(observed);
   if (verdict.decision === 'Revoke') return revoked(observed, verdict.approval);
@@ -114,12 +123,19 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
       `agent "${facts.agent ?? ''}" does not exist, or is not the owner of the object; delete the object`,
     );
   if (sharedAs !== undefined) return inactive('Promoted', `in service at tier Shared as EmergentTool "${sharedAs}"`);
-  if (nameHolder !== undefined) return inactive('NameTaken', takenName(facts.tool, nameHolder));
-  if (policyDenial !== undefined)
-    return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
+  const lost = lostByAgent(observed);
+  if (lost !== undefined) return lost;
   const before = activeCondition(tool);
   const message = before?.status === 'True' ? before.message : 'verified, and in service';
   return { type: 'Active', status: 'True', reason: 'Verified', message };
+}
+
+/** Why the agent cannot have its verified tool at the moment. */
+function lostByAgent({ tool, deactivation, nameHolder, policyDenial }: ObservedTool): Activity | undefined {
+  if (deactivation !== undefined) return inactive('Deactivated', describeDeactivation(deactivation));
+  if (nameHolder !== undefined) return inactive('NameTaken', takenName(tool.facts.tool, nameHolder));
+  if (policyDenial === undefined) return undefined;
+  return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
 }
 
 /** What the Approvals of its digest decide about a tool. */
@@ -166,6 +182,10 @@ function missingApproval({ tool }: ObservedTool, verdict: Verdict & { decision: 
   if (ignored !== undefined)
     return `Approval "${ignored.approval.name}" does not count: ${WHY_IGNORED[ignored.reason]}`;
   return `waits for an Approval of digest ${digest} for tier Shared with nonce ${requestNonce}`;
+}
+
+function describeDeactivation({ message, tool }: DeactivatedTool): string {
+  return `deactivated for its agent: ${printable(message, 1_024)}; forge a corrected version, or verify this one again with kubectl temper reactivate ${tool}`;
 }
 
 function takenName(tool: string, holder: string): string {
