@@ -28,6 +28,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
+import { reactivationTests } from './suites/reactivations.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -556,6 +557,7 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
+  reactivationTests(() => messages);
   closedSessionTests(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
