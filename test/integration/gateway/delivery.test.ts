@@ -28,6 +28,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
+import { idleSessionTests } from './suites/idle-sessions.ts';
 import { reactivationTests } from './suites/reactivations.ts';
 
 /** The policy that allows the tool `agent_send`. */
@@ -559,6 +560,7 @@ describe('messages through two gateway replicas', () => {
 
   reactivationTests(() => messages);
   closedSessionTests(() => messages);
+  idleSessionTests(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');
