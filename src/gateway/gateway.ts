@@ -111,9 +111,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const deactivations = new AgentDeactivations(directory);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
-  const catalog = startCatalog(watches, { transport, log, demotions, deactivations, directory });
+  const demotions = openDemotions(watches, directory);
+  const catalog = startCatalog(watches, { transport, log, demotions, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -272,6 +271,11 @@ function startDirectory(watches: GatewayInformers): WatchedAgentDirectory {
   return directory;
 }
 
+function openDemotions({ tools, approvals }: GatewayInformers, directory: WatchedAgentDirectory): WatchedDemotions {
+  const { reason } = new AgentDeactivations(directory);
+  return new WatchedDemotions(tools.store, approvals.store, reason);
+}
+
 /** Timeout of one artifact read. After it the session opens without that tool. */
 const READ_TIMEOUT_MS = 5_000;
 
@@ -279,12 +283,12 @@ interface CatalogDeps {
   transport: Transport;
   log: Logger;
   demotions: WatchedDemotions;
-  deactivations: AgentDeactivations;
   directory: WatchedAgentDirectory;
 }
 
 function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, deactivations, directory } = deps;
+  const { transport, log, demotions, directory } = deps;
+  const deactivations = new AgentDeactivations(directory);
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
