@@ -140,6 +140,12 @@ export const PromotionReview = Type.Object(
       ),
     ),
     agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
+    tainted: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the session of the tool contained untrusted content when the request was made. Only for tier Agent.',
+      }),
+    ),
     verification: Type.Optional(ReviewedVerification),
     uses: Type.Optional(ReviewedUses),
     usedBy: Type.Optional(

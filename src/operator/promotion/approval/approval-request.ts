@@ -19,12 +19,18 @@ export function approvalRequestName({ tool, digest, attempt }: PromotionRecord):
   return `${tool.replaceAll('_', '-')}-${hash.slice(0, NAME_CHARACTERS)}`;
 }
 
+/** What the request of a promotion shows of its tool. */
+export interface RequestedTool {
+  readonly tool: RegisteredTool;
+  readonly tainted: boolean;
+  readonly claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>;
+}
+
 /** The ApprovalRequest for a promotion to tier Agent, which is deleted with its agent. Its summary has no text of an author. Pure. */
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { artifact }: RegisteredTool,
-  claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>,
+  { tool: { artifact }, tainted, claimed }: RequestedTool,
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, verdicts, questions } = record;
   const { apis } = artifact.requires;
@@ -53,6 +59,7 @@ export function approvalRequest(
       review: {
         artifact,
         agents: [],
+        tainted,
         ...promotionFacts({ figures, verdicts }),
         ...claimed,
         questions: questions.map(({ topic, reason, cases }) => ({

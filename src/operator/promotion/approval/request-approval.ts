@@ -15,13 +15,13 @@ export interface RequestApprovalDeps extends RequestWriterDeps {
 export async function requestApproval(
   deps: RequestApprovalDeps,
   record: PromotionRecord,
-  { agent, tool }: PromotionSnapshot,
+  { agent, tool, observed: { tainted } }: PromotionSnapshot,
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
   const { namespace } = agent.metadata;
   const claimed = await claimedUses(deps.store, agent, { digest: record.digest, namespace }, []);
-  await createRequest(deps, approvalRequest(record, agent, tool, claimed), signal);
+  await createRequest(deps, approvalRequest(record, agent, { tool, tainted, claimed }), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */

@@ -26,7 +26,7 @@ const inputOf = (value: unknown): JsonObject => ({ value: value as Json });
 const objectSchema = (member: string, type: JsonObject): string =>
   canonicalJson({ type: 'object', properties: { [member]: type }, required: [member], additionalProperties: false });
 
-/** A tool whose tests state no output: what the tools do decides about a pair. */
+/** A tool whose tests state no output: what the tools do makes the difference. */
 function artifactOf(tool: PairedTool, type: JsonObject, pinned: Map<string, ToolArtifact>): ToolArtifact {
   const common = {
     description: tool.description,
