@@ -111,9 +111,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const deactivations = new AgentDeactivations(directory);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
-  const catalog = startCatalog(watches, { transport, log, demotions, deactivations, directory });
+  const { demotions, catalog } = startCatalog(watches, { transport, log, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -278,13 +276,15 @@ const READ_TIMEOUT_MS = 5_000;
 interface CatalogDeps {
   transport: Transport;
   log: Logger;
-  demotions: WatchedDemotions;
-  deactivations: AgentDeactivations;
   directory: WatchedAgentDirectory;
 }
 
-function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, deactivations, directory } = deps;
+function startCatalog(
+  watches: GatewayInformers,
+  { transport, log, directory }: CatalogDeps,
+): { demotions: WatchedDemotions; catalog: WatchedCatalog } {
+  const deactivations = new AgentDeactivations(directory);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
@@ -304,7 +304,7 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
       catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
     if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
   });
-  return catalog;
+  return { demotions, catalog };
 }
 
 async function openServer(
