@@ -11,6 +11,7 @@ import {
   keepLast,
   lastMessage,
   lastMessages,
+  lastSequence,
   parseJsonBytes,
   readMessages,
 } from '../jetstream/stream-reader.ts';
@@ -87,17 +88,15 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   const ends: TaskEnd[] = [];
   const ratings = new Map<string, TaskRating>();
   const categories = new Map<string, Set<ToolCategoryName>>();
-  for (const filter of KINDS) {
-    for await (const { subject: key, data } of await readKind(connection, subject(agentUid, filter))) {
-      const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
-      const value = parseJsonBytes(data);
-      const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
-      if (end !== undefined) ends.push(end);
-      const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
-      if (rating !== undefined) ratings.set(message, rating);
-      const used = kind === 'use' ? category : rating?.category;
-      if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
-    }
+  for await (const { subject: key, data } of readRecords(connection, agentUid)) {
+    const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
+    const value = parseJsonBytes(data);
+    const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
+    if (end !== undefined) ends.push(end);
+    const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
+    if (rating !== undefined) ratings.set(message, rating);
+    const used = kind === 'use' ? category : rating?.category;
+    if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
   }
   return ends.slice(-MAX_TASK_RECORDS).map(({ message, outcome, deliveries, endedAt }) => {
     const rating = ratings.get(message)?.rating;
@@ -106,11 +105,22 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   });
 }
 
-async function readKind(
-  connection: JetStreamConnection,
-  filter: string,
-): Promise<AsyncIterable<Stored> | readonly Stored[]> {
-  return (await lastMessages(connection, STREAM, filter)) ?? readMessages(connection, STREAM, filter);
+/** All records of an agent, those of each kind oldest first: in one request, or in one per kind when there are too many. */
+async function* readRecords(connection: JetStreamConnection, agentUid: string): AsyncIterable<Stored> {
+  const filters = KINDS.map((kind) => subject(agentUid, kind));
+  const all = await lastMessages(connection, STREAM, filters);
+  if (all !== undefined) {
+    yield* all;
+    return;
+  }
+  for (const filter of filters) {
+    yield* (await lastMessages(connection, STREAM, [filter])) ?? readMessages(connection, STREAM, filter);
+  }
+}
+
+/** The sequence of the newest record. */
+export function lastTaskSequence(connection: JetStreamConnection): Promise<number> {
+  return lastSequence(connection, STREAM);
 }
 
 /** The agents with a record after this sequence, and the sequence to continue with. */
