@@ -54,7 +54,7 @@ describe('temper judges', () => {
   });
   it('an unknown suspension and a folder in use are errors, and lift nothing', async () => {
     await assert.rejects(run({ resume: 'suspension-2' }), { code: 'TEMPER_NOT_FOUND' });
-    const lock = await lockState(state);
+    const lock = await lockState(state, 'temper run');
     await assert.rejects(run({ resume: 'suspension-1' }), { code: 'TEMPER_STATE_LOCKED' });
     lock.release();
     assert.match((await run()).out, /suspended/);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it, type TestContext } from 'node:test';
+import { after, before, describe, it } from 'node:test';
+import { publicData } from '../../../test/support/public-data.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { artifactOf } from '../../forge/forge.testing.ts';
 import { aTerminal, type FakeTerminal } from '../io.testing.ts';
@@ -15,7 +15,8 @@ import { toolCheck } from './tool-check.ts';
 import type { ToolReport } from './tool-report.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const DATA = resolve(ROOT, '../shared/data/forge');
+const CORRECT = publicData('forge/humaneval-x-js.jsonl');
+const FAILING = publicData('forge/humaneval-x-js.failing.jsonl');
 const FORGES = join(ROOT, 'test/fixtures/forges');
 
 let folder: string;
@@ -37,14 +38,6 @@ async function file(name: string, content: string | object): Promise<string> {
   const path = join(folder, name);
   await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
   return path;
-}
-
-/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
-function dataFile(t: TestContext, name: string): string | undefined {
-  const path = join(DATA, name);
-  if (existsSync(path) || process.env['CI']) return path;
-  t.skip(`${path} is absent`);
-  return undefined;
 }
 
 const slugify = async (): Promise<Record<string, unknown>> =>
@@ -88,15 +81,13 @@ describe('temper tool check', () => {
     assert.deepEqual([report.accepted, report.code], [false, 'TEMPER_SANDBOX_UNAVAILABLE']);
     assert.match(report.message, /no runner/);
   });
-  it('tool check accepts all 156 correct tools, in order', async (t) => {
-    const data = dataFile(t, 'humaneval-x-js.jsonl');
-    if (data === undefined) return;
-    const { exit, lines } = await check(data);
+  it('tool check accepts all 156 correct tools, in order', { skip: CORRECT.skip }, async () => {
+    const { exit, lines } = await check(CORRECT.file);
     assert.deepEqual(
       lines.filter((line) => !line.accepted),
       [],
     );
-    const tools = (await readFile(data, 'utf8'))
+    const tools = (await readFile(CORRECT.file, 'utf8'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as ToolReport & { testCases: [] });
@@ -117,10 +108,8 @@ describe('temper tool check', () => {
     ]);
   });
 
-  it('tool check refuses all 4 failing tools with the right code', async (t) => {
-    const data = dataFile(t, 'humaneval-x-js.failing.jsonl');
-    if (data === undefined) return;
-    const { exit, lines } = await check(data);
+  it('tool check refuses all 4 failing tools with the right code', { skip: FAILING.skip }, async () => {
+    const { exit, lines } = await check(FAILING.file);
     assert.deepEqual(
       lines.map(({ name, accepted, stage, code }) => [name, accepted, stage, code]),
       [

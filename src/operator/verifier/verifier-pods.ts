@@ -64,7 +64,11 @@ export class VerifierPods {
   }
 
   isInUse(podUid: string): boolean {
-    return this.#inUse.has(podUid) || !this.#isListed;
+    return this.isClaimed(podUid) || !this.#isListed;
+  }
+
+  isClaimed(podUid: string): boolean {
+    return this.#inUse.has(podUid);
   }
 
   /** A verification uses the pod. */
@@ -93,8 +97,8 @@ export class VerifierPods {
     const { template, client } = this.#deps;
     if (template === undefined) return undefined;
     this.#waiting.set(key, namespace);
-    const isInUse = (uid: string): boolean => this.#inUse.has(uid);
-    const ready = this.#isItsTurn(namespace) ? readyVerifiers(this.pods(), { digest: template.digest, isInUse }) : [];
+    const isClaimed = (uid: string): boolean => this.isClaimed(uid);
+    const ready = this.#isItsTurn(namespace) ? readyVerifiers(this.pods(), { digest: template.digest, isClaimed }) : [];
     for (const pod of ready) {
       const { uid = '' } = pod.metadata;
       this.use(uid, namespace);

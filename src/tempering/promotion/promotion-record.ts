@@ -12,8 +12,10 @@ export interface PromotedSubject {
   /** Name of the tool. */
   tool: string;
   digest: Digest;
-  /** A session that has the tool. */
+  /** A session that has the tool; empty for a promotion that was restored. */
   session: string;
+  /** Present after NATS lost the promotion and its session: the ApprovalRequest that has the tool, and what it says about the session. */
+  restored?: { request: string; tainted: boolean };
 }
 
 /** What a decision rests on. */
@@ -33,7 +35,10 @@ interface ExaminedTool {
   questions: readonly ExaminationQuestion[];
 }
 /** What a re-run of a recorded input is compared with; it never enters the verifier pod. */
-export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'>;
+export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'> & {
+  /** The schema of the tool refuses the input, so no agent called the tool with it. */
+  inputRefused?: true;
+};
 
 /** Why a verification was started again. */
 export interface VerificationTries {
