@@ -58,6 +58,7 @@ import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
+import { startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
@@ -140,11 +141,12 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     verifiers: new VerifierPodIndex(watches.verifiers.store),
     draining: draining.signal,
   };
-  const server = await openServer(context, stack);
+  const deps = depsOf(context);
+  const server = await openServer(context, deps, stack);
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
-  stack.use(openPullRequests(context));
+  startTasks(context, deps, stack);
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -220,10 +222,24 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
   });
 }
 
+/** What a gateway does besides answering requests. */
+function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
+  stack.use(openPullRequests(context));
+  stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
+}
+
 function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {
   const client = createKubeClient(transport, { isLeader: () => false });
   const { connections, releaseNamespace } = config;
   return startPullRequests({ connections, releaseNamespace, client, bus, directory, watches, clock, log });
+}
+
+function ownersOf({ agents }: GatewayInformers): { namespace: string; name: string; uid: string }[] {
+  return agents.store
+    .list()
+    .flatMap(({ metadata: { namespace, name, uid } }) =>
+      namespace === undefined || uid === undefined ? [] : [{ namespace, name, uid }],
+    );
 }
 
 interface ServerContext {
@@ -286,8 +302,11 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
   return catalog;
 }
 
-async function openServer(context: ServerContext, stack: AsyncDisposableStack): Promise<GatewayServer> {
-  const { config, log, modules } = context;
+async function openServer(
+  { config, log, modules }: ServerContext,
+  deps: GatewayDeps,
+  stack: AsyncDisposableStack,
+): Promise<GatewayServer> {
   const paths = [config.tls.certificate, config.tls.key];
   let server: GatewayServer | undefined;
   const certificate = stack.use(
@@ -298,7 +317,7 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
       onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  server = await createGatewayServer(depsOf(context), {
+  server = await createGatewayServer(deps, {
     tls: pairOf(certificate.contents),
     connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],

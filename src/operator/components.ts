@@ -34,6 +34,8 @@ import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
+import { newestHeadOf } from './provenance/newest-head.ts';
+import type { ReadAuditHead } from './sharing/create-request.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
@@ -129,6 +131,7 @@ export interface Components {
   readonly verifierPods: VerifierPods;
   readonly verifierPool: VerifierPool;
   readonly audit: OperatorAudit | undefined;
+  readonly auditHead: ReadAuditHead;
 }
 
 export function createComponents(
@@ -179,6 +182,7 @@ export function createComponents(
     validation,
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
+    auditHead: newestHeadOf(client, config.namespace),
     revocationsInGit: new RevocationsInGit(),
     ...promotions,
   };
@@ -281,7 +285,8 @@ function createPromotions(
   const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
   const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
   const age = admissionAgeOf(config, informers);
-  const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
+  const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
+  const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }

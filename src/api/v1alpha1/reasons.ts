@@ -169,6 +169,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         ApprovalMissing:
           'Tier Shared: no Approval with the digest, the tier and spec.requestNonce counts. The message states why an existing one does not.',
         ApprovalDenied: 'An approver denied the request. A new request has a new nonce.',
+        ReportedAnswers:
+          'Tier Shared: the promotion to tier Agent in this namespace rests on recorded answers that only the pod of an agent reported. No approval makes up for them.',
         AdmissionPolicyMissing:
           'The admission policies that check approvers are missing or changed, so no Approval counts. Upgrade, with clusterPrerequisites.enabled, the release of the chart that installs them.',
         NotVerified:

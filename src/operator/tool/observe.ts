@@ -4,7 +4,7 @@ import type { ValidationCache } from '../agent/validation-cache.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AdmissionAge } from './admission-age.ts';
-import type { ObservedTool } from './plan.ts';
+import { type ObservedTool, wasVerified } from './plan.ts';
 import { policyDenial, promotionDenial, sharingRules } from './policy-limits.ts';
 import { promotionRules, type PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import { parseDuration } from '../../api/quantities.ts';
@@ -20,6 +20,13 @@ export interface ToolObserverDeps extends ToolCaches {
   readonly admissionAge: () => AdmissionAge;
   /** The newest known version of a cached tool. */
   readonly latest: (tool: StoredTool) => StoredTool;
+}
+
+/** What decides about a request for tier Shared, and who it is about. */
+export interface ObservedRequester extends ObservedSharing {
+  readonly agent: StoredAgent;
+  /** The agents that have the digest in service at tier Agent. */
+  readonly holders: readonly StoredAgent[];
 }
 
 const BUILT_IN = builtInNames();
@@ -47,11 +54,12 @@ export class ToolObserver {
       sharedAs: this.#shared(tool).find(isInService)?.metadata.name,
       ownerExists: owner !== undefined,
       policyDenial: owner === undefined ? undefined : policyDenial(tool, owner, this.#policyOf(owner)),
+      foundations: this.#foundations(tool),
     };
   }
 
   /** Undefined when the agent of the tool does not exist. */
-  sharing(tool: StoredTool): (ObservedSharing & { readonly agent: StoredAgent }) | undefined {
+  sharing(tool: StoredTool): ObservedRequester | undefined {
     const { clock, requests } = this.#deps;
     const agent = this.#ownerOf(tool);
     if (agent === undefined) return undefined;
@@ -65,6 +73,7 @@ export class ToolObserver {
       tool,
       now: clock.now(),
       shared: this.#shared(tool)[0],
+      holders: holders.map((other) => this.#ownerOf(other)).filter((owner) => owner !== undefined),
       agents: [...new Set(holders.flatMap(({ facts }) => facts.agent ?? []))].sort(),
       isOldest: holders.every((other) => other.metadata.uid === tool.metadata.uid || isOlder(tool, other)),
       rules: sharingRules(policy),
@@ -131,6 +140,14 @@ export class ToolObserver {
       .filter((policy) => policy !== undefined && this.#deps.validation.specError(policy) === undefined)
       .flatMap((policy) => policy?.spec.decay?.reverifyEvery ?? []);
     return intervals.length === 0 ? undefined : Math.min(...intervals.map(parseDuration));
+  }
+
+  #foundations(tool: StoredTool): StoredTool[] {
+    if (tool.facts.tier !== 'Shared') return [];
+    const since = tool.metadata.creationTimestamp;
+    return this.withDigest(tool).filter(
+      (other) => other.facts.tier === 'Agent' && wasVerified(other) && other.metadata.creationTimestamp <= since,
+    );
   }
 
   #approvalsOf({ metadata, facts }: StoredTool) {

@@ -32,6 +32,7 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     sharedAs: undefined,
     ownerExists: true,
     policyDenial: undefined,
+    foundations: [],
     ...change,
   };
 }
@@ -80,6 +81,22 @@ describe('whether a Shared tool is in service', () => {
     assert.equal(reasonOf({ tool: shared({ problem: 'its artifact does not match its digest' }) }), 'InvalidSpec');
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'mine', uid: 'u' };
     assert.equal(reasonOf({ tool: shared({}, { ownerReferences: [owner] }) }), 'InvalidSpec');
+  });
+
+  it('an Approval makes up for no promotion that rests on reported answers alone', () => {
+    const condition = { lastTransitionTime: '2031-05-05T00:00:00Z', message: '' };
+    const active = { type: 'Active', status: 'True' as const, reason: 'Verified', ...condition };
+    const withheld = { type: 'Shareable', status: 'False' as const, ...condition };
+    const verified = (...more: object[]) => agentTool({ active: true, conditions: [active, ...more] });
+    const reported = verified({ ...withheld, reason: 'ReportedAnswers' });
+    assert.equal(reasonOf({ foundations: [reported] }), 'ReportedAnswers');
+    assert.equal(reasonOf({ foundations: [reported, verified()] }), 'Approved', 'another agent has observed answers');
+    assert.equal(reasonOf({ foundations: [verified({ ...withheld, reason: 'SourceWithheld' })] }), 'Approved');
+    const refused = aTool({ requestNonce: NONCE }, { status: inactiveWith('ReportedAnswers') });
+    assert.equal(reasonOf({ tool: refused }), 'ReportedAnswers', 'its agent is deleted');
+    assert.equal(reasonOf({ tool: refused, foundations: [verified()] }), 'Approved');
+    const revoked = approval({ decision: 'Revoke', name: 'revoked' });
+    assert.equal(reasonOf({ approvals: [revoked], foundations: [reported] }), 'Revoked');
   });
 
   it('a taken name and an inactive dependency delay it', () => {

@@ -26,6 +26,8 @@ export interface ObservedTool {
   readonly ownerExists: boolean;
   /** Why the policy of the agent does not allow what the tool requires. */
   readonly policyDenial: string | undefined;
+  /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object. */
+  readonly foundations: readonly StoredTool[];
 }
 
 export type Activity = ConditionUpdate<'Active'>;
@@ -59,6 +61,7 @@ function sharedActivity(observed: ObservedTool): Activity {
       'ApprovalDenied',
       `${byline(verdict.approval, 'denied')}; create the object again with a new nonce`,
     );
+  if (restsOnReports(observed)) return inactive('ReportedAnswers', REPORTED);
   if ('problem' in admission)
     return inactive(
       'AdmissionPolicyMissing',
@@ -73,6 +76,23 @@ function sharedActivity(observed: ObservedTool): Activity {
     reason: 'Approved',
     message: `in service; ${byline(verdict.approval, 'approved')}`,
   };
+}
+
+const REPORTED =
+  'its promotion to tier Agent rests on recorded answers that only the pod of its agent reported, and no approval makes up for them; have an agent use the tool with observed answers';
+
+/**
+ * Whether all evidence of this cluster rests on answers that only pods reported. A tool of tier Agent that is younger than the object does
+ * not count, or an agent could take a Shared tool out of service. The reason outlives the tools of tier Agent.
+ */
+function restsOnReports({ tool, foundations }: ObservedTool): boolean {
+  if (foundations.length === 0) return activeCondition(tool)?.reason === 'ReportedAnswers';
+  return foundations.every(hasReportedAnswers);
+}
+
+function hasReportedAnswers({ status }: StoredTool): boolean {
+  const found = status?.conditions?.find(({ type }) => type === 'Shareable');
+  return found?.status === 'False' && found.reason === 'ReportedAnswers';
 }
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
@@ -116,7 +136,7 @@ export function verdictOf({
 }
 
 /** Only the operator writes statuses, so a status that says so is proof. */
-function wasVerified(tool: StoredTool): boolean {
+export function wasVerified(tool: StoredTool): boolean {
   if (tool.status?.active === true) return true;
   return TEMPORARY_REASONS.has(activeCondition(tool)?.reason ?? '');
 }

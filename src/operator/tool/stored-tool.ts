@@ -2,6 +2,7 @@ import { LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
+import { shapesOf, type ToolShapes } from '../../tempering/examination/redundancy/schema-shape.ts';
 import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
 import type { Stored } from '../kube/types.ts';
 
@@ -21,6 +22,8 @@ export interface ToolFacts {
   readonly mode: ToolArtifact['implementation']['mode'];
   readonly requires: ToolArtifact['requires'];
   readonly steps: readonly ToolStep[];
+  /** Of its schemas. */
+  readonly shapes: ToolShapes;
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
@@ -39,6 +42,7 @@ const UNREADABLE: ToolFacts = {
   mode: 'Sandbox',
   requires: { apis: [], domains: [], paths: [] },
   steps: [],
+  shapes: { input: undefined, output: undefined },
   agent: undefined,
   problem: 'its spec cannot be read',
 };
@@ -84,6 +88,7 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       mode: implementation.mode,
       requires,
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
+      shapes: shapesOf(artifact),
       agent,
       problem: artifactProblem(artifact, digest) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };

@@ -26,6 +26,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
+import { idleSessionTests } from './suites/idle-sessions.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -546,6 +547,7 @@ describe('messages through two gateway replicas', () => {
   });
 
   closedSessionTests(() => messages);
+  idleSessionTests(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');

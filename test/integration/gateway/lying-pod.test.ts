@@ -283,7 +283,10 @@ describe('reports of a lying pod', () => {
     const token = tokenOf(agent.name, 1);
     const carry = await search(agent.name, 1);
     for (const root of ROOTS) {
-      const body = { ...withUse(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }), deliveryToken: token };
+      const body = {
+        ...withUse(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }),
+        deliveryToken: token,
+      };
       for (const replica of [one, other]) {
         const response = await ask(replica, 'POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
         assert.equal(response.status, 204, response.text);
