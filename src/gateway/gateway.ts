@@ -38,6 +38,7 @@ import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
+import { AgentDeactivations } from './cluster/agent-deactivations.ts';
 import { inService, WatchedDemotions } from './cluster/demotions.ts';
 import { CallApprovals } from './approvals/call-approvals.ts';
 import { indexCallApprovals } from './approvals/approval-index.ts';
@@ -58,6 +59,7 @@ import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
 import { withResidents } from './storage/resident-inbox.ts';
+import { startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
@@ -109,8 +111,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
-  const catalog = startCatalog(watches, { transport, log, demotions, directory });
+  const { demotions, catalog } = startCatalog(watches, { transport, log, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -140,11 +141,12 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     verifiers: new VerifierPodIndex(watches.verifiers.store),
     draining: draining.signal,
   };
-  const server = await openServer(context, stack);
+  const deps = depsOf(context);
+  const server = await openServer(context, deps, stack);
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
-  stack.use(openPullRequests(context));
+  startTasks(context, deps, stack);
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -220,10 +222,24 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
   });
 }
 
+/** What a gateway does besides answering requests. */
+function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
+  stack.use(openPullRequests(context));
+  stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
+}
+
 function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {
   const client = createKubeClient(transport, { isLeader: () => false });
   const { connections, releaseNamespace } = config;
   return startPullRequests({ connections, releaseNamespace, client, bus, directory, watches, clock, log });
+}
+
+function ownersOf({ agents }: GatewayInformers): { namespace: string; name: string; uid: string }[] {
+  return agents.store
+    .list()
+    .flatMap(({ metadata: { namespace, name, uid } }) =>
+      namespace === undefined || uid === undefined ? [] : [{ namespace, name, uid }],
+    );
 }
 
 interface ServerContext {
@@ -260,12 +276,15 @@ const READ_TIMEOUT_MS = 5_000;
 interface CatalogDeps {
   transport: Transport;
   log: Logger;
-  demotions: WatchedDemotions;
   directory: WatchedAgentDirectory;
 }
 
-function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, directory } = deps;
+function startCatalog(
+  watches: GatewayInformers,
+  { transport, log, directory }: CatalogDeps,
+): { demotions: WatchedDemotions; catalog: WatchedCatalog } {
+  const deactivations = new AgentDeactivations(directory);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
@@ -274,8 +293,10 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
     log,
     // The catalog gets its objects from the cache that has both parts.
     isServed: (tool) => demotions.isServed(tool as WatchedTool),
+    isDeactivated: (namespace, agent, digest) => deactivations.has(namespace, agent, digest),
     onChange: (namespace) => directory.toolsChanged(namespace),
   });
+  watches.agents.subscribe(({ object }) => catalog.agentChanged(object.metadata.namespace ?? '', object.metadata.name));
   watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
   watches.tools.subscribe((change) => catalog.toolChanged(change));
   watches.approvals.subscribe(({ object }) => {
@@ -283,11 +304,14 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
       catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
     if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
   });
-  return catalog;
+  return { demotions, catalog };
 }
 
-async function openServer(context: ServerContext, stack: AsyncDisposableStack): Promise<GatewayServer> {
-  const { config, log, modules } = context;
+async function openServer(
+  { config, log, modules }: ServerContext,
+  deps: GatewayDeps,
+  stack: AsyncDisposableStack,
+): Promise<GatewayServer> {
   const paths = [config.tls.certificate, config.tls.key];
   let server: GatewayServer | undefined;
   const certificate = stack.use(
@@ -298,7 +322,7 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
       onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  server = await createGatewayServer(depsOf(context), {
+  server = await createGatewayServer(deps, {
     tls: pairOf(certificate.contents),
     connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],
@@ -398,9 +422,9 @@ function openApprovals(
 }
 
 function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: WatchedDemotions): GatewayDeps['toolsOf'] {
-  return async ({ agentUid, namespace }, session) => {
-    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
-    return inService(await registry.tools(agentUid, session), isOut);
+  return async (agent, session) => {
+    const isOut = (digest: Digest): boolean => demotions.reason(agent, digest) !== undefined;
+    return inService(await registry.tools(agent.agentUid, session), isOut);
   };
 }
 

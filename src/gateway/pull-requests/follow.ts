@@ -1,11 +1,11 @@
 import { type Connection, type GitConnection, gitConnectionFor } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
+import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import type { RepositoryPlace } from '../../review/pull-requests/draft.ts';
-import type { PullRequestServer } from '../../review/pull-requests/port.ts';
+import type { Proposal, Repository } from '../../review/pull-requests/port.ts';
 
 /** `promotion.toShared.gitOps` of a policy. */
 export type GitOpsPlace = RepositoryPlace & { readonly connection: string };
@@ -23,7 +23,7 @@ export interface GitTask {
 }
 
 interface TaskRepository {
-  readonly server: PullRequestServer;
+  readonly repository: Repository;
   readonly connection: GitConnection;
   readonly op: CallOptions;
 }
@@ -38,7 +38,7 @@ interface GitTaskResult {
 export interface FollowDeps {
   readonly connections: readonly Connection[];
   readonly clock: Clock;
-  serverOf(connection: GitConnection): PullRequestServer;
+  repositoryOf(connection: GitConnection): Repository;
 }
 
 const OPEN_INTERVAL_MS = 60_000;
@@ -52,6 +52,7 @@ const MAX_MESSAGE = 400;
 /** Whether the state is too old to be kept. */
 export function isDue(known: PullRequestState | undefined, now: Date): boolean {
   if (known === undefined) return true;
+  if (known.retryAt !== undefined) return now.getTime() >= Date.parse(known.retryAt);
   const age = now.getTime() - Date.parse(known.checkedAt);
   return !(age >= 0 && age < intervalOf(known));
 }
@@ -65,6 +66,17 @@ function intervalOf({ kind, state }: PullRequestState): number {
 export function isStateOf({ kind, uid, gitOps }: GitTask): (state: PullRequestState) => boolean {
   const place = placeOf(gitOps);
   return (state) => state.kind === kind && state.requestUid === uid && (kind === 'Request' || state.place === place);
+}
+
+/** What a proposal needs of an earlier look. After a failure a pull request is looked for again, since a step may be missing. */
+export function knownTo(state: PullRequestState | undefined): Pick<Proposal, 'known'> {
+  const { number, url } = state ?? {};
+  return {
+    known: {
+      ...(number === undefined || state?.state === 'Failed' ? {} : { number }),
+      ...(url === undefined ? {} : { url }),
+    },
+  };
 }
 
 /** Does one task. A failure is a state too; never throws but for an aborted signal. */
@@ -81,14 +93,22 @@ export async function follow(
   try {
     const connection = gitConnectionFor(deps.connections, gitOps.connection, namespace);
     const op: CallOptions = { signal, deadline: deps.clock.monotonic() + TIMEOUT_MS, key: uid };
-    const found = await task.run({ server: deps.serverOf(connection), connection, op }, known);
+    const found = await task.run({ repository: deps.repositoryOf(connection), connection, op }, known);
     return found === undefined
       ? { ...about, state: 'Absent' }
       : { ...about, ...before, ...identityOf(found), state: found.state };
   } catch (error) {
     signal.throwIfAborted();
-    return { ...about, ...before, state: 'Failed', message: printable(messageOf(error), MAX_MESSAGE) };
+    const message = printable(messageOf(error), MAX_MESSAGE);
+    return { ...about, ...before, state: 'Failed', message, ...retryTime(error, deps.clock) };
   }
+}
+
+/** When the server asks to be asked again. */
+function retryTime(error: unknown, clock: Clock): Pick<PullRequestState, 'retryAt'> {
+  const seconds = isTemperError(error) ? error.details['retryAfterSeconds'] : undefined;
+  if (typeof seconds !== 'number') return {};
+  return { retryAt: new Date(clock.now().getTime() + seconds * 1_000).toISOString() };
 }
 
 /** What identifies the pull request on its server. */

@@ -6,6 +6,8 @@ import { objectName } from '../../tempering/registry/object-name.ts';
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { StoredAgent } from '../kube/types.ts';
+import type { LeavingTool } from '../hygiene/leaving-tool.ts';
+import { replacesAnnotation } from '../hygiene/observe-tools.ts';
 import { ownerReference } from '../pods/pod-ownership.ts';
 
 /** Label with the name of the owner; gateways compare it with the name of the object. */
@@ -17,7 +19,11 @@ export function agentToolName(agent: { namespace: string; name: string }, tool: 
 }
 
 /** The object of a tool at tier Agent, which is deleted with its agent. */
-export function agentToolObject(agent: StoredAgent, { artifact, digest, contributors }: RegisteredTool) {
+export function agentToolObject(
+  agent: StoredAgent,
+  { artifact, digest, contributors }: RegisteredTool,
+  leaving: LeavingTool | undefined,
+) {
   const { namespace, name } = agent.metadata;
   const spec: EmergentToolSpec = { artifact, digest, tier: 'Agent', contributors: [...contributors] };
   return {
@@ -27,6 +33,7 @@ export function agentToolObject(agent: StoredAgent, { artifact, digest, contribu
       name: agentToolName({ namespace, name }, artifact.name, digest),
       namespace,
       labels: { [OWNER_LABEL]: name },
+      ...(leaving === undefined ? {} : { annotations: replacesAnnotation(leaving.digest, leaving.message) }),
       ownerReferences: [ownerReference(agent)],
     },
     spec,

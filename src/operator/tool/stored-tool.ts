@@ -1,4 +1,4 @@
-import { LABELS } from '../../api/cluster.ts';
+import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
@@ -26,12 +26,15 @@ export interface ToolFacts {
   readonly shapes: ToolShapes;
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
+  /** The annotation about the tool that leaves for this one. */
+  readonly replaces: string | undefined;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
   readonly problem: string | undefined;
 }
 
 export type StoredTool = Stored<Omit<EmergentTool, 'spec'>> & { readonly facts: ToolFacts };
 
+const MAX_ANNOTATION = 1_000;
 const NO_DIGEST: Digest = `sha256:${'0'.repeat(64)}`;
 const UNREADABLE: ToolFacts = {
   tool: '',
@@ -44,6 +47,7 @@ const UNREADABLE: ToolFacts = {
   steps: [],
   shapes: { input: undefined, output: undefined },
   agent: undefined,
+  replaces: undefined,
   problem: 'its spec cannot be read',
 };
 
@@ -90,6 +94,7 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
       shapes: shapesOf(artifact),
       agent,
+      replaces: metadata.annotations?.[ANNOTATIONS.replaces]?.slice(0, MAX_ANNOTATION),
       problem: artifactProblem(artifact, digest) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };
   } catch {

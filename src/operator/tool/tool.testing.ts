@@ -20,6 +20,7 @@ export function aTool(
     steps: [],
     shapes: { input: undefined, output: undefined },
     agent: undefined,
+    replaces: undefined,
     problem: undefined,
     ...facts,
   };

@@ -20,6 +20,7 @@ import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
+import { toolHygiene } from './suites/tool-hygiene.ts';
 
 type WrittenEvent = Pick<Pod, 'metadata'> & { reason?: string; message?: string };
 
@@ -282,5 +283,6 @@ describe('promotion to tier Agent', () => {
   });
 
   promotionEvidence(() => fixture);
+  toolHygiene(() => fixture);
   promotionKills(() => fixture);
 });

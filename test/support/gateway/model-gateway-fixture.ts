@@ -205,7 +205,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const page = createRegistry();
     const metrics = registerMetrics(page, GATEWAY_METRICS);
     const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
-    const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
+    const demotions = { reason: (_agent: object, digest: Digest) => this.demoted.get(digest) };
     const library = new WatchedCatalog({ read: async () => undefined, log, isServed: () => true });
     const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });
     const storage = new StorageQuota({ connection: bus, limits: DEFAULT_STORAGE_LIMITS, release: 'temper', identify });
