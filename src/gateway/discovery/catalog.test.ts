@@ -41,6 +41,7 @@ function aCatalog() {
   const library = new WatchedCatalog({
     log,
     isServed: () => true,
+    sources: { get: async () => undefined },
     async read(_namespace, name) {
       reads += 1;
       return objects.get(name);

@@ -21,7 +21,8 @@ import { agentToolName } from './tool-object.ts';
 import { compareVerification } from './verification.ts';
 
 export interface ObservePromotionDeps extends ObserveApprovalDeps {
-  readonly client: KubeReader;
+  /** Reads EmergentTools with withheld sources. */
+  readonly reader: Pick<KubeReader, 'get'>;
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
@@ -46,6 +47,7 @@ const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set([
   'Requested',
   'Verifying',
   'Examining',
+  'PanelReview',
   'AwaitingApproval',
   'Promoted',
 ]);
@@ -85,7 +87,11 @@ export async function observePromotion(
     case 'Examining': {
       const found = await observeExamining(deps, { record, policy, tool }, signal);
       const podProblem = podProblemOf(deps, record, tool);
-      return { agent, tool, observed: { ...base, record, ...found, podProblem } };
+      return {
+        agent,
+        tool,
+        observed: { ...base, record, ...found, podProblem, sourceWithheld: tool?.sourceWithheld === true },
+      };
     }
     case 'AwaitingApproval': {
       const decision = observeDecision(deps, record);
@@ -93,7 +99,7 @@ export async function observePromotion(
     }
     case 'PanelReview': {
       const review = await deps.store.review({ agentUid: record.agent.uid, digest: record.digest }, record.attempt);
-      return { agent, tool, observed: { ...base, record, review } };
+      return { agent, tool, observed: { ...base, record, review, sourceWithheld: tool?.sourceWithheld === true } };
     }
     default:
       return { agent, tool, observed: { ...base, record } };
@@ -109,7 +115,7 @@ function podProblemOf(
 }
 
 async function observeExamining(
-  { client, clock, store, tools }: ObservePromotionDeps,
+  { reader, clock, store, tools }: ObservePromotionDeps,
   found: {
     record: Extract<PromotionRecord, { state: 'Examining' }>;
     policy: StoredPolicy | undefined;
@@ -122,10 +128,10 @@ async function observeExamining(
   const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
   if (tool === undefined) return nothing;
   const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
-  const inService = () => toolsInService({ client, tools }, record.agent, tool, signal);
+  const inService = () => toolsInService({ client: reader, tools }, record.agent, tool, signal);
   const progress = await observeExamination(store, { record, tool, testers, inService }, op);
   if (progress?.kind !== 'round') return { ...nothing, progress };
-  const { missing, artifacts } = await readDependencies(client, record.agent, tool.artifact, signal);
+  const { missing, artifacts } = await readDependencies(reader, record.agent, tool.artifact, signal);
   return { progress, testers, toolGaps: missing, dependencies: artifacts };
 }
 
@@ -161,7 +167,7 @@ async function observeRequested(
   const statistics = await deps.store.statistics(uid, { digest: record.digest, namespace });
   const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
   const { agentTools } = agentDecider(agent, policy, false).forgeLimits;
-  const dependencies = await readDependencies(deps.client, record.agent, tool.artifact, signal);
+  const dependencies = await readDependencies(deps.reader, record.agent, tool.artifact, signal);
   const object = agentToolName(record.agent, tool.artifact.name, record.digest);
   return {
     ...nothing,

@@ -179,6 +179,8 @@ function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_INFINITY
   const verifierPods = new VerifierPods({ client, pods, template: TEMPLATE, max: 40, onDemand: () => undefined });
   const deps: PromotionReconcilerDeps = {
     client,
+    reader: client,
+    withheld: undefined,
     clock,
     ids,
     agents,

@@ -28,7 +28,6 @@ import type { ClusterPromotionStep } from './steps.ts';
 import { expectedRerun, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
-  readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
   readonly ids: IdGenerator;
   readonly audit: OperatorAudit | undefined;
 }

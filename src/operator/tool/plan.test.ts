@@ -32,6 +32,7 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     sharedAs: undefined,
     ownerExists: true,
     policyDenial: undefined,
+    sourceLost: false,
     ...change,
   };
 }

@@ -26,6 +26,8 @@ export interface ObservedTool {
   readonly ownerExists: boolean;
   /** Why the policy of the agent does not allow what the tool requires. */
   readonly policyDenial: string | undefined;
+  /** The source that its agent withholds is neither in the object nor in the encrypted store. */
+  readonly sourceLost: boolean;
 }
 
 export type Activity = ConditionUpdate<'Active'>;
@@ -33,7 +35,16 @@ export type Activity = ConditionUpdate<'Active'>;
 /** A new object of tier Agent gets its first status from the verification that created it. */
 const FIRST_STATUS_MS = 60_000;
 /** Reasons that end by themselves: the tool was verified, and returns. */
-const TEMPORARY_REASONS: ReadonlySet<string> = new Set(['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound']);
+const TEMPORARY_REASONS: ReadonlySet<string> = new Set([
+  'PolicyDenied',
+  'Promoted',
+  'NameTaken',
+  'OwnerNotFound',
+  'SourceLost',
+]);
+
+const SOURCE_LOST =
+  'its source, which spec.forge.persistSource of the agent withholds, is lost with the store of NATS or its keys; have the agent forge the tool again, or delete the object';
 
 /** Decides whether the tool is in service. Pure. `wait`: the status of a new object is another component's to write. */
 export function planActivity(observed: ObservedTool): Activity | { readonly waitMs: number } {
@@ -77,8 +88,8 @@ function sharedActivity(observed: ObservedTool): Activity {
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
 function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
-  const { tool, now, sharedAs, nameHolder, ownerExists, policyDenial } = observed;
-  const { facts, metadata, status } = tool;
+  const { tool, now } = observed;
+  const { metadata, status } = tool;
   const verdict = verdictOf(observed);
   if (verdict.decision === 'Revoke') return revoked(observed, verdict.approval);
   if (!wasVerified(tool)) {
@@ -86,6 +97,13 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
     if (status?.conditions === undefined && age < FIRST_STATUS_MS) return { waitMs: FIRST_STATUS_MS - age };
     return inactive('NotVerified', 'no verification of this object is recorded; have the agent forge the tool again');
   }
+  return agentObstacle(observed) ?? verifiedActivity(tool);
+}
+
+/** Why a verified tool is out of service. */
+function agentObstacle(observed: ObservedTool): Activity | undefined {
+  const { tool, sharedAs, nameHolder, ownerExists, policyDenial, sourceLost } = observed;
+  const { facts } = tool;
   if (facts.problem !== undefined)
     return inactive('InvalidSpec', `${facts.problem}; delete the object, and forge the tool again`);
   if (!ownerExists)
@@ -93,10 +111,15 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
       'OwnerNotFound',
       `agent "${facts.agent ?? ''}" does not exist, or is not the owner of the object; delete the object`,
     );
+  if (sourceLost) return inactive('SourceLost', SOURCE_LOST);
   if (sharedAs !== undefined) return inactive('Promoted', `in service at tier Shared as EmergentTool "${sharedAs}"`);
   if (nameHolder !== undefined) return inactive('NameTaken', takenName(facts.tool, nameHolder));
   if (policyDenial !== undefined)
     return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
+  return undefined;
+}
+
+function verifiedActivity(tool: StoredTool): Activity {
   const before = activeCondition(tool);
   const message = before?.status === 'True' ? before.message : 'verified, and in service';
   return { type: 'Active', status: 'True', reason: 'Verified', message };

@@ -2,7 +2,7 @@ import { LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
-import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
+import { storedToolProblem } from '../../tempering/registry/stored-artifact.ts';
 import type { Stored } from '../kube/types.ts';
 
 /** A forged tool that a step calls: `name@digest`, or a name alone. */
@@ -23,6 +23,8 @@ export interface ToolFacts {
   readonly steps: readonly ToolStep[];
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
+  /** The object has a marker in the place of its source. */
+  readonly sourceWithheld: boolean;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
   readonly problem: string | undefined;
 }
@@ -40,6 +42,7 @@ const UNREADABLE: ToolFacts = {
   requires: { apis: [], domains: [], paths: [] },
   steps: [],
   agent: undefined,
+  sourceWithheld: false,
   problem: 'its spec cannot be read',
 };
 
@@ -72,7 +75,7 @@ function pruneMetadata(metadata: StoredTool['metadata']): StoredTool['metadata']
 
 function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
   try {
-    const { artifact, digest, tier, contributors = [], requestNonce } = spec;
+    const { artifact, digest, tier, contributors = [], requestNonce, withheldSource } = spec;
     const { implementation, requires, name } = artifact;
     const agent = metadata.labels?.[LABELS.agent];
     return {
@@ -85,7 +88,8 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       requires,
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
       agent,
-      problem: artifactProblem(artifact, digest) ?? nameProblem(metadata, { name, tier, agent, digest }),
+      sourceWithheld: withheldSource !== undefined,
+      problem: storedToolProblem(spec) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };
   } catch {
     return UNREADABLE;

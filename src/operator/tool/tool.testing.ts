@@ -19,6 +19,7 @@ export function aTool(
     requires: { apis: [], domains: [], paths: [] },
     steps: [],
     agent: undefined,
+    sourceWithheld: false,
     problem: undefined,
     ...facts,
   };

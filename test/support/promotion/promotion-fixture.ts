@@ -4,6 +4,7 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
+import { SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -56,6 +57,8 @@ export class PromotionFixture implements AsyncDisposable {
   cases: readonly TesterAnswer[] = [];
   /** The attempts that the panel was asked about. */
   readonly reviews: string[] = [];
+  /** Those of the operator. */
+  readonly sourceKeys = new SourceKeyring();
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
   readonly #verifiers: ReturnType<typeof simulateVerifiers>;
@@ -69,7 +72,7 @@ export class PromotionFixture implements AsyncDisposable {
     this.gateway = gateway;
     const { signal } = this.#stopping;
     this.#running.push(runFakeKubelet(apiServer.client, new Set(), signal, LABELS.verifierPod));
-    this.#verifiers = simulateVerifiers(apiServer.client, gateway, () => this.behaviour, signal);
+    this.#verifiers = simulateVerifiers(apiServer.client, gateway, this.sourceKeys, () => this.behaviour, signal);
     const take = (job: ReviewJob) => this.#review(job);
     this.#running.push(
       this.#verifiers.ended,
@@ -108,7 +111,7 @@ export class PromotionFixture implements AsyncDisposable {
     const log = createLogger(QUIET);
     const server = { storeBytes: 256 * 1_024 * 1_024 };
     const options = { url, caFile, seedFile: this.nats.seedFile('operator'), server };
-    const parts = openOperatorNats(options, { clock: systemClock, log, metrics: NO_METRICS });
+    const parts = openOperatorNats(options, { clock: systemClock, log, metrics: NO_METRICS }, this.sourceKeys);
     const life = new OperatorLife();
     this.#operatorNats = parts;
     this.#operator = await startOperator(this.apiServer, CONFIG, {
