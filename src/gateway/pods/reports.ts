@@ -74,8 +74,9 @@ export async function storeReports(
 ): Promise<void> {
   const { agentUid, namespace } = pod;
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
-  const { events = [], audit = [], uses = [] } = reports;
+  const { audit = [], uses = [] } = reports;
   const withheld = withheldOf(agentUid, deps);
+  const events = (reports.events ?? []).filter((event) => withheld === undefined || !isDelta(event));
   const sessions = new Map<string, boolean>();
   for (const session of [...new Set(events.map((event) => event.session))].slice(0, MAX_SESSIONS)) {
     sessions.set(session, await deps.sessions.exists(agentUid, session));
@@ -106,6 +107,11 @@ export async function storeReports(
 function withheldOf(agentUid: string, { directory }: GatewayDeps): WithheldSources | undefined {
   const state = directory.byUid(agentUid);
   return state !== undefined && withholdsSources(state) ? new WithheldSources() : undefined;
+}
+
+/** A part of an answer may have a part of a line that no filter finds. The whole answer is an event too. */
+function isDelta(event: StampedEvent): boolean {
+  return event.type === 'message' && event.delta;
 }
 
 const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'registration']);

@@ -19,7 +19,7 @@ import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
-import { learnTools, withheldBus, withheldMemory, withheldSessions } from './withheld-engine.ts';
+import { learnTools, withheldBus, withheldEvent, withheldMemory, withheldSessions } from './withheld-engine.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -99,13 +99,11 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       remoteWorkspace: sandbox,
     },
     { name, namespace, spec, policy, level, categoryLevels },
-    (event) =>
-      reports.event({
-        ...(withheld?.event(event) ?? event),
-        time: clock.now().toISOString(),
-        agent: name,
-        ...currentMessage.stamp(),
-      }),
+    (event) => {
+      const reported = withheld === undefined ? event : withheldEvent(event, withheld);
+      if (reported === undefined) return;
+      reports.event({ ...reported, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() });
+    },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
 }

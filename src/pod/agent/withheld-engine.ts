@@ -3,6 +3,7 @@ import type { MessageSender } from '../../bus/port.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withheldTexts } from '../../tempering/withheld/withheld-calls.ts';
+import type { AgentEvent } from '../../tools/events.ts';
 import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 
 /*
@@ -38,6 +39,11 @@ export function withheldMemory(memory: Memory, sources: WithheldSources): Memory
 
 export function withheldBus(bus: MessageSender, sources: WithheldSources): MessageSender {
   return { send: (draft, op) => bus.send({ ...draft, text: sources.text(draft.text) }, op) };
+}
+
+/** Undefined for a part of an answer: it may have a part of a line, and the whole answer follows. */
+export function withheldEvent(event: AgentEvent, sources: WithheldSources): AgentEvent | undefined {
+  return event.type === 'message' && event.delta ? undefined : sources.event(event);
 }
 
 export function learnTools(tools: readonly RegisteredTool[], sources: WithheldSources): void {

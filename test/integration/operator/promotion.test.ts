@@ -17,6 +17,7 @@ import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simula
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
+import { withheldPromotion } from './suites/withheld-promotion.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
 
 type WrittenEvent = Pick<Pod, 'metadata'> & { reason?: string; message?: string };
@@ -255,6 +256,7 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promoted']);
   });
 
+  withheldPromotion(() => fixture);
   promotionEvidence(() => fixture);
   promotionKills(() => fixture);
 });

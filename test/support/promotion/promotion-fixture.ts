@@ -4,7 +4,9 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
-import { SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
+import { createEncryptedTexts } from '../../../src/nats/sources/encrypted-texts.ts';
+import { createToolSources } from '../../../src/nats/sources/tool-sources.ts';
+import { createSourceCipher, SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -130,7 +132,10 @@ export class PromotionFixture implements AsyncDisposable {
   /** An agent with a session tool and reported uses for so many root messages. */
   prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}): Promise<PreparedTool> {
     this.#serial += 1;
-    return prepareTool(this, `agent-${this.#serial}`, { policy, uses, change });
+    const cipher = createSourceCipher(this.sourceKeys, systemClock);
+    const sources = createToolSources(createEncryptedTexts(this.gateway, cipher));
+    const { apiServer, gateway } = this;
+    return prepareTool({ apiServer, gateway, sources }, `agent-${this.#serial}`, { policy, uses, change });
   }
 
   request(prepared: PreparedTool, revision = 0): Promise<void> {
