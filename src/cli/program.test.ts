@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { aTerminal, type FakeCluster, fakeCluster, type FakeTerminal } from './cluster/api-server.testing.ts';
+import { type FakeCluster, fakeCluster } from './cluster/api-server.testing.ts';
+import { aTerminal, type FakeTerminal } from './io.testing.ts';
 import { runCommandLine } from './command-line.ts';
 import { createProgram } from './program.ts';
 

@@ -6,7 +6,7 @@ import { discoverTool } from '../discovery/discover-tool.ts';
 import { sessionDiscovery } from '../discovery/session-discovery.ts';
 import { createForge } from '../forge/forge.ts';
 import { createForgeTool } from '../forge/forge-tool.ts';
-import { createForgeReview } from '../forge/review.ts';
+import { createForgeReview, type ReviewContext } from '../forge/review.ts';
 import type { ForgedToolDeps } from '../forge/forged-tool.ts';
 import type { ForgeResult, ForgeReview, SessionToolRegistry } from '../forge/types.ts';
 import type { JsonObject } from '../lib/json.ts';
@@ -123,7 +123,7 @@ export function createForging(
       // The user imported it for the agent, not for the session that happens to be the next one.
       const owner = { agent, namespace, session: IMPORTS_SESSION };
       const forgeCaller = { ...owner, rootMessage: op.key, authorModel: IMPORT_AUTHOR };
-      const prepared = await forge.check({ request }, { ...forgeContext(caller), invoke, op });
+      const prepared = await forge.check({ request }, { ...forgeContext(caller), isImport: true, invoke, op });
       if (!('accepted' in prepared)) return review.submit(prepared, forgeCaller, op);
       await keepRejected(prepared, forgeCaller);
       return prepared;
@@ -131,11 +131,16 @@ export function createForging(
   };
 }
 
-type GateContext = (caller: SessionScope) => { decider: Decider; view: ToolView; events: EventSink };
+type GateContext = (caller: SessionScope) => ReviewContext;
 
 /** Context of the deterministic gates, on the author's side and in the review. */
 function gateContextOf({ decider, events }: EngineContext, described: DescribedTools): GateContext {
-  return (caller) => ({ decider: decider(caller), view: described(caller), events });
+  return (caller) => ({
+    decider: decider(caller),
+    view: described(caller),
+    isImport: caller.session === IMPORTS_SESSION,
+    events,
+  });
 }
 
 /** Creates the review with the local judge and registry, within the limits of the agent's policy. */

@@ -84,6 +84,23 @@ describe('the engine', () => {
     assert.equal(!refused.ok && refused.error.code, 'TEMPER_FORGE_NAME_TAKEN', 'no session replaces an imported tool');
   });
 
+  it('an imported tool does not take the place of a tool of a session', async () => {
+    const { call, engine, records } = await anEngine({
+      policy: { forge: { limits: { sessionTools: 1, agentTools: 2 } } },
+    });
+    const owner = { agent: 'a', namespace: 'n' };
+    const named = (name: string): JsonObject => ({ ...TWICE, name, description: `Doubles a number as ${name}.` });
+    for (const [index, name] of ['one', 'two', 'three'].entries()) {
+      const digest = `sha256:${String(index).repeat(64)}` as const;
+      await storePendingImport(records, { ...owner, name, digest, request: named(name), importedAt: '' });
+    }
+    assert.ok((await call('forge_tool', TWICE)).ok, 'the session is full');
+    await engine.submitPendingImports('s-1', anOp());
+    const imported = await Promise.all(['one', 'two', 'three'].map(async (name) => (await call(name, { n: 1 })).ok));
+    assert.deepEqual(imported, [true, true, false], 'the limit of the agent counts imports');
+    assert.ok((await call('forge_tool', TWICE, 's-2')).ok, 'another session has its own capacity');
+  });
+
   it('an agent replaces a bad tool of its own session by forging it again under its name', async () => {
     const { call, registry } = await anEngine();
     const code = 'function execute(input) { return { n: 4 }; }';

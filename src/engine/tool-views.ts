@@ -1,5 +1,6 @@
 import type { Digest } from '../lib/canonical.ts';
 import { createForgedTool, type ForgedToolDeps } from '../forge/forged-tool.ts';
+import { isImported } from '../tempering/registry/visibility.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Tool, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { sessionPath, type SessionScope } from '../tools/session-path.ts';
@@ -39,14 +40,26 @@ function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]):
     const forged = registered.find((tool) => tool.artifact.name === name);
     return forged === undefined || inProgress.has(forged.digest) ? undefined : createTool(forged).descriptor;
   };
-  const createTool = ({ artifact, digest, tier }: RegisteredTool): Tool => {
+  const createTool = (registeredTool: RegisteredTool): Tool => {
+    const { artifact, digest, tier } = registeredTool;
     const cached = created.get(digest);
     if (cached !== undefined) return cached;
     inProgress.add(digest);
-    const tool = createForgedTool(artifact, digest, tier, { ...deps.forged, describe });
+    const forged = createForgedTool(artifact, digest, tier, { ...deps.forged, describe });
+    const tool = isImported(registeredTool) ? asImported(forged) : forged;
     inProgress.delete(digest);
     created.set(digest, tool);
     return tool;
   };
   return registered.map(createTool);
+}
+
+function asImported(tool: Tool): Tool {
+  const { descriptor } = tool;
+  const { forged } = descriptor;
+  if (forged === undefined) return tool;
+  return {
+    descriptor: { ...descriptor, forged: { ...forged, imported: true } },
+    call: (input, context) => tool.call(input, context),
+  };
 }

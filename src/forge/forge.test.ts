@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { Json, JsonObject } from '../lib/json.ts';
 import type { Job, Sandbox } from '../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import type { NestedCall } from '../tools/contract.ts';
+import type { NestedCall, Tool } from '../tools/contract.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { standaloneContext } from './standalone-context.ts';
 import { createForge } from './forge.ts';
@@ -328,6 +328,29 @@ describe('refusals', () => {
       tools: [aTool('other', () => 1, { forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session' } })],
     });
     assert.equal((await refused(aRequest(), full)).code, 'TEMPER_FORGE_LIMIT_REACHED');
+  });
+  it('imported tools do not fill a session, and an import counts the imported tools against the limit of the agent', async () => {
+    const held = (name: string, imported: boolean) =>
+      aTool(name, () => 1, { forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session', imported } });
+    const decider = aDecider({ policy: { limits: { sessionTools: 1, agentTools: 1 } } });
+    const check = (tool: Tool, isImport: boolean) =>
+      forge().check({ request: aRequest() }, { ...aContext({ decider, tools: [tool] }), isImport });
+    for (const [tool, isImport] of [
+      [held('other', true), false],
+      [held('other', false), true],
+    ] as const) {
+      const result = await check(tool, isImport);
+      assert.ok(!('accepted' in result), JSON.stringify(result));
+    }
+    const refused = await check(held('other', true), true);
+    assert.match('accepted' in refused ? JSON.stringify(refused) : '', /1 of 1 allowed imported tools; demote one/);
+  });
+  it('a forge refuses the name of an imported tool before any test runs', async () => {
+    const imported = aTool('double', () => 1, {
+      forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session', imported: true },
+    });
+    const result = await refused(aRequest(), { ...aContext({ tools: [imported] }), replacesSessionTools: true });
+    assert.deepEqual([result.gate, result.code], ['shape', 'TEMPER_FORGE_NAME_TAKEN']);
   });
   it('a full session can still replace its own tool', async () => {
     const own = aTool('double', () => 1, { forged: { digest: `sha256:${'0'.repeat(64)}`, tier: 'Session' } });

@@ -42,6 +42,8 @@ export interface ForgeContext {
   hostCalls(artifact: ToolArtifact): HostCalls;
   /** Whether the registry lets a session replace its own tools. */
   replacesSessionTools?: boolean;
+  /** A user imports the tool for all sessions of the agent. */
+  isImport?: boolean;
   op: CallOptions;
 }
 
@@ -112,9 +114,10 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   return { artifact: artifact as unknown as Json, log, warnings };
 }
 
-function isTaken(name: string, { view, replacesSessionTools = false }: ForgeContext): boolean {
+function isTaken(name: string, { view, replacesSessionTools = false, isImport = false }: ForgeContext): boolean {
   const holder = view.find(name)?.descriptor;
-  return holder !== undefined && !(replacesSessionTools && holder.forged?.tier === 'Session');
+  const { tier, imported = false } = holder?.forged ?? {};
+  return holder !== undefined && !(replacesSessionTools && tier === 'Session' && imported === isImport);
 }
 
 function submitted(artifact: Json, context: ForgeContext): ArtifactDraft {

@@ -2,10 +2,9 @@ import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
-import type { Decider } from '../policy/types.ts';
-import type { ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { GateRecorder, hasViolations, shownName } from './gate-recorder.ts';
+import type { StaticGateContext } from './gates/policy-limits.ts';
 import { countCases } from './gates/tests.ts';
 import type { ParsedArtifact } from './parse-artifact.ts';
 import { type ArtifactVetting, runStaticGates, vetArtifact } from './static-gates.ts';
@@ -22,12 +21,16 @@ import type {
   JudgeVerdict,
 } from './types.ts';
 
+export interface ReviewContext extends StaticGateContext {
+  events: EventSink;
+}
+
 export interface ForgeReviewDeps {
   /** When absent, every tool is refused. */
   judge?: Judge;
   sessionTools: SessionToolRegistry;
   /** The reviewing side's own current view of the caller; nothing in it comes from the candidate. */
-  context(caller: ForgeCaller): { decider: Decider; view: ToolView; events: EventSink };
+  context(caller: ForgeCaller): ReviewContext;
   /** Runs `vetArtifact` elsewhere, for example in another thread, which may build the judge's material too. Absent: in this thread. */
   vet?(artifact: Json, op: CallOptions): Promise<ArtifactVetting>;
 }
@@ -51,7 +54,7 @@ async function review(
   caller: ForgeCaller,
   op: CallOptions,
   log: GateRecorder,
-  context: { decider: Decider; view: ToolView; events: EventSink },
+  context: ReviewContext,
 ): Promise<ForgeResult> {
   const submitted = { artifact: candidate.artifact as unknown as Json, digest: candidate.digest };
   const vetting = await (deps.vet?.(submitted.artifact, op) ?? vetArtifact(submitted.artifact));

@@ -1,15 +1,13 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import { type Digest, shortDigest } from '../lib/canonical.ts';
 import type { Json } from '../lib/json.ts';
-import type { Decider } from '../policy/types.ts';
-import type { ToolView } from '../tools/contract.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { validateArtifact } from './artifact-validation.ts';
 import { type GateRecorder, hasViolations } from './gate-recorder.ts';
 import { checkArtifactRules } from './gates/artifact-rules.ts';
 import { checkSteps } from './gates/compose.ts';
 import { checkHiddenText } from './gates/hidden-text.ts';
-import { checkPolicyLimits } from './gates/policy-limits.ts';
+import { checkPolicyLimits, type StaticGateContext } from './gates/policy-limits.ts';
 import { checkSchemas } from './gates/schemas.ts';
 import { checkSecrets } from './gates/secrets.ts';
 import { checkSource, type StaticCheck } from './gates/static.ts';
@@ -21,12 +19,6 @@ import type { JudgeMaterial, RefusedTool } from './types.ts';
 export interface SubmittedArtifact {
   artifact: Json;
   digest: Digest | undefined;
-}
-
-/** The policy and the tools of the agent, as the side that runs the gates sees them. */
-export interface StaticGateContext {
-  decider: Decider;
-  view: ToolView;
 }
 
 export interface StaticGatesPassed {
@@ -94,7 +86,7 @@ export function runStaticGates(
   const build = checkDigest(open, digest);
   if (hasViolations(build)) return log.refuse('build', build);
   log.pass('build', shortDigest(open.digest));
-  const limits = checkPolicyLimits(open, context.decider, context.view);
+  const limits = checkPolicyLimits(open, context);
   if (hasViolations(limits)) return log.refuse('policy', limits);
   return { open, warnings };
 }

@@ -1,4 +1,5 @@
 import type { JetStreamConnection } from '../nats/connection/connection.ts';
+import { reportRequests } from '../nats/connection/request-metrics.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import { STREAMS } from '../nats/jetstream/names.ts';
 import { isTemperError } from '../lib/errors.ts';
@@ -8,10 +9,7 @@ import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 /** Metrics of NATS that are read at scrape time. */
 export function registerNatsMetrics(bus: JetStreamConnection, metrics: GatewayMetrics): void {
   metrics.watch('temper_nats_connected', {}, () => (bus.state().connected ? 1 : 0));
-  bus.onRequest((operation, seconds, error) => {
-    metrics.observe('temper_nats_request_duration_seconds', { operation }, seconds);
-    if (error !== undefined) metrics.count('temper_nats_errors_total', { operation, code: error.code });
-  });
+  reportRequests(bus, metrics);
   metrics.watchAll('temper_dead_letters', async () => {
     // A scrape does not wait for NATS: without a connection the last value stays.
     if (!bus.state().connected) throw new Error('NATS is not connected');

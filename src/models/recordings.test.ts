@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { publicData } from '../../test/support/public-data.ts';
 import { isTemperError } from '../lib/errors.ts';
 import {
   aRequest,
@@ -25,10 +25,9 @@ interface Recording {
   body: string;
 }
 
-const FILE = resolve(import.meta.dirname, '../../../shared/data/wire/recordings.jsonl');
-const present = existsSync(FILE);
+const { file, present, skip } = publicData('wire/recordings.jsonl');
 const recordings = present
-  ? readFileSync(FILE, 'utf8')
+  ? readFileSync(file, 'utf8')
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Recording)
@@ -68,9 +67,7 @@ function assertWellFormed(events: readonly ModelEvent[]): void {
   assert.ok(events.length > 1 || end?.stopReason === 'refusal', 'something was said or done');
 }
 
-describe('recorded provider answers', {
-  skip: present || process.env['CI'] ? false : 'the recordings are not here',
-}, () => {
+describe('recorded provider answers', { skip }, () => {
   it('the file has at least 78 recordings', () => {
     assert.ok(recordings.length >= 78);
   });
@@ -91,9 +88,7 @@ describe('recorded provider answers', {
   }
 });
 
-describe('events of recorded answers', {
-  skip: present || process.env['CI'] ? false : 'the recordings are not here',
-}, () => {
+describe('events of recorded answers', { skip }, () => {
   it('the adapter assembles streamed tool arguments', async () => {
     const events = await played(named('openai-client-tool-search.2'));
     assert.deepEqual(callsOf(events), [

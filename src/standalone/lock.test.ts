@@ -20,7 +20,7 @@ after(async () => {
 
 const HOLDER = `
   const { lockState } = await import(process.argv[1]);
-  await lockState(process.argv[2]);
+  await lockState(process.argv[2], 'temper run');
   process.stdout.write('held');
   setInterval(() => {}, 1000);
 `;
@@ -28,13 +28,13 @@ const HOLDER = `
 describe('the state lock', () => {
   it('only one process holds the state lock, and it is free after its release', async () => {
     const folder = await aFolder();
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper run');
     await assert.rejects(
-      lockState(folder),
+      lockState(folder, 'temper run'),
       (error) => isTemperError(error, 'TEMPER_STATE_LOCKED') && error.message.includes(String(process.pid)),
     );
     lock.release();
-    const again = await lockState(folder);
+    const again = await lockState(folder, 'temper run');
     again.release();
   });
 
@@ -46,12 +46,12 @@ describe('the state lock', () => {
     });
     await once(child.stdout, 'data');
     await assert.rejects(
-      lockState(folder),
+      lockState(folder, 'temper run'),
       (error) => isTemperError(error, 'TEMPER_STATE_LOCKED') && error.message.includes(String(child.pid)),
     );
     child.kill('SIGKILL');
     await once(child, 'exit');
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper run');
     lock.release();
   });
 });

@@ -12,16 +12,24 @@ const SQLITE_BUSY = 5;
 /** Waits out a process that only tests the lock. */
 const BUSY_TIMEOUT_MS = 250;
 
+/** The commands that need a state folder for themselves. */
+export type StateCommand =
+  | 'temper run'
+  | 'temper sessions close'
+  | 'temper judges --resume'
+  | 'temper audit --adopt'
+  | 'temper tool import';
+
 export interface StateLock {
   release(): void;
 }
 
 /**
  * Locks the state folder for this process. The lock is a kernel lock (SQLite's exclusive lock on `lock.db`), so it is released as
- * soon as the process ends, also after a crash. Throws TEMPER_STATE_LOCKED with the process id of the holder,
+ * soon as the process ends, also after a crash. `command` is shown to those who wait. Throws TEMPER_STATE_LOCKED with that of the holder,
  * TEMPER_STATE_UNUSABLE when the folder cannot be created or written, and TEMPER_STATE_UNTRUSTED when other users may change it.
  */
-export async function lockState(folder: string): Promise<StateLock> {
+export async function lockState(folder: string, command: StateCommand): Promise<StateLock> {
   await createStateFolder(folder);
   assertPrivateRoot(folder);
   assertLockFile(folder);
@@ -33,22 +41,16 @@ export async function lockState(folder: string): Promise<StateLock> {
   } catch (error) {
     database?.close();
     if (!isBusy(error)) throw error;
-    throw new TemperError(
-      'TEMPER_STATE_LOCKED',
-      `${folder} is in use by ${await describeHolder(holderFile)}; wait until it ends, or use another --state`,
-      {
-        retry: 'backoff',
-      },
-    );
+    throw locked(folder, command, await describeHolder(holderFile));
   }
-  const locked = database;
+  const held = database;
   try {
-    await writeFile(holderFile, `${JSON.stringify({ pid: process.pid })}\n`, { mode: 0o600 });
+    await writeFile(holderFile, `${JSON.stringify({ pid: process.pid, command })}\n`, { mode: 0o600 });
   } catch (error) {
-    locked.close();
+    held.close();
     throw unusable(folder, error);
   }
-  return { release: () => locked.close() };
+  return { release: () => held.close() };
 }
 
 /** Does a process hold the lock of this state folder? The answer may be outdated as soon as it is given. */
@@ -86,10 +88,20 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
 }
 
+function locked(folder: string, command: StateCommand, holder: string): TemperError {
+  const again = command === 'temper run' ? 'or use another --state' : `then repeat ${command}`;
+  return new TemperError(
+    'TEMPER_STATE_LOCKED',
+    `${printable(folder, 500)} is in use by ${holder}; end that process or wait until it ends, ${again}`,
+    { retry: 'backoff' },
+  );
+}
+
 async function describeHolder(file: string): Promise<string> {
   try {
-    const { pid } = JSON.parse(await readFile(file, 'utf8')) as { pid?: unknown };
-    return typeof pid === 'number' ? `process ${pid}` : 'another process';
+    const { pid, command } = JSON.parse(await readFile(file, 'utf8')) as { pid?: unknown; command?: unknown };
+    const what = typeof command === 'string' ? ` (${printable(command, 80)})` : '';
+    return typeof pid === 'number' ? `process ${pid}${what}` : 'another process';
   } catch {
     // The holder has not written its process id yet, or has ended. Only the lock itself is authoritative.
     return 'another process';

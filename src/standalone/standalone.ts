@@ -82,7 +82,7 @@ export interface Standalone extends AsyncDisposable {
 /** Throws TEMPER_STATE_LOCKED, TEMPER_STATE_UNUSABLE, TEMPER_STATE_UNTRUSTED, TEMPER_STATE_KEY_UNUSABLE, TEMPER_STATE_CORRUPT, TEMPER_AUDIT_CHAIN_INVALID, TEMPER_SANDBOX_UNAVAILABLE or TEMPER_POLICY_DENIED, after it has stopped all started components. */
 export async function openStandalone(options: StandaloneOptions): Promise<Standalone> {
   await using opening = new AsyncDisposableStack();
-  const lock = await lockState(options.state);
+  const lock = await lockState(options.state, 'temper run');
   opening.defer(() => lock.release());
   const records = fileRecordStore(options.state);
   const key = await trustedKey({ folder: options.state, records, keys: options.keys });

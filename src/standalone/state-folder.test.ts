@@ -39,7 +39,7 @@ describe('the state folder', async () => {
   it('a lock is visible while it is held, and a test of the lock does not disturb it', async () => {
     const folder = join(root, 'locked');
     assert.equal(isStateLocked(folder), false);
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper run');
     await assertStateFolder(folder);
     assert.equal(isStateLocked(folder), true);
     assert.equal(isStateLocked(folder), true);

@@ -12,6 +12,20 @@ const BUILD_INFO = {
   help: 'Always 1; the labels are the version of Temper and of Node.',
 } as const;
 
+/** Of gateway and operator. */
+const NATS_REQUEST_METRICS = {
+  temper_nats_request_duration_seconds: {
+    type: 'histogram',
+    labels: ['operation'],
+    help: 'Duration of requests to NATS by operation: publish, get, page, count, purge, ack, other.',
+  },
+  temper_nats_errors_total: {
+    type: 'counter',
+    labels: ['operation', 'code'],
+    help: 'Failed requests to NATS by operation and error code.',
+  },
+} as const;
+
 /** In seconds. A call to a model ends after ten minutes at the latest. */
 const MODEL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600] as const;
 
@@ -121,16 +135,7 @@ export const GATEWAY_METRICS = {
   },
   temper_long_polls: { type: 'gauge', labels: [], help: 'Current long polls.' },
   temper_nats_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },
-  temper_nats_request_duration_seconds: {
-    type: 'histogram',
-    labels: ['operation'],
-    help: 'Duration of requests to NATS by operation: publish, get, page, count, purge, ack, other.',
-  },
-  temper_nats_errors_total: {
-    type: 'counter',
-    labels: ['operation', 'code'],
-    help: 'Failed requests to NATS by operation and error code.',
-  },
+  ...NATS_REQUEST_METRICS,
   temper_audit_rejected_total: {
     type: 'counter',
     labels: [],
@@ -234,6 +239,7 @@ export const OPERATOR_METRICS = {
     labels: [],
     help: 'Records of the provenance chain since it began. Only the leader reports it.',
   },
+  ...NATS_REQUEST_METRICS,
   temper_nats_data_loss_total: {
     type: 'counter',
     labels: [],

@@ -25,6 +25,8 @@ export interface ToolDescriptor {
     tier: Tier;
     /** Its output depends on its input alone. */
     pure?: boolean;
+    /** A user imported it for all sessions of the agent. */
+    imported?: boolean;
   };
 }
 

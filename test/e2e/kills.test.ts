@@ -68,7 +68,8 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
   });
 
   it('a lost NATS store is reported on agents with queued messages', async () => {
-    await cluster.temper('suspend', 'analyst', '-n', NAMESPACE);
+    // Without the wait, a pod that has not yet ended may take the first message.
+    assert.equal((await cluster.temper('suspend', 'analyst', '-n', NAMESPACE, '--wait', '60s')).code, 0);
     // Two messages: the status may still count the one of the previous test.
     assert.equal((await cluster.temper('send', 'analyst', 'hello', '-n', NAMESPACE)).code, 0);
     const waiting = runQuickstart(cluster, 0, () => Promise.resolve());

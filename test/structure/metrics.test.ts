@@ -6,8 +6,8 @@ import { modulesOf, stringsOf } from './source/source-strings.ts';
 
 /** The modules that record the metrics of a table; the tables themselves are elsewhere. */
 const RECORDERS = [
-  { table: 'the gateway', names: Object.keys(GATEWAY_METRICS), modules: ['gateway'] },
-  { table: 'the operator', names: Object.keys(OPERATOR_METRICS), modules: ['operator'] },
+  { table: 'the gateway', names: Object.keys(GATEWAY_METRICS), modules: ['gateway', 'nats/connection'] },
+  { table: 'the operator', names: Object.keys(OPERATOR_METRICS), modules: ['operator', 'nats/connection'] },
   {
     table: 'the controller runtime',
     names: Object.keys(METRICS),

@@ -99,8 +99,17 @@ const Forge = Type.Object(
             default: '128Mi',
             description: 'Maximum memory of one execution, from 8Mi to 1Gi.',
           }),
-          sessionTools: Type.Optional(count(0, 100, 'Maximum number of forged tools per session.', 10)),
-          agentTools: Type.Optional(count(0, 500, 'Maximum number of forged tools per agent.', 50)),
+          sessionTools: Type.Optional(
+            count(0, 100, 'Maximum number of tools that one session forged. Imported tools do not count.', 10),
+          ),
+          agentTools: Type.Optional(
+            count(
+              0,
+              500,
+              'Maximum number of tools of tier Agent per agent, and apart from them of imported tools.',
+              50,
+            ),
+          ),
           whenFull: Type.Optional(
             Type.Enum(['Refuse', 'DeactivateLeastUseful'], {
               description:

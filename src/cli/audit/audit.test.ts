@@ -10,7 +10,7 @@ import type { JsonObject } from '../../lib/json.ts';
 import { isUnprintable } from '../../lib/printable.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder } from '../../standalone/trust/trust.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { audit, type AuditOptions } from './audit.ts';
 import { configFolder } from '../state/config-folder.ts';
 

@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import type { CliIo } from '../io.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -80,28 +79,5 @@ function configFor(server: string): object {
     users: [{ name: 'alice', user: { token: 'the-credential-of-alice' } }],
     contexts: [{ name: 'prod', context: { cluster: 'test', user: 'alice', namespace: 'team-a' } }],
     'current-context': 'prod',
-  };
-}
-
-export interface FakeTerminal extends CliIo {
-  readonly printed: () => string;
-  readonly errors: () => string;
-}
-
-export function aTerminal(input = ''): FakeTerminal {
-  const out: string[] = [];
-  const error: string[] = [];
-  return {
-    out: (text) => void out.push(text),
-    error: (text) => void error.push(text),
-    printed: () => out.join(''),
-    errors: () => error.join(''),
-    stdin: () => Promise.resolve(input),
-    lines: async function* none() {},
-    cwd: process.cwd(),
-    environment: {},
-    colour: false,
-    terminal: false,
-    signal: new AbortController().signal,
   };
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
-import { aTerminal, fakeCluster } from '../cluster/api-server.testing.ts';
+import { fakeCluster } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { createProgram } from '../program.ts';
 import { completionScript, SHELLS } from './scripts.ts';
 

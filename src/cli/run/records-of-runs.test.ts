@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import type { AuditTrail } from '../../audit/port.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
@@ -15,7 +14,7 @@ import { prepareStateFolder, trustedKey } from '../../standalone/trust/trust.ts'
 import { openRegistry, type Registry } from '../../tempering/registry/registry.ts';
 import { IMPORTS_SESSION } from '../../tempering/registry/visibility.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal, type FakeTerminal } from '../io.testing.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { describe as describeObject } from '../state/describe.ts';
 import { recordDecision } from '../state/record-decision.ts';
@@ -42,21 +41,13 @@ const TOOL = anAcceptance(anArtifact());
 
 describe('tools and levels that records change, in temper run', () => {
   let folder: string;
-  let out = '';
-  let io: CliIo;
+  const inFolder = (): FakeTerminal => ({
+    ...aTerminal(),
+    cwd: folder,
+    environment: { XDG_CONFIG_HOME: join(folder, 'config') },
+  });
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-deactivated-'));
-    io = {
-      out: (text) => void (out += text),
-      error: (text) => void (out += text),
-      stdin: async () => '',
-      async *lines() {},
-      cwd: folder,
-      environment: { XDG_CONFIG_HOME: join(folder, 'config') },
-      colour: false,
-      terminal: false,
-      signal: NEVER_ABORTED,
-    };
     await writeFile(join(folder, 'agent.yaml'), MANIFESTS);
     await writeFile(join(folder, 'script.yaml'), 'rules:\n  - answer: {text: "Hello."}\n');
     await prepareState();
@@ -65,7 +56,7 @@ describe('tools and levels that records change, in temper run', () => {
 
   async function inState<T>(name: string, clock: Clock, work: (registry: Registry, audit: AuditTrail) => Promise<T>) {
     const state = join(folder, name);
-    const keys = stateKeys(configFolder(io));
+    const keys = stateKeys(configFolder(inFolder()));
     await prepareStateFolder(state, keys);
     const records = fileRecordStore(state);
     const key = await trustedKey({ folder: state, records, keys });
@@ -89,16 +80,16 @@ describe('tools and levels that records change, in temper run', () => {
   }
 
   async function runOnce(state = 'state', manifests = 'agent.yaml'): Promise<string> {
-    out = '';
+    const io = inFolder();
     const source = { filename: [manifests], modelScript: 'script.yaml', workspace: '.', state };
-    assert.equal(await run({ ...source, message: ['hi'], output: 'json' }, io), 0, out);
-    return out;
+    assert.equal(await run({ ...source, message: ['hi'], output: 'json' }, io), 0, io.errors());
+    return io.printed();
   }
 
   async function describeTool(): Promise<string> {
-    out = '';
+    const io = inFolder();
     await describeObject({ targets: ['tool', 'double'], state: 'state', output: 'text' }, io);
-    return out;
+    return io.printed();
   }
 
   it('a tool that makes tasks end worse: the run deactivates it, describe gives the figures and the next step, and a decision with a passed verification brings it back', async () => {
@@ -108,7 +99,7 @@ describe('tools and levels that records change, in temper run', () => {
     assert.doesNotMatch(await runOnce(), /"type":"demotion"/);
     await recordDecision(
       { verb: 'Reactivate', target: 'double', reason: 'checked', state: 'state', output: 'text' },
-      io,
+      inFolder(),
     );
     assert.doesNotMatch(await runOnce(), /"type":"(?:demotion|warning)"/);
     assert.doesNotMatch(await describeTool(), /deactivated/);
@@ -153,7 +144,7 @@ describe('tools and levels that records change, in temper run', () => {
     assert.match(await runOnce('level-state', 'levels.yaml'), /"level":"sandboxed"/);
     const [request] = await records.list('approvalrequests');
     const decision = { verb: 'Approve', target: request?.name ?? '', reason: 'earned', state: 'level-state' } as const;
-    await recordDecision({ ...decision, output: 'text' }, io);
+    await recordDecision({ ...decision, output: 'text' }, inFolder());
     assert.match(await runOnce('level-state', 'levels.yaml'), /"level":"restricted"/);
     assert.match(await runOnce('level-state', 'levels.yaml'), /"level":"restricted"/);
   });

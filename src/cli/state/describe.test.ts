@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe as suite, it } from 'node:test';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import { createPromotionStateStore } from '../../tempering/promotion/promotion-state-store.ts';
 import { aCaller, anAcceptance, anArtifact, aRegistry, aUse } from '../../tempering/tempering.testing.ts';

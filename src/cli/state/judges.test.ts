@@ -10,7 +10,7 @@ import { lockState } from '../../standalone/lock.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { prepareStateFolder } from '../../standalone/trust/trust.ts';
 import { createJudgeStandings, recordedStandings } from '../../tempering/canary/standings.ts';
-import { aTerminal } from '../cluster/api-server.testing.ts';
+import { aTerminal } from '../io.testing.ts';
 import { judges, type JudgesOptions } from './judges.ts';
 
 describe('temper judges', () => {
@@ -54,7 +54,7 @@ describe('temper judges', () => {
   });
   it('an unknown suspension and a folder in use are errors, and lift nothing', async () => {
     await assert.rejects(run({ resume: 'suspension-2' }), { code: 'TEMPER_NOT_FOUND' });
-    const lock = await lockState(state);
+    const lock = await lockState(state, 'temper run');
     await assert.rejects(run({ resume: 'suspension-1' }), { code: 'TEMPER_STATE_LOCKED' });
     lock.release();
     assert.match((await run()).out, /suspended/);

@@ -37,7 +37,7 @@ export async function judges(options: JudgesOptions, io: CliIo): Promise<number>
 
 /** Throws TEMPER_STATE_LOCKED while `temper run` uses the folder. */
 async function resume(id: string, folder: string, records: RecordStore, io: CliIo): Promise<void> {
-  const lock = await lockState(folder);
+  const lock = await lockState(folder, 'temper judges --resume');
   try {
     const key = await trustedKey({ folder, records, keys: stateKeys(configFolder(io)) });
     const found = (await listStandings(records)).find(({ suspension }) => suspension?.id === id);

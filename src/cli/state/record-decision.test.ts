@@ -18,7 +18,7 @@ beforeEach(async () => {
   state = await mkdtemp(join(tmpdir(), 'temper-decisions-'));
   records = fileRecordStore(state);
   // What a run leaves behind.
-  (await lockState(state)).release();
+  (await lockState(state, 'temper run')).release();
 });
 afterEach(() => rm(state, { recursive: true, force: true }));
 
@@ -60,7 +60,7 @@ describe('the decision about a request', () => {
     await addRequest('promote-x', 'Promotion');
     assert.match(await approve('promote-x'), /it applies when the next temper run starts/);
     await addRequest('call-x', 'ToolCall');
-    const lock = await lockState(state);
+    const lock = await lockState(state, 'temper run');
     assert.match(await approve('call-x'), /the running process applies it now/);
     lock.release();
   });

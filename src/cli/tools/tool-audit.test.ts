@@ -3,13 +3,12 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal } from '../io.testing.ts';
 import { toolWithEvidence, listStateTools } from '../state/state-tools.ts';
 import { toolAudit, type ToolAuditOptions } from './tool-audit.ts';
 
@@ -59,18 +58,7 @@ describe('temper tool audit', () => {
   after(() => rm(folder, { recursive: true, force: true }));
 
   async function run(changes: Partial<ToolAuditOptions> = {}): Promise<{ out: string; error: string }> {
-    const captured = { out: '', error: '' };
-    const io: CliIo = {
-      out: (text) => void (captured.out += text),
-      error: (text) => void (captured.error += text),
-      stdin: async () => '',
-      async *lines() {},
-      cwd: folder,
-      environment: { XDG_CONFIG_HOME: join(folder, 'config') },
-      colour: false,
-      terminal: false,
-      signal: NEVER_ABORTED,
-    };
+    const io = { ...aTerminal(), cwd: folder, environment: { XDG_CONFIG_HOME: join(folder, 'config') } };
     const options: ToolAuditOptions = {
       tool: 'double',
       filename: ['agent.yaml'],
@@ -82,8 +70,8 @@ describe('temper tool audit', () => {
       output: 'text',
       ...changes,
     };
-    assert.equal(await toolAudit(options, io), 0, captured.error);
-    return captured;
+    assert.equal(await toolAudit(options, io), 0, io.errors());
+    return { out: io.printed(), error: io.errors() };
   }
 
   it('a task that needs the tool ends well with it and badly without it, and the page of the tool shows both', async () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { after, before, describe, it, type TestContext } from 'node:test';
+import { after, before, describe, it } from 'node:test';
+import { publicData } from '../../../test/support/public-data.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { artifactOf } from '../../forge/forge.testing.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal, type FakeTerminal } from '../io.testing.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import { createToolChecker } from './tool-report.ts';
@@ -15,7 +15,8 @@ import { toolCheck } from './tool-check.ts';
 import type { ToolReport } from './tool-report.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
-const DATA = resolve(ROOT, '../shared/data/forge');
+const CORRECT = publicData('forge/humaneval-x-js.jsonl');
+const FAILING = publicData('forge/humaneval-x-js.failing.jsonl');
 const FORGES = join(ROOT, 'test/fixtures/forges');
 
 let folder: string;
@@ -24,27 +25,12 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-function terminal(stdin = ''): CliIo & { written: string; errors: string } {
-  const io = {
-    written: '',
-    errors: '',
-    out: (text: string) => void (io.written += text),
-    error: (text: string) => void (io.errors += text),
-    stdin: () => Promise.resolve(stdin),
-    async *lines() {},
-    cwd: ROOT,
-    environment: {},
-    colour: false,
-    terminal: false,
-    signal: NEVER_ABORTED,
-  };
-  return io;
-}
+const terminal = (stdin = ''): FakeTerminal => ({ ...aTerminal(stdin), cwd: ROOT });
 
 async function check(...files: string[]): Promise<{ exit: number; lines: ToolReport[] }> {
   const io = terminal();
   const exit = await toolCheck({ files, output: 'json' }, io);
-  const lines = io.written.split('\n').slice(0, -1);
+  const lines = io.printed().split('\n').slice(0, -1);
   return { exit, lines: lines.map((line) => JSON.parse(line) as ToolReport) };
 }
 
@@ -52,14 +38,6 @@ async function file(name: string, content: string | object): Promise<string> {
   const path = join(folder, name);
   await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
   return path;
-}
-
-/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
-function dataFile(t: TestContext, name: string): string | undefined {
-  const path = join(DATA, name);
-  if (existsSync(path) || process.env['CI']) return path;
-  t.skip(`${path} is absent`);
-  return undefined;
 }
 
 const slugify = async (): Promise<Record<string, unknown>> =>
@@ -103,15 +81,13 @@ describe('temper tool check', () => {
     assert.deepEqual([report.accepted, report.code], [false, 'TEMPER_SANDBOX_UNAVAILABLE']);
     assert.match(report.message, /no runner/);
   });
-  it('tool check accepts all 156 correct tools, in order', async (t) => {
-    const data = dataFile(t, 'humaneval-x-js.jsonl');
-    if (data === undefined) return;
-    const { exit, lines } = await check(data);
+  it('tool check accepts all 156 correct tools, in order', { skip: CORRECT.skip }, async () => {
+    const { exit, lines } = await check(CORRECT.file);
     assert.deepEqual(
       lines.filter((line) => !line.accepted),
       [],
     );
-    const tools = (await readFile(data, 'utf8'))
+    const tools = (await readFile(CORRECT.file, 'utf8'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as ToolReport & { testCases: [] });
@@ -132,10 +108,8 @@ describe('temper tool check', () => {
     ]);
   });
 
-  it('tool check refuses all 4 failing tools with the right code', async (t) => {
-    const data = dataFile(t, 'humaneval-x-js.failing.jsonl');
-    if (data === undefined) return;
-    const { exit, lines } = await check(data);
+  it('tool check refuses all 4 failing tools with the right code', { skip: FAILING.skip }, async () => {
+    const { exit, lines } = await check(FAILING.file);
     assert.deepEqual(
       lines.map(({ name, accepted, stage, code }) => [name, accepted, stage, code]),
       [
@@ -251,8 +225,8 @@ describe('temper tool check', () => {
     ]) {
       const io = terminal();
       assert.equal(await toolCheck({ files: [path], output: 'json' }, io), 2, path);
-      assert.match(io.errors, /TEMPER_USAGE/);
-      assert.equal(io.written, '');
+      assert.match(io.errors(), /TEMPER_USAGE/);
+      assert.equal(io.printed(), '');
     }
   });
 
@@ -260,10 +234,10 @@ describe('temper tool check', () => {
     const io = terminal();
     const bad = await file('bad.json', { ...(await slugify()), name: 'Bad\u001b[31m' });
     assert.equal(await toolCheck({ files: [join(FORGES, 'slugify.json'), bad], output: 'text' }, io), 1);
-    assert.match(io.written, /✓ slugify@[0-9a-f]{8} {2}tests 2\/2 ×2/);
-    assert.match(io.written, /✗ .* shape {2}TEMPER_FORGE_SHAPE\n/);
-    assert.match(io.written, /1 of 2 accepted\n$/);
-    assert.ok(!io.written.includes('\u001b'));
+    assert.match(io.printed(), /✓ slugify@[0-9a-f]{8} {2}tests 2\/2 ×2/);
+    assert.match(io.printed(), /✗ .* shape {2}TEMPER_FORGE_SHAPE\n/);
+    assert.match(io.printed(), /1 of 2 accepted\n$/);
+    assert.ok(!io.printed().includes('\u001b'));
   });
 });
 
@@ -271,7 +245,7 @@ describe('temper tool call', () => {
   const call = async (input: string, path = join(FORGES, 'slugify.json'), stdin = '') => {
     const io = terminal(stdin);
     const exit = await toolCall({ file: path, input, output: 'json' }, io);
-    return { exit, answer: JSON.parse(io.written) as Record<string, unknown> };
+    return { exit, answer: JSON.parse(io.printed()) as Record<string, unknown> };
   };
 
   it('tool call accepts input from the command line, a file or standard input', async () => {
@@ -298,9 +272,9 @@ describe('temper tool call', () => {
     const text = 'esc \u001b]0;x\u0007 c1 \u009b2J bidi \u202e tag \u{e0041}';
     for (const output of ['json', 'text'] as const) {
       const io = terminal('');
-      assert.equal(await toolCall({ file: path, input: JSON.stringify({ text }), output }, io), 0, io.written);
-      assert.doesNotMatch(io.written, /[^\n\x20-\x7e]/);
-      const shown = JSON.parse(io.written) as { slug?: string; output?: { slug: string } };
+      assert.equal(await toolCall({ file: path, input: JSON.stringify({ text }), output }, io), 0, io.printed());
+      assert.doesNotMatch(io.printed(), /[^\n\x20-\x7e]/);
+      const shown = JSON.parse(io.printed()) as { slug?: string; output?: { slug: string } };
       assert.equal(shown.output?.slug ?? shown.slug, text);
     }
   });

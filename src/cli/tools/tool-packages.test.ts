@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { openAudit } from '../../audit/recorded-trail.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
@@ -14,7 +13,7 @@ import { createAttestationKey, sealStatement } from '../../tempering/attestation
 import { parsePackage } from '../../tempering/packages/packages.ts';
 import { openRegistry } from '../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal, type FakeTerminal } from '../io.testing.ts';
 import { attestationKey } from './attestation.ts';
 import { toolExport, type ToolExportOptions } from './tool-export.ts';
 import { toolImport, type ToolImportOptions } from './tool-import.ts';
@@ -33,37 +32,16 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-interface Captured {
-  io: CliIo;
-  readonly out: () => string;
-  readonly error: () => string;
-}
-
-function anIo(stdin = ''): Captured {
-  let out = '';
-  let error = '';
-  const io: CliIo = {
-    out: (text) => {
-      out += text;
-    },
-    error: (text) => {
-      error += text;
-    },
-    stdin: async () => stdin,
-    async *lines() {},
-    cwd: folder,
-    environment: { XDG_CONFIG_HOME: join(folder, 'config') },
-    colour: false,
-    terminal: false,
-    signal: NEVER_ABORTED,
-  };
-  return { io, out: () => out, error: () => error };
-}
+const inFolder = (stdin = ''): FakeTerminal => ({
+  ...aTerminal(stdin),
+  cwd: folder,
+  environment: { XDG_CONFIG_HOME: join(folder, 'config') },
+});
 
 async function exported(changes: Partial<ToolExportOptions> = {}): Promise<string> {
-  const { io, out } = anIo();
+  const io = inFolder();
   assert.equal(await toolExport({ tool: 'double', state: 'state', form: 'yaml', ...changes }, io), 0);
-  return out();
+  return io.printed();
 }
 
 const importing: ToolImportOptions = {
@@ -76,9 +54,9 @@ const importing: ToolImportOptions = {
 
 describe('temper tool export and import', () => {
   it('export and import copy a tool to another state folder, for its next session', async () => {
-    const { io, out, error } = anIo(await exported());
-    assert.equal(await toolImport(importing, io), 0, error());
-    assert.match(out(), /the next session of agent team-a\/writer/);
+    const io = inFolder(await exported());
+    assert.equal(await toolImport(importing, io), 0, io.errors());
+    assert.match(io.printed(), /the next session of agent team-a\/writer/);
     const waiting = await fileRecordStore(join(folder, 'other')).list('imports');
     assert.equal(waiting.length, 1);
     assert.deepEqual(await fileRecordStore(join(folder, 'other')).list('tools'), []);
@@ -86,9 +64,9 @@ describe('temper tool export and import', () => {
   it('export writes a file, and import reads it', async () => {
     await exported({ form: 'json', file: 'double.json' });
     assert.match(await readFile(join(folder, 'double.json'), 'utf8'), /agentos\.emergent-tool\.v1/);
-    const { io, out } = anIo();
+    const io = inFolder();
     assert.equal(await toolImport({ ...importing, file: 'double.json', output: 'json' }, io), 0);
-    assert.equal((JSON.parse(out()) as { imported: boolean }).imported, true);
+    assert.equal((JSON.parse(io.printed()) as { imported: boolean }).imported, true);
   });
   it('export escapes characters that control a terminal, and the package stays the same', async () => {
     const description = 'c1 \u009b2J bidi \u202e end';
@@ -105,7 +83,7 @@ describe('temper tool export and import', () => {
     }
   });
   it('export lists the digests of an ambiguous name, and the known tools for an unknown name', async () => {
-    const { io } = anIo();
+    const io = inFolder();
     const options = { state: 'state', form: 'yaml' } as const;
     await assert.rejects(toolExport({ ...options, tool: 'twin' }, io), (error) => isTemperError(error, 'TEMPER_USAGE'));
     await assert.rejects(
@@ -114,34 +92,34 @@ describe('temper tool export and import', () => {
     );
   });
   it('import refuses a missing file as usage, and warns about an agent that has not run', async () => {
-    const missing = toolImport({ ...importing, file: 'missing.yaml' }, anIo().io);
+    const missing = toolImport({ ...importing, file: 'missing.yaml' }, inFolder());
     await assert.rejects(missing, { code: 'TEMPER_USAGE', message: /missing\.yaml does not exist/ });
-    const first = anIo(await exported());
-    assert.equal(await toolImport({ ...importing, state: 'agents' }, first.io), 0);
-    assert.match(first.error(), /no agent "writer" has run in agents yet; no agent has run there/);
+    const first = inFolder(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, first), 0);
+    assert.match(first.errors(), /no agent "writer" has run in agents yet; no agent has run there/);
     await fileRecordStore(join(folder, 'agents')).put('agents', 'analyst', {});
-    const second = anIo(await exported());
-    assert.equal(await toolImport({ ...importing, state: 'agents' }, second.io), 0);
-    assert.match(second.error(), /agents there: analyst/);
+    const second = inFolder(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, second), 0);
+    assert.match(second.errors(), /agents there: analyst/);
     await fileRecordStore(join(folder, 'agents')).put('agents', 'writer', {});
-    const known = anIo(await exported());
-    assert.equal(await toolImport({ ...importing, state: 'agents' }, known.io), 0);
-    assert.doesNotMatch(known.error(), /no agent/);
+    const known = inFolder(await exported());
+    assert.equal(await toolImport({ ...importing, state: 'agents' }, known), 0);
+    assert.doesNotMatch(known.errors(), /no agent/);
   });
   it('import refuses a redacted package and a changed package', async () => {
-    const redacted = anIo(await exported({ redact: true }));
-    await assert.rejects(toolImport(importing, redacted.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
-    const changed = anIo((await exported()).replace('Doubles a number.', 'Doubles any number.'));
-    await assert.rejects(toolImport(importing, changed.io), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
+    const redacted = inFolder(await exported({ redact: true }));
+    await assert.rejects(toolImport(importing, redacted), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
+    const changed = inFolder((await exported()).replace('Doubles a number.', 'Doubles any number.'));
+    await assert.rejects(toolImport(importing, changed), (error) => isTemperError(error, 'TEMPER_PACKAGE_INVALID'));
   });
   it('import reports the code of the gate that refused', async () => {
     await writeFile(
       join(folder, 'bad.yaml'),
       (await exported()).replace('* 2', '* process.pid').replace(/digest: .*/, ''),
     );
-    const { io, error } = anIo();
+    const io = inFolder();
     assert.equal(await toolImport({ ...importing, file: 'bad.yaml' }, io), 1);
-    assert.match(error(), /refused at static: TEMPER_FORGE_STATIC/);
+    assert.match(io.errors(), /refused at static: TEMPER_FORGE_STATIC/);
   });
 });
 
@@ -157,14 +135,14 @@ describe('attested packages', () => {
     await registry.register(anAcceptance(), aCaller());
     await audit.flush();
     await exported({ state: 'signed', file: 'tool.yaml', attestation: 'tool.json' });
-    const { io, out } = anIo();
+    const io = inFolder();
     assert.equal(await attestationKey(io), 0);
-    await writeFile(join(folder, 'key.pem'), out());
+    await writeFile(join(folder, 'key.pem'), io.printed());
   }
   const imported = (changes: Partial<ToolImportOptions>) =>
     toolImport(
       { ...importing, file: 'tool.yaml', attestation: 'tool.json', trustedKey: 'key.pem', ...changes },
-      anIo().io,
+      inFolder(),
     );
 
   it('a package with its attestation is imported, and one without a fitting attestation leaves nothing behind', async () => {
@@ -180,7 +158,7 @@ describe('attested packages', () => {
     await assert.rejects(imported({ state: 'fresh', attestation: 'twin.json' }), invalid);
     await assert.rejects(imported({ state: 'fresh', attestation: 'twin.json', trustedKey: 'other.pem' }), invalid);
     const withoutKey = { ...importing, file: 'tool.yaml', attestation: 'tool.json', state: 'fresh' };
-    await assert.rejects(toolImport(withoutKey, anIo().io), { code: 'TEMPER_USAGE' });
+    await assert.rejects(toolImport(withoutKey, inFolder()), { code: 'TEMPER_USAGE' });
     await assert.rejects(stat(join(folder, 'fresh')), { code: 'ENOENT' });
     assert.equal(await imported({ state: 'fresh' }), 0);
   });

@@ -5,8 +5,17 @@ import type { ParsedArtifact } from '../parse-artifact.ts';
 import type { ForgeViolation } from '../request.ts';
 import { countDistinctTests } from './shape.ts';
 
+/** The policy and the tools of the agent, as the side that runs the gates sees them. */
+export interface StaticGateContext {
+  decider: Decider;
+  view: ToolView;
+  /** A user imports the tool for all sessions of the agent. */
+  isImport?: boolean;
+}
+
 /** Checks the limits that agent, level and policy set: mode, host functions, hosts, paths, limits, counts. Returns every limit that the tool exceeds. */
-export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: ToolView): ForgeViolation[] {
+export function checkPolicyLimits(open: ParsedArtifact, context: StaticGateContext): ForgeViolation[] {
+  const { decider } = context;
   const { artifact } = open;
   const { forgeLimits: ceilings } = decider;
   const { mode } = artifact.implementation;
@@ -34,14 +43,23 @@ export function checkPolicyLimits(open: ParsedArtifact, decider: Decider, view: 
   if (tests < ceilings.minTestCases) {
     refuse(`${tests} different test cases are fewer than the ${ceilings.minTestCases} required`);
   }
-  // A tool with the same name is replaced.
-  const others = view.list().filter(({ name, forged }) => forged?.tier === 'Session' && name !== artifact.name);
-  const session = others.length;
-  if (session >= ceilings.sessionTools) {
-    const message = `the session has ${session} of ${ceilings.sessionTools} allowed forged tools; use the existing ones, or drop one`;
-    violations.push({ code: 'TEMPER_FORGE_LIMIT_REACHED', message });
-  }
+  const full = checkCount(artifact.name, context);
+  if (full !== undefined) violations.push(full);
   return violations;
+}
+
+/** Imported tools stay for all sessions, so they count together and against the limit of the agent. */
+function checkCount(name: string, { decider, view, isImport = false }: StaticGateContext): ForgeViolation | undefined {
+  const { sessionTools, agentTools } = decider.forgeLimits;
+  // A tool with the same name is replaced.
+  const others = view.list().filter(({ name: other, forged }) => forged?.tier === 'Session' && other !== name);
+  const held = others.filter(({ forged }) => (forged?.imported === true) === isImport).length;
+  const limit = isImport ? agentTools : sessionTools;
+  if (held < limit) return undefined;
+  const message = isImport
+    ? `the agent has ${held} of ${limit} allowed imported tools; demote one, or raise forge.limits.agentTools`
+    : `the session has ${held} of ${limit} allowed forged tools; use the existing ones, or drop one`;
+  return { code: 'TEMPER_FORGE_LIMIT_REACHED', message };
 }
 
 function listed(items: readonly string[]): string {

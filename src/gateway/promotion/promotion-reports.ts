@@ -1,10 +1,13 @@
 import type { PromotionStates } from '../../nats/promotion/promotion-states.ts';
 import type { SessionToolPromotion } from '../../gateway-api/user-schemas.ts';
 import { describePromotion } from '../../tempering/promotion/promotion-record.ts';
-import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
+import { type PromotionRules, promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
 import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { AgentDirectory } from '../deps.ts';
+
+const WITHOUT_EGRESS =
+  'it uses fetch, and pods have no network egress, so its calls of fetch fail (TEMPER_EGRESS_UNAVAILABLE)';
 
 /** The state of the promotion of a session tool, its reason and its next step, for users. */
 export type ReportPromotion = (
@@ -28,15 +31,27 @@ export function createPromotionReports(deps: {
         next: 'create the TrustPolicy',
       };
     }
-    const rules = promotionRules(policy.spec);
-    const missing = [...useGaps(tool, statistics, rules), ...recordingGaps(statistics, 'Agent', rules)];
-    if (missing.length === 0) {
-      return {
-        state: 'Candidate',
-        reason: 'its reported uses meet the policy',
-        next: 'its next successful use requests it',
-      };
-    }
-    return { state: 'Candidate', reason: missing.join('; '), next: 'further successful uses request it' };
+    return describeGaps(tool, statistics, promotionRules(policy.spec));
   };
+}
+
+/** What the uses of a tool lack before they request its promotion. */
+export function describeGaps(
+  tool: RegisteredTool,
+  statistics: ToolStatistics,
+  rules: PromotionRules,
+): SessionToolPromotion {
+  const missing = [...useGaps(tool, statistics, rules), ...recordingGaps(statistics, 'Agent', rules)];
+  if (missing.length === 0) {
+    return {
+      state: 'Candidate',
+      reason: 'its reported uses meet the policy',
+      next: 'its next successful use requests it',
+    };
+  }
+  const reason = missing.join('; ');
+  if (!tool.artifact.requires.apis.includes('fetch')) {
+    return { state: 'Candidate', reason, next: 'further successful uses request it' };
+  }
+  return { state: 'Candidate', reason: `${reason}; ${WITHOUT_EGRESS}`, next: 'forge a tool that needs no network' };
 }

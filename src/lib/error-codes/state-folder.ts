@@ -10,7 +10,7 @@ export const STATE_ERROR_CODES = {
   },
   TEMPER_STATE_LOCKED: {
     meaning: 'Another process has locked the state folder.',
-    fix: 'Wait until that process exits; the message has its process id.',
+    fix: 'End that process or wait until it ends, then repeat the command; the message has its process id and its command.',
   },
   TEMPER_STATE_CORRUPT: {
     meaning: 'A file of the state folder cannot be read.',

@@ -49,6 +49,8 @@ interface CountedUses {
 const MAX_EVIDENCE_INPUT_BYTES = 256 * 1_024;
 /** Of one tool: what a verification runs. */
 const MAX_EVIDENCE_TOOL_BYTES = 4 * 1_024 * 1_024;
+/** Documents, each of at most MAX_EVIDENCE_INPUT_BYTES. One after the other they take a millisecond or two each. */
+const READ_AT_ONCE = 8;
 /** A few suffice: a pod repeats a request without a response before it sends the next one. */
 const MAX_KEYS = 32;
 const MAX_ATTEMPTS = 16;
@@ -89,14 +91,20 @@ export function createToolEvidence(
       const { kept } = (await read(agentUid, tool)).counted.record;
       const found: RecordedInput[] = [];
       let bytes = 0;
-      for (const item of oneRootAfterTheOther(kept)) {
-        const stored = await inputs.get(inputKey(agentUid, tool.digest, documentOf(item)));
-        // Removed meanwhile, or expired.
-        if (stored === undefined || bytes + stored.byteLength > maxBytes) continue;
-        const input = recordedInput(item, parseJsonBytes(stored));
-        if (input === undefined) continue;
-        bytes += stored.byteLength;
-        found.push(input);
+      const ordered = oneRootAfterTheOther(kept);
+      for (let first = 0; first < ordered.length; first += READ_AT_ONCE) {
+        const items = ordered.slice(first, first + READ_AT_ONCE);
+        const read = (item: KeptInput) => inputs.get(inputKey(agentUid, tool.digest, documentOf(item)));
+        const documents = await Promise.all(items.map(read));
+        for (const [index, item] of items.entries()) {
+          const stored = documents[index];
+          // Removed meanwhile, or expired.
+          if (stored === undefined || bytes + stored.byteLength > maxBytes) continue;
+          const input = recordedInput(item, parseJsonBytes(stored));
+          if (input === undefined) continue;
+          bytes += stored.byteLength;
+          found.push(input);
+        }
       }
       return found;
     },

@@ -2,6 +2,7 @@ import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { type JetStreamConnection, type ConnectionState, connectNats } from '../../nats/connection/connection.ts';
+import { reportRequests } from '../../nats/connection/request-metrics.ts';
 import { STREAMS } from '../../nats/jetstream/names.ts';
 import { DEFAULT_STORE_BYTES, reconcileTopology, type StreamUsage } from '../../nats/jetstream/topology.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -14,7 +15,7 @@ export type NatsOptions = NonNullable<OperatorConfig['nats']>;
 export interface NatsLinkDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'watch'>;
+  readonly metrics: Pick<OperatorMetrics, 'count' | 'gauge' | 'observe' | 'watch'>;
   /** Absent: the account is not checked. */
   readonly owner?: Pick<AccountOwner, 'conflict' | 'claim'> | undefined;
 }
@@ -117,6 +118,7 @@ export class NatsLink implements AsyncDisposable {
   async #serve(connection: JetStreamConnection, signal: AbortSignal): Promise<void> {
     const ended = AbortSignal.any([signal, connection.closed]);
     const stop = connection.onChange((state) => this.#onState(state));
+    reportRequests(connection, this.#deps.metrics);
     try {
       while (!ended.aborted) {
         if (await this.#isForeign(connection, ended)) {

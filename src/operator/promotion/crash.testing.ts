@@ -14,7 +14,10 @@ export class Crash {
       get: (object, name) => {
         const member = Reflect.get(object, name) as unknown;
         if (typeof member !== 'function') return member;
-        return (...args: unknown[]) => this.#call(() => Reflect.apply(member, object, args) as unknown);
+        const call = (args: unknown[]) => this.#call(() => Reflect.apply(member, object, args) as unknown);
+        // As the real one: a caller may have several calls under way.
+        const isAsync = Object.prototype.toString.call(member) === '[object AsyncFunction]';
+        return isAsync ? async (...args: unknown[]) => call(args) : (...args: unknown[]) => call(args);
       },
     });
   }

@@ -18,7 +18,6 @@ export class MemoryPromotions implements PromotionStore {
   readonly testerRequests: TesterRequest[] = [];
   /** By attempt. */
   readonly answers = new Map<string, TesterAnswer[]>();
-  earlier: RegisteredTool | undefined;
   readonly verdicts = new Map<string, PanelVerdict>();
   /** By deduplication key. */
   readonly records = new Map<string, AuditRecord>();
@@ -49,8 +48,8 @@ export class MemoryPromotions implements PromotionStore {
     for (const { record } of this.states.values()) yield record;
   }
 
-  async tool() {
-    return this.registered;
+  async sessionTools() {
+    return this.registered === undefined ? [] : [this.registered];
   }
 
   async isTainted(): Promise<boolean> {
@@ -64,10 +63,6 @@ export class MemoryPromotions implements PromotionStore {
 
   async recordedInputs(): Promise<RecordedInput[]> {
     return this.inputs;
-  }
-
-  async earlierVersion() {
-    return this.earlier;
   }
 
   async assign(podUid: string, round: number, work: Json): Promise<boolean> {

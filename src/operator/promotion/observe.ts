@@ -1,8 +1,11 @@
 import type { KubeReader } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Json } from '../../lib/json.ts';
+import type { UsedTool } from '../../nats/promotion/evidence.ts';
+import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
-import type { RegisteredTool } from '../../tempering/types.ts';
+import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -68,24 +71,28 @@ export async function observePromotion(
 ): Promise<PromotionSnapshot> {
   const [agent] = deps.agents.byIndex(INDEX.uid, record.agent.uid);
   const policy = agent && deps.policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
-  const tool = STATES_WITH_TOOL.has(record.state)
-    ? await deps.store.tool(record.agent.uid, record.session, record.digest)
-    : undefined;
-  const base = await observeBase(deps, record, { agent, policy });
+  // At once: each read is an exchange with NATS, and none depends on another.
+  const [tools, base, sent, review, statistics] = await Promise.all([
+    STATES_WITH_TOOL.has(record.state) ? deps.store.sessionTools(record.agent.uid, record.session) : [],
+    observeBase(deps, record, { agent, policy }),
+    sentOutputs(deps.store, record),
+    record.state === 'PanelReview' ? deps.store.review(promotionKeyOf(record), record.attempt) : undefined,
+    record.state === 'Requested' ? deps.store.statistics(record.agent.uid, usedToolOf(record)) : undefined,
+  ]);
+  const tool = tools.find(({ digest }) => digest === record.digest);
   switch (record.state) {
     case 'Requested': {
-      const found = await observeRequested(deps, { record, agent, policy, tool }, signal);
+      const found = await observeRequested(deps, { record, agent, policy, tool, statistics }, signal);
       return { agent, tool, observed: { ...base, record, ...found } };
     }
     case 'Verifying': {
-      const sent = await deps.store.outputs(record.pod.uid, 0);
       const isComparable = sent !== undefined && tool !== undefined;
       const verified = { attempt: record.attempt, recorded: record.recorded };
       const result = isComparable ? compareVerification({ ...verified, tool }, sent) : undefined;
       return { agent, tool, observed: { ...base, record, result, podProblem: podProblemOf(deps, record, tool) } };
     }
     case 'Examining': {
-      const found = await observeExamining(deps, { record, policy, tool }, signal);
+      const found = await observeExamining(deps, { record, policy, tool, tools, sent }, signal);
       const podProblem = podProblemOf(deps, record, tool);
       return {
         agent,
@@ -97,13 +104,25 @@ export async function observePromotion(
       const decision = observeDecision(deps, record);
       return { agent, tool, observed: { ...base, record, ...decision, toolExists: tool !== undefined } };
     }
-    case 'PanelReview': {
-      const review = await deps.store.review({ agentUid: record.agent.uid, digest: record.digest }, record.attempt);
+    case 'PanelReview':
       return { agent, tool, observed: { ...base, record, review, sourceWithheld: tool?.sourceWithheld === true } };
-    }
     default:
       return { agent, tool, observed: { ...base, record } };
   }
+}
+
+/** What the pod sent for its last round. */
+async function sentOutputs(store: PromotionStore, record: PromotionRecord): Promise<Json | undefined> {
+  if (record.state === 'Verifying') return store.outputs(record.pod.uid, 0);
+  return record.state === 'Examining' ? store.outputs(record.pod.uid, record.rounds.length) : undefined;
+}
+
+function promotionKeyOf({ agent, digest }: PromotionRecord): PromotionKey {
+  return { agentUid: agent.uid, digest };
+}
+
+function usedToolOf({ agent, digest }: PromotionRecord): UsedTool {
+  return { digest, namespace: agent.namespace };
 }
 
 function podProblemOf(
@@ -120,16 +139,19 @@ async function observeExamining(
     record: Extract<PromotionRecord, { state: 'Examining' }>;
     policy: StoredPolicy | undefined;
     tool: RegisteredTool | undefined;
+    tools: readonly RegisteredTool[];
+    sent: Json | undefined;
   },
   signal: AbortSignal,
 ) {
-  const { record, policy, tool } = found;
+  const { record, policy, tool, tools: ofSession, sent } = found;
   const testers = policy?.spec.models?.testers ?? [];
   const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
   if (tool === undefined) return nothing;
   const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
   const inService = () => toolsInService({ client: reader, tools }, record.agent, tool, signal);
-  const progress = await observeExamination(store, { record, tool, testers, inService }, op);
+  const examined = { record, tool, ofSession, testers, inService, sent };
+  const progress = await observeExamination(store, examined, op);
   if (progress?.kind !== 'round') return { ...nothing, progress };
   const { missing, artifacts } = await readDependencies(reader, record.agent, tool.artifact, signal);
   return { progress, testers, toolGaps: missing, dependencies: artifacts };
@@ -157,14 +179,14 @@ async function observeRequested(
     agent: StoredAgent | undefined;
     policy: StoredPolicy | undefined;
     tool: RegisteredTool | undefined;
+    statistics: ToolStatistics | undefined;
   },
   signal: AbortSignal,
 ) {
-  const { record, agent, policy, tool } = found;
+  const { record, agent, policy, tool, statistics } = found;
   const nothing = { toolExists: tool !== undefined, promoted: false, toolGaps: [], dependencies: new Map() };
-  if (agent === undefined || policy === undefined || tool === undefined) return nothing;
-  const { namespace, uid } = agent.metadata;
-  const statistics = await deps.store.statistics(uid, { digest: record.digest, namespace });
+  if (agent === undefined || policy === undefined || tool === undefined || statistics === undefined) return nothing;
+  const { namespace } = agent.metadata;
   const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
   const { agentTools } = agentDecider(agent, policy, false).forgeLimits;
   const dependencies = await readDependencies(deps.reader, record.agent, tool.artifact, signal);

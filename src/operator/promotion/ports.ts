@@ -17,13 +17,11 @@ export interface PromotionStore {
   remove(key: PromotionKey): Promise<void>;
   /** Every promotion. Waits while NATS is unreachable; ends with the signal. */
   list(signal: AbortSignal): AsyncIterable<PromotionRecord>;
-  /** The tool of the session. */
-  tool(agentUid: string, session: string, digest: RegisteredTool['digest']): Promise<RegisteredTool | undefined>;
+  /** The tools of the session. */
+  sessionTools(agentUid: string, session: string): Promise<RegisteredTool[]>;
   isTainted(agentUid: string, session: string): Promise<boolean>;
   statistics(agentUid: string, tool: UsedTool): Promise<ToolStatistics>;
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
-  /** The latest other version of the tool by its name that the session has. */
-  earlierVersion(agentUid: string, session: string, tool: RegisteredTool): Promise<RegisteredTool | undefined>;
   /** False when the pod has work of the round already. */
   assign(podUid: string, round: number, work: Json): Promise<boolean>;
   work(podUid: string, round: number): Promise<Json | undefined>;

@@ -25,7 +25,7 @@ import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import type { ClusterPromotionStep } from './steps.ts';
-import { expectedRerun, verificationWork } from './verification.ts';
+import { expectedReruns, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly ids: IdGenerator;
@@ -62,11 +62,13 @@ export class PromotionReconciler {
   async accept({ agentUid, digest, session }: PromotionRequest): Promise<string | undefined> {
     const { store, clock, ids, agents } = this.#deps;
     const [agent] = agents.byIndex(INDEX.uid, agentUid);
-    const { record, revision } = await store.get({ agentUid, digest });
+    const [{ record, revision }, tools] = await Promise.all([
+      store.get({ agentUid, digest }),
+      store.sessionTools(agentUid, session),
+    ]);
     const now = clock.now();
-    if (agent === undefined || !isOpenForRequests(record, now)) return undefined;
-    const tool = await store.tool(agentUid, session, digest);
-    if (tool === undefined) return undefined;
+    const tool = tools.find((one) => one.digest === digest);
+    if (agent === undefined || tool === undefined || !isOpenForRequests(record, now)) return undefined;
     const { namespace, name, uid } = agent.metadata;
     const subject: PromotedSubject = { agent: { namespace, name, uid }, tool: tool.artifact.name, digest, session };
     const stage: PromotionStage = { state: 'Requested', tries: { failed: 0, lastProblem: '' } };
@@ -159,6 +161,12 @@ export class PromotionReconciler {
   }
 
   async #enter(stage: PromotionStage, scope: StepScope): Promise<ReconcileResult> {
+    await this.#write(stage, scope);
+    return { kind: 'requeueAfter', afterMs: 0 };
+  }
+
+  /** False when another writer was faster. */
+  async #write(stage: PromotionStage, scope: StepScope): Promise<boolean> {
     const { agent, tool, digest, session, attempt: previous } = scope.record;
     // Each verification is an attempt of its own, so that a late output of the previous pod is none of this one.
     const attempt = stage.state === 'Requested' ? this.#deps.ids.next('promotion') : previous;
@@ -168,14 +176,16 @@ export class PromotionReconciler {
       scope.revision,
     );
     if (written) await this.#leave(scope, stage.state);
-    return { kind: 'requeueAfter', afterMs: 0 };
+    return written;
   }
 
   async #runRound(scope: StepScope): Promise<ReconcileResult> {
     const { observed } = scope.snapshot;
     if (!('progress' in observed)) return { kind: 'requeueAfter', afterMs: WAIT_MS };
     const stage = await startRound(this.#deps.store, observed);
-    return stage === undefined ? { kind: 'requeueAfter', afterMs: WAIT_MS } : this.#enter(stage, scope);
+    const isLost = stage !== undefined && !(await this.#write(stage, scope));
+    // Outputs that came meanwhile have queued the promotion again.
+    return { kind: 'requeueAfter', afterMs: isLost ? 0 : WAIT_MS };
   }
 
   async #awaitApproval(scope: StepScope, verdicts: readonly JudgeVerdict[]): Promise<ReconcileResult> {
@@ -218,7 +228,7 @@ export class PromotionReconciler {
         tries: observed.record.tries,
         pod: { name, uid: podUid },
         deadline: new Date(deadline).toISOString(),
-        recorded: recorded.map(expectedRerun),
+        recorded: expectedReruns(tool.artifact, recorded),
       };
       const since = clock.now().toISOString();
       const assigned = await store.assign(podUid, 0, work as unknown as Json);

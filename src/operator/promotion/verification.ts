@@ -6,7 +6,7 @@ import { isTemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { ExpectedRerun } from '../../tempering/promotion/promotion-record.ts';
 import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts';
-import type { RecordedInput, RegisteredTool } from '../../tempering/types.ts';
+import type { RecordedInput, RegisteredTool, RerunOutcome } from '../../tempering/types.ts';
 import { assertRan, outcomeOf, replayOutcomeOf, reportTests } from '../../tempering/verification/compare-outputs.ts';
 import { type ContradictedReports, contradictedReports } from '../../tempering/verification/contradicted-reports.ts';
 import { rerunFigures } from '../../tempering/verification/reverify.ts';
@@ -18,6 +18,12 @@ import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 export type VerificationResult =
   | { kind: 'figures'; figures: RerunFigures; contradicted: ContradictedReports }
   | { kind: 'unusable'; problem: string };
+
+const INPUT_REFUSED: RerunOutcome = {
+  ok: false,
+  code: 'TEMPER_TOOL_INPUT_INVALID',
+  message: 'the schema of the tool refuses the input of the reported use',
+};
 
 /** What the pod runs first: tests, then recorded inputs. No expected output is part of it. */
 export function verificationWork(
@@ -41,9 +47,18 @@ function rerunCase({ input, recording }: RecordedInput): VerificationCase {
   return recording === undefined ? rerun : { ...rerun, recording };
 }
 
-/** What stays outside the pod. */
-export function expectedRerun({ root, answers, output }: RecordedInput): ExpectedRerun {
-  return output === undefined ? { root, answers } : { root, answers, output };
+/** What stays outside the pod. An agent never calls a tool with an input that its schema refuses, so a report of one is false. */
+export function expectedReruns(
+  { inputSchema }: Pick<ToolArtifact, 'inputSchema'>,
+  recorded: readonly RecordedInput[],
+): ExpectedRerun[] {
+  const check = createSchemaCompiler().check(JSON.parse(inputSchema) as JsonObject);
+  return recorded.map(({ root, answers, output, input }) => ({
+    root,
+    answers,
+    ...(output === undefined ? {} : { output }),
+    ...(check(input).length === 0 ? {} : { inputRefused: true as const }),
+  }));
 }
 
 /** Compares what the pod sent with the tests and with `recorded`, the recorded inputs of the work. */
@@ -73,7 +88,8 @@ export function compareVerification(
   const schemas = createSchemaCompiler();
   const outcomes = sent.outputs.slice(open.tests.length).map((runs, index) => {
     const use = recorded[index];
-    return use === undefined ? outcomeOf(tool.artifact, runs) : replayOutcomeOf(use, tool.artifact, runs);
+    if (use === undefined) return outcomeOf(tool.artifact, runs);
+    return use.inputRefused === true ? INPUT_REFUSED : replayOutcomeOf(use, tool.artifact, runs);
   });
   const tests = reportTests(open, sent.outputs.slice(0, open.tests.length), schemas);
   const figures = rerunFigures(tool.artifact, { tests, recorded, outcomes }, schemas);

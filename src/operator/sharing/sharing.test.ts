@@ -4,7 +4,7 @@ import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import type { StoredRequest } from '../approval/stored-decision.ts';
 import { planRequest, type ObservedRequest } from '../approval/request-plan.ts';
 import { aTool, DIGEST, NONCE } from '../tool/tool.testing.ts';
-import { type ObservedSharing, planSharing } from './sharing.ts';
+import { type ObservedSharing, planSharing, requested } from './sharing.ts';
 import { requestObject } from './request-object.ts';
 
 const NOW = new Date('2031-05-05T12:00:00Z');
@@ -64,6 +64,12 @@ describe('the request for tier Shared', () => {
     const conditions = [{ type: 'Shareable', status: 'False', reason: 'ReportedAnswers', message: 'reported' }];
     const reported = aTool({ tier: 'Agent', agent: 'analyst' }, { status: { active: true, conditions } } as never);
     assert.equal(reasonOf({ tool: reported }), 'NotShareable');
+  });
+
+  it('the status that the creation of the request writes is the one with the request in the cache', () => {
+    const planned = planSharing(observe({ requests: [aRequest()] }));
+    assert.ok(planned.step === 'stay');
+    assert.deepEqual(planned.condition, requested('csv-rows-1'));
   });
 
   it('at most five requests of an agent wait', () => {

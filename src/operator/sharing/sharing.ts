@@ -42,7 +42,7 @@ export function planSharing(observed: ObservedSharing): SharingStep {
   const { shared, requests } = observed;
   if (shared !== undefined) return stay(...sharedState(shared));
   const open = requests.find(({ status }) => status?.decision === undefined);
-  if (open !== undefined) return stay('AwaitingApproval', awaiting(open));
+  if (open !== undefined) return { step: 'stay', condition: requested(open.metadata.name) };
   const denied = latestDenial(observed);
   return afterDenial(observed, denied) ?? obstacle(observed) ?? { step: 'request', after: denied?.nonce ?? '' };
 }
@@ -85,9 +85,10 @@ function obstacle(observed: ObservedSharing): SharingStep | undefined {
   return stay('TooManyRequests', message, RETRY_MS);
 }
 
-/** After the creation of the request, until the cache has it. */
+/** Also right after the creation of the request, before the cache has it. */
 export function requested(name: string): ConditionUpdate<'Shared'> {
-  return condition('AwaitingApproval', `ApprovalRequest "${name}" waits for an approver`);
+  const message = `ApprovalRequest "${name}" waits for an approver: kubectl temper approve ${name} --reason …`;
+  return condition('AwaitingApproval', message);
 }
 
 function sharedState({ metadata, status }: StoredTool): [reason: string, message: string] {
@@ -97,10 +98,6 @@ function sharedState({ metadata, status }: StoredTool): [reason: string, message
     'AwaitingApproval',
     `EmergentTool "${metadata.name}" is not in service: ${active?.message ?? 'it waits for the operator'}`,
   ];
-}
-
-function awaiting({ metadata }: StoredRequest): string {
-  return `ApprovalRequest "${metadata.name}" waits for an approver: kubectl temper approve ${metadata.name} --reason …`;
 }
 
 function latestDenial({ tool, approvals }: ObservedSharing): ApprovalRecord | undefined {

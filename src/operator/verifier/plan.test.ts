@@ -4,7 +4,8 @@ import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import type { Pod } from '../kube/types.ts';
 import { planVerifiers, readyVerifiers, type VerifierDemand } from './plan.ts';
 
-const DEMAND: VerifierDemand = { warm: 1, max: 3, waiting: 0, digest: 'd', isInUse: (uid) => uid.startsWith('used') };
+const isUsed = (uid: string): boolean => uid.startsWith('used');
+const DEMAND: VerifierDemand = { warm: 1, max: 3, waiting: 0, digest: 'd', isInUse: isUsed, isClaimed: isUsed };
 
 function aPod(uid: string, { attempt, digest = 'd', phase = 'Running', ready = true } = {} as PodFields): Pod {
   const labels = attempt === undefined ? {} : { [LABELS.verification]: attempt };
@@ -40,6 +41,12 @@ describe('the plan of verifier pods', () => {
   it('a pod serves one verification: a used pod is deleted when its verification has ended', () => {
     const plan = planVerifiers([aPod('ended', { attempt: 'a' }), aPod('used', { attempt: 'b' }), aPod('warm')], DEMAND);
     assert.deepEqual(names(plan.remove), ['ended']);
+  });
+
+  it('before the promotions are listed, an assigned pod stays, and a free one is the warm one', () => {
+    const unlisted = { ...DEMAND, isInUse: () => true };
+    const plan = planVerifiers([aPod('assigned', { attempt: 'a' }), aPod('warm')], unlisted);
+    assert.deepEqual(plan, { remove: [], create: 0 });
   });
 
   it('ended pods, pods of another template and surplus pods are deleted, the unready ones first', () => {

@@ -17,8 +17,10 @@ export interface VerifierDemand {
   readonly waiting: number;
   /** Digest of the current template. */
   readonly digest: string;
-  /** Whether a verification uses the pod. */
+  /** Whether a verification uses the pod, or may use it. */
   readonly isInUse: (podUid: string) => boolean;
+  /** Whether this process has given the pod to a verification. The label of the pod may follow. */
+  readonly isClaimed: (podUid: string) => boolean;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface VerifierDemand {
  */
 export function planVerifiers(pods: readonly Pod[], demand: VerifierDemand): VerifierPlan {
   const living = pods.filter((pod) => podState(pod).kind !== 'terminating');
-  const used = living.filter((pod) => isAssigned(pod) || demand.isInUse(pod.metadata.uid ?? ''));
+  const used = living.filter((pod) => isAssigned(pod) || demand.isClaimed(pod.metadata.uid ?? ''));
   const free = living.filter((pod) => !used.includes(pod));
   const remove = [
     ...used.filter((pod) => !demand.isInUse(pod.metadata.uid ?? '')),
@@ -43,11 +45,11 @@ export function planVerifiers(pods: readonly Pod[], demand: VerifierDemand): Ver
 /** The free pods that can take a verification now. */
 export function readyVerifiers(
   pods: readonly Pod[],
-  { digest, isInUse }: Pick<VerifierDemand, 'digest' | 'isInUse'>,
+  { digest, isClaimed }: Pick<VerifierDemand, 'digest' | 'isClaimed'>,
 ): Pod[] {
   return pods.filter(
     (pod) =>
-      podState(pod).kind === 'ready' && !isAssigned(pod) && !isInUse(pod.metadata.uid ?? '') && isUsable(pod, digest),
+      podState(pod).kind === 'ready' && !isAssigned(pod) && !isClaimed(pod.metadata.uid ?? '') && isUsable(pod, digest),
   );
 }
 

@@ -49,7 +49,9 @@ export class VerifierPool {
     const { warm = DEFAULT_WARM, max = DEFAULT_MAX_VERIFIERS } = config.verifier;
     const waiting = verifierPods.waiting.length;
     const isInUse = (uid: string): boolean => verifierPods.isInUse(uid);
-    const plan = planVerifiers(verifierPods.pods(), { warm, max, waiting, digest: template.digest, isInUse });
+    const isClaimed = (uid: string): boolean => verifierPods.isClaimed(uid);
+    const demand = { warm, max, waiting, digest: template.digest, isInUse, isClaimed };
+    const plan = planVerifiers(verifierPods.pods(), demand);
     for (const pod of plan.remove) await removePod(client, pod, signal);
     try {
       for (let made = 0; made < plan.create; made += 1) verifierPods.onCreated(await this.#create(template, signal));

@@ -64,7 +64,11 @@ export class VerifierPods {
   }
 
   isInUse(podUid: string): boolean {
-    return this.#inUse.has(podUid) || !this.#isListed;
+    return this.isClaimed(podUid) || !this.#isListed;
+  }
+
+  isClaimed(podUid: string): boolean {
+    return this.#inUse.has(podUid);
   }
 
   /** A verification uses the pod. */
@@ -93,18 +97,20 @@ export class VerifierPods {
     const { template, client } = this.#deps;
     if (template === undefined) return undefined;
     this.#waiting.set(key, namespace);
-    const isInUse = (uid: string): boolean => this.#inUse.has(uid);
-    const ready = this.#isItsTurn(namespace) ? readyVerifiers(this.pods(), { digest: template.digest, isInUse }) : [];
+    const isClaimed = (uid: string): boolean => this.isClaimed(uid);
+    const ready = this.#isItsTurn(namespace) ? readyVerifiers(this.pods(), { digest: template.digest, isClaimed }) : [];
     for (const pod of ready) {
       const { uid = '' } = pod.metadata;
       this.use(uid, namespace);
+      // Before the call: its watch event may come first, and no further pod is needed.
+      this.#waiting.delete(key);
       try {
         const claimed = await assign(client, pod, attempt, signal);
-        this.#waiting.delete(key);
         this.#deps.onDemand();
         return claimed;
       } catch (error) {
         this.#inUse.delete(uid);
+        this.#waiting.set(key, namespace);
         // The cache lags: the pod was deleted or assigned.
         if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
       }

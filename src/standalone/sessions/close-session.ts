@@ -39,7 +39,7 @@ export interface ClosedSession {
  */
 export async function closeStateSession(options: CloseSessionOptions): Promise<ClosedSession> {
   const { folder, keys, clock, session: scope } = options;
-  const lock = await lockState(folder);
+  const lock = await lockState(folder, 'temper sessions close');
   try {
     const records = fileRecordStore(folder);
     const key = await trustedKey({ folder, records, keys });

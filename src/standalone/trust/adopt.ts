@@ -45,7 +45,7 @@ export interface Adopted {
  * A folder that is signed already changes only with `withTools`. Throws TEMPER_AUDIT_CHAIN_INVALID for a broken chain, and TEMPER_STATE_UNTRUSTED for a folder that other users may change.
  */
 export async function adoptState({ folder, keys, clock, withTools }: AdoptOptions): Promise<Adopted> {
-  const lock = await lockState(folder);
+  const lock = await lockState(folder, 'temper audit --adopt');
   try {
     const files = privateFiles(folder);
     const records = fileRecordStore(folder);

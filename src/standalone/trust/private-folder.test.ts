@@ -53,7 +53,7 @@ describe('the files of a state folder', () => {
     assert.throws(() => privateFiles(folder), { code: 'TEMPER_STATE_UNTRUSTED', message });
     await chmod(join(folder, 'audit/a.json'), 0o600);
     await chmod(folder, 0o777);
-    await assert.rejects(lockState(folder), { code: 'TEMPER_STATE_UNTRUSTED', message: /mode 0777/ });
+    await assert.rejects(lockState(folder, 'temper run'), { code: 'TEMPER_STATE_UNTRUSTED', message: /mode 0777/ });
   });
 
   it('a link and a pipe are refused to run and to read, at any depth', async () => {
@@ -69,7 +69,7 @@ describe('the files of a state folder', () => {
     const link = join(folder, 'link');
     await rm(join(folder, 'audit/a.json'));
     await symlink(join(folder, 'audit'), link);
-    await assert.rejects(lockState(link), {
+    await assert.rejects(lockState(link, 'temper run'), {
       code: 'TEMPER_STATE_UNTRUSTED',
       message: /name the folder that it leads to/,
     });

@@ -30,7 +30,7 @@ describe('the trust in a state folder', () => {
 
   /** Opens the folder as a run does. */
   async function opened(keys = mine()): Promise<AuditTrail> {
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper run');
     try {
       const key = await trustedKey({ folder, records: records(), keys });
       return await openAudit({ records: records(), clock, key });
@@ -175,7 +175,7 @@ describe('the trust in a state folder', () => {
   it('a command other than a run prepares a new folder, refuses a foreign one, and writes beside a run', async () => {
     await prepareStateFolder(folder, mine());
     await prepareStateFolder(folder, mine());
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper run');
     await prepareStateFolder(folder, mine());
     lock.release();
     const other = stateKeys(join(root, 'other'));
@@ -213,7 +213,7 @@ describe('a lock file that another program made', () => {
     try {
       for (const name of ['lock.json', 'lock.db']) {
         await symlink(victim, join(folder, name));
-        await assert.rejects(lockState(folder), { code: UNTRUSTED });
+        await assert.rejects(lockState(folder, 'temper run'), { code: UNTRUSTED });
         assert.equal(await readFile(victim, 'utf8'), 'precious');
         await rm(join(folder, name));
       }
@@ -224,11 +224,14 @@ describe('a lock file that another program made', () => {
 
   it('a database or a journal in the place of the lock is refused before SQLite reads it', async () => {
     await writeFile(join(folder, 'lock.db'), 'SQLite format 3\0'.padEnd(4_096, '\0'), { mode: 0o600 });
-    await assert.rejects(lockState(folder), { code: 'TEMPER_STATE_CORRUPT', message: /lock\.db is not the lock/ });
+    await assert.rejects(lockState(folder, 'temper run'), {
+      code: 'TEMPER_STATE_CORRUPT',
+      message: /lock\.db is not the lock/,
+    });
     assert.throws(() => isStateLocked(folder), { code: 'TEMPER_STATE_CORRUPT' });
     await writeFile(join(folder, 'lock.db'), '', { mode: 0o600 });
     await writeFile(join(folder, 'lock.db-journal'), 'x', { mode: 0o600 });
-    await assert.rejects(lockState(folder), {
+    await assert.rejects(lockState(folder, 'temper run'), {
       code: 'TEMPER_STATE_CORRUPT',
       message: /lock\.db-journal is not the lock/,
     });

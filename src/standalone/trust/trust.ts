@@ -40,7 +40,7 @@ export async function trustedKey({ folder, records, keys }: TrustDeps): Promise<
  */
 export async function prepareStateFolder(folder: string, keys: StateKeys): Promise<void> {
   try {
-    const lock = await lockState(folder);
+    const lock = await lockState(folder, 'temper tool import');
     try {
       await trustedKey({ folder, records: fileRecordStore(folder), keys });
     } finally {

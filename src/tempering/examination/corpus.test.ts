@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { artifactOf, denyingHost } from '../../forge/forge.testing.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -9,6 +8,7 @@ import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { createToolView } from '../../tools/view.ts';
 import { corpusTools } from '../../../test/fixtures/wrong-tools/corpus.ts';
+import { publicData } from '../../../test/support/public-data.ts';
 import { MISTAKES, type Mistake } from '../../../test/fixtures/wrong-tools/family.ts';
 import { CorpusExamination, type ExaminedTool } from '../../../test/support/examined-corpus.ts';
 import { createVerifier } from '../verification/verifier.ts';
@@ -24,7 +24,8 @@ const RULES = promotionRules({}).examination;
 /** Tools that are examined side by side. */
 const WORKERS = 2;
 /** One of so many public tools is examined. */
-const PUBLIC_TOOLS = 4;
+const SAMPLED = 4;
+const PUBLIC_TOOLS = publicData('forge/humaneval-x-js.jsonl');
 /** Mistakes that show in the outputs of single calls with small inputs, which are all that a tester's case is. */
 const WITHOUT_TRACE_IN_CASES: ReadonlySet<Mistake> = new Set([
   'state between calls',
@@ -152,23 +153,17 @@ describe('the corpus of wrong tools', () => {
     );
   });
 
-  it('no public tool is refused', async (t) => {
-    const file = resolve(import.meta.dirname, '../../../../shared/data/forge/humaneval-x-js.jsonl');
-    // Third-party data outside this repository: present in the build, absent in a plain checkout.
-    if (!existsSync(file)) {
-      t.skip('the public tools are not here');
-      return;
-    }
+  it('no public tool is refused', { skip: PUBLIC_TOOLS.skip }, async () => {
     const examiner = createExaminer({
       verifier: batchedRuns(supervisor),
       schemas: createSchemaCompiler(),
       testers: { names: [], ask: async () => [] },
     });
     const refused: string[] = [];
-    const requests = readFileSync(file, 'utf8')
+    const requests = readFileSync(PUBLIC_TOOLS.file, 'utf8')
       .trim()
       .split('\n')
-      .filter((_, index) => index % PUBLIC_TOOLS === 0);
+      .filter((_, index) => index % SAMPLED === 0);
     for (const { code, allowlist, ...request } of requests.map((line) => JSON.parse(line) as JsonObject)) {
       const implementation = { mode: 'sandbox', code, allowlist };
       // Tools whose time grows with a number end at once.

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
+import { publicData } from '../../../test/support/public-data.ts';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { artifactOf } from '../../forge/forge.testing.ts';
 import { canonicalJson } from '../../lib/canonical.ts';
@@ -14,8 +14,7 @@ import { normalizeArtifact } from './normalize-artifact.ts';
 import { plainWordsOf } from './plain-words.ts';
 import { WELL_KNOWN_GLOBALS, WELL_KNOWN_MEMBERS, WELL_KNOWN_TEXTS } from './well-known-names.ts';
 
-/** Third-party data outside this repository: present in the build, absent in a plain checkout. */
-const PUBLIC_TOOLS = resolve(import.meta.dirname, '../../../../shared/data/forge/humaneval-x-js.jsonl');
+const PUBLIC_TOOLS = publicData('forge/humaneval-x-js.jsonl');
 
 const quoted = (text: string): string => JSON.stringify(text);
 const source = (code: string): Partial<ToolArtifact> => ({ implementation: { mode: 'Sandbox', source: code } });
@@ -238,12 +237,8 @@ describe('the material of a reviewer', () => {
     assert.throws(() => present({ tests }), /reads at most 128000; use fewer or shorter tests and texts/);
   });
 
-  it('every public tool fits, with none of its words', (t) => {
-    if (!existsSync(PUBLIC_TOOLS) && !process.env['CI']) {
-      t.skip(`${PUBLIC_TOOLS} is absent`);
-      return;
-    }
-    const requests = readFileSync(PUBLIC_TOOLS, 'utf8').trim().split('\n');
+  it('every public tool fits, with none of its words', { skip: PUBLIC_TOOLS.skip }, () => {
+    const requests = readFileSync(PUBLIC_TOOLS.file, 'utf8').trim().split('\n');
     assert.ok(requests.length > 100);
     for (const request of requests) assertNoForeignWord(normalizeArtifact(artifactOf(JSON.parse(request) as object)));
   });

@@ -33,7 +33,10 @@ interface ExaminedTool {
   questions: readonly ExaminationQuestion[];
 }
 /** What a re-run of a recorded input is compared with; it never enters the verifier pod. */
-export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'>;
+export type ExpectedRerun = Pick<RecordedInput, 'root' | 'answers' | 'output'> & {
+  /** The schema of the tool refuses the input, so no agent called the tool with it. */
+  inputRefused?: true;
+};
 
 /** Why a verification was started again. */
 export interface VerificationTries {

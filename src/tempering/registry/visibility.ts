@@ -35,7 +35,7 @@ export function isVisible(tool: RegisteredTool, scope: ToolScope): boolean {
   return tool.tier === 'Agent' || isImported(tool) || tool.owner.session === scope.session;
 }
 
-function isImported({ tier, owner }: RegisteredTool): boolean {
+export function isImported({ tier, owner }: RegisteredTool): boolean {
   return tier === 'Session' && owner.session === IMPORTS_SESSION;
 }
 

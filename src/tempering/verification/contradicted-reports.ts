@@ -8,7 +8,7 @@ import type { CaseOutputs } from './verification-case.ts';
 export interface ContradictedReports {
   /** Tests that the pod reported as passed. */
   tests: number;
-  /** Uses of which it reported an output. */
+  /** Uses of which it reported an output, or an input that the tool does not accept. */
   uses: number;
 }
 
@@ -19,6 +19,7 @@ const CAUSED_BY_TOOL: ReadonlySet<ErrorCode> = new Set([
   'TEMPER_SANDBOX_NO_ENTRY',
   'TEMPER_SANDBOX_OUTPUT_INVALID',
   'TEMPER_TOOL_OUTPUT_INVALID',
+  'TEMPER_TOOL_INPUT_INVALID',
   'TEMPER_REPLAY_MISMATCH',
 ]);
 
@@ -54,7 +55,7 @@ function isCausedByTool(outcome: RerunOutcome | undefined): boolean {
 export function describeContradictions({ tests, uses }: ContradictedReports): string | undefined {
   const reports = [
     ...(tests === 0 ? [] : [`${tests} tests that it reported as passed`]),
-    ...(uses === 0 ? [] : [`${uses} outputs that it reported of uses`]),
+    ...(uses === 0 ? [] : [`${uses} outputs or inputs that it reported of uses`]),
   ];
   return reports.length === 0 ? undefined : `re-runs contradict the pod of the agent: ${reports.join(', ')}`;
 }

@@ -83,7 +83,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
   }
 
   /** A client of a kube-system ServiceAccount: the admission policy denies pod status updates to other users. */
-  async function aNode(): Promise<KubeClient> {
+  async function aNode(): Promise<Transport> {
     const metadata = { name: 'test-node', namespace: 'kube-system' };
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' };
     const binding = {
@@ -94,7 +94,7 @@ describe('two releases in one cluster, each with its own namespaces', () => {
       roleRef,
     };
     await createAll(plane, [{ apiVersion: 'v1', kind: 'ServiceAccount', metadata }, binding]);
-    return createKubeClient(await connectAs(metadata));
+    return connectAs(metadata);
   }
 
   async function connectAs(account: { readonly namespace: string; readonly name: string }): Promise<Transport> {

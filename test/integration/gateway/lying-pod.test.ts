@@ -11,7 +11,6 @@ import { ulids } from '../../../src/lib/ids.ts';
 import { CurrentMessage } from '../../../src/pod/agent/current-message.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { ANSWER_SIGNATURE_HEADER, DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/pod-api.ts';
-import { digestOf } from '../../../src/lib/canonical.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
@@ -23,6 +22,7 @@ import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts'
 import { aCaller, anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { EvidencedCall, RegisteredTool, ToolStatistics, ToolUse } from '../../../src/tempering/types.ts';
 import { pollValue } from '../../support/poll.ts';
+import { type Carried, honestReport, LIES, type Report, withUse } from '../../support/promotion/lies.ts';
 import {
   aModelRequest,
   type HttpResponse,
@@ -39,20 +39,6 @@ const ROOTS = [1, 2, 3, 4, 5];
 const STEPS: ToolArtifact['implementation'] = {
   mode: 'Compose',
   steps: [{ name: 'look', tool: 'memory_search', inputMapping: '{"query":"$input.topic"}' }],
-};
-
-/** One call that the gateway carried, as the pod records it. */
-interface Carried {
-  call: EvidencedCall;
-  signature: string;
-}
-
-/** A report of one use for one root message. */
-type Report = {
-  deliveryToken?: string | undefined;
-  answerSignatures?: string[];
-  uses: (Record<string, unknown> & { recording: { ok: true; recording: { calls: EvidencedCall[] } } })[];
-  [member: string]: unknown;
 };
 
 /** Repeats the request while the gateway is overloaded, as pods do. */
@@ -133,22 +119,12 @@ describe('reports of a lying pod', () => {
     });
 
   function aReport({ name, tool }: { name: string; tool: RegisteredTool }, root: number, carry: Carried[]): Report {
-    const use = {
-      agent: name,
-      namespace: 'team-a',
-      session: 's1',
-      digest: tool.digest,
-      evidence: 'reported',
-      rootMessage: `root-${root}`,
-      input: { value: root },
-      output: digestOf({ hits: [] }),
-      recording: { ok: true as const, recording: { calls: carry.map(({ call }) => call) } },
-      succeeded: true,
-      milliseconds: 1,
-      time: '2026-01-01T00:00:00Z',
-    };
-    const answerSignatures = carry.map(({ signature }) => signature);
-    return { deliveryToken: tokenOf(name, root), answerSignatures, uses: [use] };
+    const { digest } = tool;
+    return honestReport(
+      { agent: name, namespace: 'team-a', session: 's1', digest },
+      { deliveryToken: tokenOf(name, root), rootMessage: `root-${root}` },
+      { input: { value: root }, output: { hits: [] }, carried: carry },
+    );
   }
 
   const statisticsOf = ({ uid, tool }: { uid: string; tool: RegisteredTool }): Promise<ToolStatistics> =>
@@ -280,98 +256,7 @@ describe('reports of a lying pod', () => {
     assert.equal((await requests()) - before, 1);
   });
 
-  const use = (report: Report, change: Record<string, unknown>): Report => ({
-    ...report,
-    uses: report.uses.map((one) => ({ ...one, ...change })),
-  });
-  const calls = (report: Report, change: (calls: EvidencedCall[]) => object[]): Report => {
-    const recorded = report.uses.flatMap((one) => one.recording.recording.calls);
-    return use(report, { recording: { ok: true, recording: { calls: change(recorded) } } });
-  };
-  const eachCall = (report: Report, change: object): Report =>
-    calls(report, (all) => all.map((call) => ({ ...call, ...change })));
-  const signature = (text: string) => (report: Report) => ({ ...report, answerSignatures: [text] });
-  const answered = (value: Json) => ({ answer: { ok: true, value } });
-
-  /** What one report becomes. `other` is an honest report of the same agent for another message, `neighbour` one of another agent. */
-  type Lie = (report: Report, other: Report, neighbour: Report) => Report;
-  interface Expected {
-    /** The response; 204 by default. */
-    status?: number;
-    /** Uses that count; all five by default. */
-    counted?: number;
-  }
-  const LIES: [lie: string, change: Lie, expected?: Expected][] = [
-    ['no delivery', (report) => ({ ...report, deliveryToken: undefined }), { counted: 0 }],
-    ['the delivery of another agent', (report, _, { deliveryToken }) => ({ ...report, deliveryToken }), { counted: 0 }],
-    ['a delivery that it made up', (report) => ({ ...report, deliveryToken: 'd1.e30.x' }), { counted: 0 }],
-    [
-      'a delivery that it edited',
-      (report) => ({ ...report, deliveryToken: (report.deliveryToken ?? '').replace('d1.e', 'd1.f') }),
-      { counted: 0 },
-    ],
-    ['a tool that its session does not have', (report) => use(report, { digest: digestOf('none') }), { counted: 0 }],
-    ['evidence of its own uses', (report) => ({ ...use(report, { evidence: 'observed' }), answerSignatures: [] })],
-    [
-      'evidence of its own calls',
-      (report) => ({ ...eachCall(report, { evidence: 'observed' }), answerSignatures: [] }),
-    ],
-    [
-      'another answer than the gateway gave',
-      (report) => eachCall(report, answered({ hits: [{ key: 'k', value: 1 }] })),
-    ],
-    ['an answer to other arguments', (report) => eachCall(report, { input: { query: 'another' } })],
-    ['an answer to more arguments', (report) => eachCall(report, { input: { query: 'topic 1', limit: 6 } })],
-    ['an answer of another tool', (report) => eachCall(report, { name: 'memory_get' })],
-    ['an answer of a tool that no gateway carries', (report) => eachCall(report, { name: 'file_read' })],
-    [
-      'a failure in place of an answer',
-      (report) => eachCall(report, { answer: { ok: false, code: 'TEMPER_TIMEOUT', message: '' } }),
-    ],
-    [
-      'a call without an answer',
-      (report) => calls(report, (all) => all.map(({ name, input, evidence }) => ({ name, input, evidence }))),
-    ],
-    ['a further call', (report) => calls(report, (all) => [...all, { ...all[0], input: { query: 'more' } }])],
-    [
-      'a clock that no composed tool has',
-      (report) =>
-        use(report, {
-          recording: {
-            ok: true,
-            recording: { calls: [], sandbox: { startTime: 1, seed: '0'.repeat(32), answers: [] } },
-          },
-        }),
-    ],
-    ['the signature of another message', (report, { answerSignatures = [] }) => ({ ...report, answerSignatures })],
-    ['the signature of another agent', (report, _, { answerSignatures = [] }) => ({ ...report, answerSignatures })],
-    ['a signature that it made up', signature(`a1.${'A'.repeat(43)}`)],
-    [
-      'the delivery token as a signature',
-      (report) => signature(report.deliveryToken ?? '')(report),
-      { status: 400, counted: 0 },
-    ],
-    [
-      'more signatures than a message has',
-      (report) => ({ ...report, answerSignatures: Array(257).fill(`a1.${'A'.repeat(43)}`) }),
-      { status: 400, counted: 0 },
-    ],
-    [
-      'more calls than a recording has',
-      (report) => calls(report, ([first]) => Array(65).fill(first) as object[]),
-      { status: 400, counted: 0 },
-    ],
-    ['a verdict of its own', (report) => ({ ...report, verdicts: [{ approved: true }] }), { status: 400, counted: 0 }],
-    ['a tier of its own', (report) => use(report, { tier: 'Shared' }), { status: 400, counted: 0 }],
-    ['a time before its start', (report) => use(report, { milliseconds: -1 }), { status: 400, counted: 0 }],
-    ['a digest of its own form', (report) => use(report, { digest: 'sha256:x' }), { status: 400, counted: 0 }],
-    [
-      'the uses of another agent',
-      (report) => ({ ...use(report, { agent: 'agent-1', namespace: 'team-b' }), answerSignatures: [] }),
-    ],
-    ['another session', (report) => ({ ...use(report, { session: 's2' }), answerSignatures: [] })],
-  ];
-  for (const [lie, change, { status = 204, counted = ROOTS.length } = {}] of LIES) {
+  for (const [lie, change, { status = 204, counts = true } = {}] of LIES) {
     it(`a report with ${lie} opens no promotion and is no observed evidence`, async () => {
       const [agent, neighbour] = [await anAgentWithTool(), await anAgentWithTool()];
       const before = await requests();
@@ -386,7 +271,7 @@ describe('reports of a lying pod', () => {
         assert.equal(response.status, status, response.text);
       }
       const { totalUses, recordedInputs } = await statisticsOf(agent);
-      assert.deepEqual([totalUses, recordedInputs.observed], [counted, 0]);
+      assert.deepEqual([totalUses, recordedInputs.observed], [counts ? ROOTS.length : 0, 0]);
       assert.equal((await statisticsOf(neighbour)).totalUses, 0, 'nothing counts for another agent');
       assert.equal(await requests(), before);
     });
@@ -398,7 +283,10 @@ describe('reports of a lying pod', () => {
     const token = tokenOf(agent.name, 1);
     const carry = await search(agent.name, 1);
     for (const root of ROOTS) {
-      const body = { ...use(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }), deliveryToken: token };
+      const body = {
+        ...withUse(aReport(agent, root, [carry]), { rootMessage: `invented-${root}` }),
+        deliveryToken: token,
+      };
       for (const replica of [one, other]) {
         const response = await ask(replica, 'POST', '/v1/reports', { agent: agent.name, key: `report-${root}`, body });
         assert.equal(response.status, 204, response.text);

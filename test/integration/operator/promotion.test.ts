@@ -14,6 +14,7 @@ import { RELEASE_NAMESPACE } from '../../support/api-server/api-server-fixture.t
 import { APPROVING, doubled, PromotionFixture, REVIEWERS } from '../../support/promotion/promotion-fixture.ts';
 import { addTool } from '../../support/promotion/prepared-tool.ts';
 import { type Behaviour, sandboxedOutputs } from '../../support/promotion/simulated-verifier.ts';
+import { writesOf } from '../../support/operator/start-operator.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
@@ -41,6 +42,8 @@ describe('promotion to tier Agent', () => {
 
   it('a tool that passes its re-runs and the panel becomes an object of its agent, and its pod is deleted', async () => {
     const agent = await fixture.prepare();
+    await fixture.warmVerifier();
+    fixture.sent.length = 0;
     await fixture.request(agent);
     const record = await fixture.settled(agent);
     assert.equal(record?.state, 'Promoted', JSON.stringify(record));
@@ -67,6 +70,8 @@ describe('promotion to tier Agent', () => {
       () => fixture.apiServer.client.list<Pod>(TYPES.pods, { namespace: RELEASE_NAMESPACE }, NEVER_ABORTED),
       (pods) => pods.length === 1 && pods[0]?.metadata.uid !== used,
     );
+    const writes = writesOf(fixture.sent).filter((write) => /pods$|POST emergenttools$/.test(write));
+    assert.deepEqual(writes, ['DELETE pods', 'PATCH pods', 'POST emergenttools', 'POST pods']);
     // Uninstalling deletes the account, and Kubernetes then deletes the pod.
     const owners = warm?.metadata.ownerReferences?.map(({ kind, name }) => [kind, name]);
     assert.deepEqual(owners, [['ServiceAccount', RELEASE_OBJECTS.verifierServiceAccount]]);

@@ -43,6 +43,7 @@ import {
 } from '../../support/operator/approvals-fixture.ts';
 import { BYPASSES } from '../../support/operator/approval-bypasses.ts';
 import { buildAgent, buildTrustPolicy } from '../../support/builders.ts';
+import { writesOf } from '../../support/operator/start-operator.ts';
 import { poll } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { agentApprovalTests } from './suites/agent-approval.ts';
@@ -105,6 +106,12 @@ async function assertAttested(
   assertStatementAbout(openEnvelope(envelope, keys.publicKeys.join('')), shared.spec.digest);
 }
 
+/** Writes of another kind and of this kind, without those of verifier pods and of the conditions of Approvals. */
+function partition(writes: readonly string[], kind: string): [others: string[], ofKind: string[]] {
+  const counted = writes.filter((write) => !/ (?:pods|approvals\/status)$/.test(write));
+  return [counted.filter((write) => write !== kind), counted.filter((write) => write === kind)];
+}
+
 describe('the approval of a tool on a real API server', () => {
   let fixture: ApprovalsFixture;
   const requestOf = (artifact: ToolArtifact): Promise<Stored<ApprovalRequest>> =>
@@ -137,6 +144,7 @@ describe('the approval of a tool on a real API server', () => {
     await fixture.reason('emergenttools', metadata.name, 'Shared', 'AwaitingApproval');
     await fixture.reason('approvalrequests', request.metadata.name, 'Decided', 'AwaitingApproval');
 
+    fixture.sent.length = 0;
     const approved = await fixture.approve(ALICE, promotionOf(artifact), request.spec.nonce, 'life-alice');
     const shared = await fixture.reason('emergenttools', name, 'Active', 'Approved');
     assert.equal(shared.status?.active, true);
@@ -149,6 +157,11 @@ describe('the approval of a tool on a real API server', () => {
     const decided = await fixture.read<ApprovalRequest>('approvalrequests', request.metadata.name);
     assert.deepEqual([decided?.status?.decision, decided?.status?.decidedBy], ['Approve', 'alice']);
     await poll('an Event of the Shared tool', async () => (await eventReasons(name)).includes('Approved'));
+    const [shares, statuses] = partition(writesOf(fixture.sent), 'PATCH emergenttools/status');
+    assert.deepEqual(shares, ['PATCH approvalrequests/status', 'POST emergenttools']);
+    // Verifying and Approved of one object; of the other one that it waits, perhaps twice, and Promoted.
+    assert.ok(statuses.length <= 5, statuses.join());
+    fixture.sent.length = 0;
 
     const revoke = { nonce: request.spec.nonce, name: 'life-revoked', decision: 'Revoke', reason: 'wrong totals' };
     await fixture.mustCreate(ALICE, approval(ALICE, promotionOf(artifact), revoke));
@@ -156,6 +169,8 @@ describe('the approval of a tool on a real API server', () => {
     assert.equal(revoked.status?.active, false);
     await fixture.reason('emergenttools', metadata.name, 'Active', 'Revoked');
     await fixture.reason('approvals', approved, 'Effective', 'Withdrawn');
+    const [others, revocations] = partition(writesOf(fixture.sent), 'PATCH emergenttools/status');
+    assert.deepEqual([others, revocations.length], [[], 2]);
 
     assert.equal((await fixture.call('DELETE', `emergenttools/${name}`)).status, 200);
     await fixture.mustCreate(GITOPS, sharedObject(artifact, request.spec.nonce));

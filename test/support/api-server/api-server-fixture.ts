@@ -65,7 +65,7 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
   );
   const withoutKubelet = new Set<string>();
   const deferred = new AsyncDisposableStack();
-  const kubelet = runFakeKubelet(client, withoutKubelet, stopping.signal);
+  const kubelet = runFakeKubelet(transport, withoutKubelet, stopping.signal);
   const getAgent = async (where: string, name: string) => {
     const found = await client.get<StoredAgent>(TYPES.agents, { namespace: where, name }, NEVER_ABORTED);
     if (found === undefined) throw new Error(`Agent ${where}/${name} does not exist`);

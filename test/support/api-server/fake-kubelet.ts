@@ -1,31 +1,42 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { LABELS } from '../../../src/api/cluster.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
+import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { ApiError, type KubeClient } from '../../../src/kube/client/kube-client.ts';
+import type { Transport } from '../../../src/kube/client/transport.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
+import { FollowedObjects } from './followed-objects.ts';
+
+/** After a failure, and for pods of a namespace that is not left alone any more. */
+const RETRY_MS = 100;
 
 /**
  * Stands in for the kubelets of a control plane without nodes: marks every pod with the label Ready, and removes pods that are being deleted. Leaves
  * pods of the `withoutKubelet` namespaces alone. Runs until the signal aborts.
  */
 export async function runFakeKubelet(
-  client: KubeClient,
+  transport: Transport,
   untended: ReadonlySet<string>,
   signal: AbortSignal,
   label: string = LABELS.agentPod,
 ): Promise<void> {
+  const client = createKubeClient(transport);
+  await using pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, labelSelector: `${label}=true` });
   while (!signal.aborted) {
     try {
-      const pods = await client.list<Pod>(TYPES.pods, { labelSelector: `${label}=true` }, signal);
-      for (const pod of pods) {
+      for (const pod of pods.list().filter(needsKubelet)) {
         if (!untended.has(pod.metadata.namespace ?? '')) await syncPod(client, pod, signal);
       }
     } catch (error) {
       // A kubelet outlives a server that refuses, is away or is slow.
       if (!signal.aborted && !(error instanceof ApiError) && !isTemperError(error)) throw error;
     }
-    await sleep(20, undefined, { signal }).catch(() => {});
+    await pods.changed(RETRY_MS, signal);
   }
+}
+
+function needsKubelet({ metadata, status }: Pod): boolean {
+  if (metadata.deletionTimestamp !== undefined) return true;
+  return status?.conditions?.some(({ type }) => type === 'Ready') !== true;
 }
 
 async function syncPod(client: KubeClient, pod: Pod, signal: AbortSignal): Promise<void> {
@@ -34,7 +45,6 @@ async function syncPod(client: KubeClient, pod: Pod, signal: AbortSignal): Promi
     await client.delete(TYPES.pods, { namespace, name }, { gracePeriodSeconds: 0 }, signal);
     return;
   }
-  if (pod.status?.conditions?.some(({ type }) => type === 'Ready') === true) return;
   await client.patch(TYPES.pods, { namespace, name }, { status: RUNNING_STATUS }, signal, { subresource: 'status' });
 }
 

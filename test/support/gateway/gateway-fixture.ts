@@ -190,16 +190,8 @@ export class GatewayFixture implements AsyncDisposable {
     return this.createToken(namespace, NAMESPACE_OBJECTS.usersServiceAccount);
   }
 
-  /** The content of a replica's configuration file. */
   replicaConfig(): object {
-    return {
-      listen: { host: '127.0.0.1', port: 0 },
-      health: { host: '127.0.0.1', port: 0 },
-      tls: { certificate: new URL('certificate.pem', TLS).pathname, key: new URL('key.pem', TLS).pathname },
-      nats: { servers: [this.nats.url], seedFile: this.nats.seedFile('gateway'), caFile: this.nats.caFile },
-      kubernetes: { kubeconfig: this.plane.kubeconfig },
-      deliveryTokenKeys: [join(this.folder, 'delivery-token.key')],
-    };
+    return replicaConfig(this);
   }
 
   async startReplica(
@@ -249,6 +241,18 @@ export class GatewayFixture implements AsyncDisposable {
     const { status, body } = await this.plane.admin.call('PUT', path, { body: object });
     if (status !== 200) throw new Error(`${path}: ${status} ${String(body['message'])}`);
   }
+}
+
+/** The content of a replica's configuration file. The folder has the key of its delivery tokens. */
+export function replicaConfig({ plane, nats, folder }: Pick<GatewayFixture, 'plane' | 'nats' | 'folder'>): object {
+  return {
+    listen: { host: '127.0.0.1', port: 0 },
+    health: { host: '127.0.0.1', port: 0 },
+    tls: { certificate: new URL('certificate.pem', TLS).pathname, key: new URL('key.pem', TLS).pathname },
+    nats: { servers: [nats.url], seedFile: nats.seedFile('gateway'), caFile: nats.caFile },
+    kubernetes: { kubeconfig: plane.kubeconfig },
+    deliveryTokenKeys: [join(folder, 'delivery-token.key')],
+  };
 }
 
 /** An HTTPS client for one port. It does not verify the server: the fixture's certificate has other names. */

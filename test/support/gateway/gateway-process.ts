@@ -17,7 +17,10 @@ export interface GatewayProcess extends Pick<GatewayReplica, 'call'>, AsyncDispo
 }
 
 /** Starts a gateway of the fixture and waits until it is ready. Disposing kills it. */
-export async function startGatewayProcess(fixture: GatewayFixture, change: object = {}): Promise<GatewayProcess> {
+export async function startGatewayProcess(
+  fixture: Pick<GatewayFixture, 'folder' | 'replicaConfig'>,
+  change: object = {},
+): Promise<GatewayProcess> {
   const { port, healthPort } = await freePorts('port', 'healthPort');
   const file = join(fixture.folder, `gateway-${port}.yaml`);
   const [listen, health] = [port, healthPort].map((each) => ({ host: '127.0.0.1', port: each }));

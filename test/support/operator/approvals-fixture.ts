@@ -2,7 +2,7 @@ import { LABELS, RELEASE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { EmergentTool, ToolArtifact } from '../../../src/api/v1alpha1/emergenttool.ts';
 import type { KubeObject } from '../../../src/kube/informer/store.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
-import { createTransport } from '../../../src/kube/client/transport.ts';
+import { createTransport, type KubeRequest, type Transport } from '../../../src/kube/client/transport.ts';
 import { digestOf, type Digest } from '../../../src/lib/canonical.ts';
 import { SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -26,7 +26,7 @@ import { type NatsFixture, startNatsFixture, STORE_BYTES } from '../nats/nats-fi
 import { poll } from '../poll.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from '../promotion/simulated-verifier.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
-import { OPERATOR_CONFIG, type RunningOperator, startOperator } from './start-operator.ts';
+import { OPERATOR_CONFIG, recordingTransport, type RunningOperator, startOperator } from './start-operator.ts';
 
 const AUTHENTICATED = 'system:authenticated';
 export const OPERATOR: ApiUser = {
@@ -61,22 +61,27 @@ export class ApprovalsFixture implements AsyncDisposable {
   readonly nats: NatsFixture;
   /** A connection of the gateway. */
   readonly gateway: JetStreamConnection;
+  /** What the operator sent to the API server. */
+  readonly sent: KubeRequest[] = [];
   /** What verifier pods send; they run the tool that doubles a number. */
   behaviour: Behaviour = DOUBLED;
   readonly #options: Partial<OperatorDeps>;
   readonly #sourceKeys = new SourceKeyring();
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
+  /** For watches of the test; it is closed with the fixture. */
+  readonly transport: Transport;
   #operator: RunningOperator | undefined;
   #operatorNats: OperatorNats | undefined;
 
   private constructor(
-    parts: { apiServer: ApiServerFixture; nats: NatsFixture; gateway: JetStreamConnection },
+    parts: { apiServer: ApiServerFixture; nats: NatsFixture; gateway: JetStreamConnection; transport: Transport },
     options: Partial<OperatorDeps>,
   ) {
     this.apiServer = parts.apiServer;
     this.nats = parts.nats;
     this.gateway = parts.gateway;
+    this.transport = parts.transport;
     this.#options = options;
   }
 
@@ -90,7 +95,8 @@ export class ApprovalsFixture implements AsyncDisposable {
     opening.use(nats);
     await prepare(apiServer);
     const gateway = await nats.connect('gateway');
-    const fixture = new ApprovalsFixture({ apiServer, nats, gateway }, options);
+    const transport = opening.use(await apiServer.connect());
+    const fixture = new ApprovalsFixture({ apiServer, nats, gateway, transport }, options);
     await fixture.startOperator();
     fixture.#startVerifiers();
     opening.move();
@@ -101,6 +107,7 @@ export class ApprovalsFixture implements AsyncDisposable {
     this.#stopping.abort();
     await this.stopOperator();
     await Promise.allSettled(this.#running);
+    await this.transport[Symbol.asyncDispose]();
     await this.nats[Symbol.asyncDispose]();
     await this.apiServer[Symbol.asyncDispose]();
   }
@@ -118,7 +125,8 @@ export class ApprovalsFixture implements AsyncDisposable {
       verifier: { podLabels: VERIFIER_LABELS, warm: 1, max: 3 },
     };
     const { audit, promotions, sourceKeys, withheld } = this.#operatorNats;
-    const deps = { audit, promotions, sourceKeys, withheld, ...this.#options };
+    const wrap = (transport: Transport) => recordingTransport(transport, this.sent);
+    const deps = { audit, promotions, sourceKeys, withheld, wrap, ...this.#options };
     this.#operator = await startOperator({ ...this.apiServer, connect }, config, deps);
   }
 
@@ -131,9 +139,11 @@ export class ApprovalsFixture implements AsyncDisposable {
 
   #startVerifiers(): void {
     const { signal } = this.#stopping;
-    const { client } = this.apiServer;
-    this.#running.push(runFakeKubelet(client, new Set(), signal, LABELS.verifierPod));
-    this.#running.push(simulateVerifiers(client, this.gateway, this.#sourceKeys, () => this.behaviour, signal).ended);
+    const transport = this.transport;
+    this.#running.push(runFakeKubelet(transport, new Set(), signal, LABELS.verifierPod));
+    this.#running.push(
+      simulateVerifiers(transport, this.gateway, this.#sourceKeys, () => this.behaviour, signal).ended,
+    );
   }
 
   call(method: string, path: string, options: { body?: object; as?: ApiUser; contentType?: string } = {}) {

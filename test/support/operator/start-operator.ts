@@ -74,6 +74,19 @@ export function isWriteRequest({ method, path }: KubeRequest): boolean {
   return method !== 'GET' && !path.includes('dryRun') && !path.includes('/leases');
 }
 
+/** The writes of requests, without Events: `POST pods`, `PATCH emergenttools/status`. Sorted. */
+export function writesOf(requests: readonly KubeRequest[]): string[] {
+  const writes = requests.filter(isWriteRequest).flatMap(({ method, path }) => {
+    const [plural = '', , subresource] =
+      path
+        .split('?')[0]
+        ?.split(/\/namespaces\/[^/]+\//)[1]
+        ?.split('/') ?? [];
+    return `${method} ${subresource === undefined ? plural : `${plural}/${subresource}`}`;
+  });
+  return writes.filter((write) => write !== 'POST events').sort();
+}
+
 /** Appends every request to `seen`. */
 export function recordingTransport(transport: Transport, seen: KubeRequest[]): Transport {
   return {

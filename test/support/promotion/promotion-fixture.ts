@@ -9,6 +9,7 @@ import { createToolSources } from '../../../src/nats/sources/tool-sources.ts';
 import { createSourceCipher, SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
+import type { KubeRequest, Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
 import { type OperatorNats, openOperatorNats } from '../../../src/operator/nats/open.ts';
@@ -21,13 +22,20 @@ import type { PanelVerdict } from '../../../src/tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../../src/tempering/promotion/promotion-record.ts';
 import { type ApiServerFixture, RELEASE_NAMESPACE, startApiServerFixture } from '../api-server/api-server-fixture.ts';
 import { runFakeKubelet } from '../api-server/fake-kubelet.ts';
+import { FollowedObjects } from '../api-server/followed-objects.ts';
 import { type NatsFixture, startNatsFixture } from '../nats/nats-fixture.ts';
-import { OPERATOR_CONFIG, type RunningOperator, startOperator } from '../operator/start-operator.ts';
+import {
+  OPERATOR_CONFIG,
+  recordingTransport,
+  type RunningOperator,
+  startOperator,
+} from '../operator/start-operator.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 import { mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
 import { type PreparedChange, type PreparedTool, prepareTool, requestPromotion } from './prepared-tool.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from './simulated-verifier.ts';
+import { warmVerifier } from './warm-verifier.ts';
 
 const CONFIG: OperatorConfig = {
   ...OPERATOR_CONFIG,
@@ -63,18 +71,31 @@ export class PromotionFixture implements AsyncDisposable {
   readonly sourceKeys = new SourceKeyring();
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
+  /** What the operator sent to the API server. */
+  readonly sent: KubeRequest[] = [];
+  /** How many requests the operator sent to NATS. */
+  natsRequests = 0;
   readonly #verifiers: ReturnType<typeof simulateVerifiers>;
+  readonly #transport: Transport;
+  readonly #tools: FollowedObjects<WrittenTool>;
+  readonly #pods: FollowedObjects<Pod>;
   #operatorNats: OperatorNats | undefined;
   #operator: RunningOperator | undefined;
   #serial = 0;
 
-  private constructor(apiServer: ApiServerFixture, nats: NatsFixture, gateway: JetStreamConnection) {
+  private constructor(
+    { apiServer, nats, transport }: { apiServer: ApiServerFixture; nats: NatsFixture; transport: Transport },
+    gateway: JetStreamConnection,
+  ) {
     this.apiServer = apiServer;
     this.nats = nats;
     this.gateway = gateway;
     const { signal } = this.#stopping;
-    this.#running.push(runFakeKubelet(apiServer.client, new Set(), signal, LABELS.verifierPod));
-    this.#verifiers = simulateVerifiers(apiServer.client, gateway, this.sourceKeys, () => this.behaviour, signal);
+    this.#running.push(runFakeKubelet(transport, new Set(), signal, LABELS.verifierPod));
+    this.#verifiers = simulateVerifiers(transport, gateway, this.sourceKeys, () => this.behaviour, signal);
+    this.#transport = transport;
+    this.#tools = new FollowedObjects<WrittenTool>(transport, { type: TYPES.emergentTools, namespace: NAMESPACE });
+    this.#pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, labelSelector: `${LABELS.verifierPod}=true` });
     const take = (job: ReviewJob) => this.#review(job);
     this.#running.push(
       this.#verifiers.ended,
@@ -89,7 +110,7 @@ export class PromotionFixture implements AsyncDisposable {
     const object = { apiVersion: 'v1', kind: 'ServiceAccount', ...account };
     await apiServer.client.create(TYPES.serviceAccounts, object, NEVER_ABORTED);
     await apiServer.createNamespace(NAMESPACE);
-    const fixture = new PromotionFixture(apiServer, nats, gateway);
+    const fixture = new PromotionFixture({ apiServer, nats, transport: await apiServer.connect() }, gateway);
     await fixture.start();
     return fixture;
   }
@@ -98,6 +119,7 @@ export class PromotionFixture implements AsyncDisposable {
     this.#stopping.abort();
     await this.stop();
     await Promise.allSettled(this.#running);
+    for (const open of [this.#tools, this.#pods, this.#transport]) await open[Symbol.asyncDispose]();
     await this.nats[Symbol.asyncDispose]();
     await this.apiServer[Symbol.asyncDispose]();
   }
@@ -113,13 +135,17 @@ export class PromotionFixture implements AsyncDisposable {
     const log = createLogger(QUIET);
     const server = { storeBytes: 256 * 1_024 * 1_024 };
     const options = { url, caFile, seedFile: this.nats.seedFile('operator'), server };
-    const parts = openOperatorNats(options, { clock: systemClock, log, metrics: NO_METRICS }, this.sourceKeys);
+    const observe = () => {
+      this.natsRequests += 1;
+    };
+    const metrics = { ...NO_METRICS, observe };
+    const parts = openOperatorNats(options, { clock: systemClock, log, metrics }, this.sourceKeys);
     const life = new OperatorLife();
     this.#operatorNats = parts;
     this.#operator = await startOperator(this.apiServer, CONFIG, {
       ...parts,
       promotions: mortalStore(parts.promotions, life),
-      wrap: (transport, die) => mortalTransport(transport, life, die),
+      wrap: (transport, die) => mortalTransport(recordingTransport(transport, this.sent), life, die),
     });
     return life;
   }
@@ -153,6 +179,18 @@ export class PromotionFixture implements AsyncDisposable {
       (record) =>
         record?.state === 'Candidate' || (record !== undefined && 'concluded' in record && record.concluded === true),
     );
+  }
+
+  /** Waits for the tool of the agent to be in service. */
+  inService(name: string, signal: AbortSignal = AbortSignal.timeout(60_000)): Promise<WrittenTool> {
+    const isActive = ({ metadata, status }: WrittenTool): boolean =>
+      status?.active === true && metadata.labels?.['temper.dev/agent'] === name;
+    return this.#tools.until((tools) => tools.find(isActive), signal);
+  }
+
+  /** Waits until the only verifier pod is Ready and unused, and returns it. */
+  warmVerifier(signal: AbortSignal = AbortSignal.timeout(60_000)): Promise<Pod> {
+    return warmVerifier(this.#pods, signal);
   }
 
   async objectsOf(name: string): Promise<WrittenTool[]> {

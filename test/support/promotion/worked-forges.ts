@@ -94,9 +94,14 @@ const network: HostCalls = {
   }),
 };
 
-export async function workedForge(name: string): Promise<ToolArtifact> {
+/** What an agent sends to `forge_tool`. */
+export async function forgeRequest(name: string): Promise<JsonObject> {
   const request = JSON.parse(await readFile(new URL(`${name}.json`, FORGES), 'utf8')) as JsonObject;
-  return artifactOf({ ...request, ...WITH_BUILT_IN_TOOLS[name] });
+  return { ...request, ...WITH_BUILT_IN_TOOLS[name] };
+}
+
+export async function workedForge(name: string): Promise<ToolArtifact> {
+  return artifactOf(await forgeRequest(name));
 }
 
 /** The uses of the forge, with the evidence that a gateway gives them: it carried every call but those of host functions. */

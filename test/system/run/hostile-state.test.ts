@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { aTerminal } from '../../../src/cli/cluster/api-server.testing.ts';
+import { aTerminal } from '../../../src/cli/io.testing.ts';
 import { runCommandLine } from '../../../src/cli/command-line.ts';
 import { isUnprintable } from '../../../src/lib/printable.ts';
 import { temporaryFolder } from '../command.ts';

@@ -18,7 +18,7 @@ import {
   SIGNAL,
   START,
 } from '../../../operator/provenance/signed-stream.testing.ts';
-import { aTerminal } from '../api-server.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 import { assertSigned, readHeadFile } from './head-file.ts';
 import { verifyCluster } from './verify-chain.ts';
 

@@ -2,13 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { poll } from '../../../../test/support/poll.ts';
 import { isTemperError } from '../../../lib/errors.ts';
-import {
-  type FakeResponse,
-  aTerminal,
-  type FakeCluster,
-  fakeCluster,
-  type RecordedRequest,
-} from '../api-server.testing.ts';
+import { type FakeResponse, type FakeCluster, fakeCluster, type RecordedRequest } from '../api-server.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 import { check } from './check.ts';
 import { deadLetters } from './dead-letters.ts';
 import { clusterDescribe } from './describe.ts';

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import {
-  aTerminal,
-  type FakeCluster,
-  type FakeResponse,
-  fakeCluster,
-  type FakeTerminal,
-} from '../api-server.testing.ts';
+import { type FakeCluster, type FakeResponse, fakeCluster } from '../api-server.testing.ts';
+import { aTerminal, type FakeTerminal } from '../../io.testing.ts';
 import { clusterGet, type ClusterGetOptions } from './get.ts';
 
 const AGENTS = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';

@@ -12,7 +12,8 @@ import { exportTool, type ExportToolOptions } from '../../tools/export-tool.ts';
 import { toolPull } from '../../tools/oci/tool-pull.ts';
 import { toolPush } from '../../tools/oci/tool-push.ts';
 import { toolVerify } from '../../tools/tool-verify.ts';
-import { aTerminal, type FakeCluster, fakeCluster } from '../api-server.testing.ts';
+import { type FakeCluster, fakeCluster } from '../api-server.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 
 const KEY = createAttestationKey(Buffer.alloc(32, 3));
 const ARTIFACT = anArtifact('double');

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { NEVER_ABORTED } from '../../../../test/support/stubs.ts';
 import { openAudit } from '../../../audit/recorded-trail.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { fileRecordStore } from '../../../lib/file-record-store.ts';
 import type { JsonObject } from '../../../lib/json.ts';
 import { openRegistry, type Registry } from '../../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact, aSourceStore, aUse } from '../../../tempering/tempering.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 import type { CliIo } from '../../io.ts';
 import { exportTool, type ExportToolOptions } from '../export-tool.ts';
 
@@ -38,23 +38,10 @@ async function promoteToAgent(registry: Registry, name: string): Promise<string>
 }
 
 async function exported(changes: Partial<ExportToolOptions> = {}): Promise<{ exit: number; out: string }> {
-  let out = '';
-  const io: CliIo = {
-    out: (text) => {
-      out += text;
-    },
-    error: () => undefined,
-    stdin: async () => '',
-    async *lines() {},
-    cwd: folder,
-    environment: { XDG_CONFIG_HOME: join(folder, 'config') },
-    colour: false,
-    terminal: false,
-    signal: NEVER_ABORTED,
-  };
+  const io = { ...aTerminal(), cwd: folder, environment: { XDG_CONFIG_HOME: join(folder, 'config') } };
   const options: ExportToolOptions = { tool: 'double', state: 'state', form: 'yaml', output: 'text', gitops: 'repo' };
   const exit = await exportTool({ ...options, ...changes }, io);
-  return { exit, out };
+  return { exit, out: io.printed() };
 }
 
 /** Every file below a folder with its text. */

@@ -15,7 +15,7 @@ import { createAttestationKey } from '../../../tempering/attestation/envelope.ts
 import { exportPackage } from '../../../tempering/packages/packages.ts';
 import { openRegistry } from '../../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact, aSharedTool, aSourceStore } from '../../../tempering/tempering.testing.ts';
-import { aTerminal } from '../../cluster/api-server.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
 import { attestationKey } from '../attestation.ts';
 import { toolPull, type ToolPullOptions } from './tool-pull.ts';
 import { toolPush, type ToolPushOptions } from './tool-push.ts';

@@ -23,7 +23,6 @@ import { createSourceCipher, type SourceCipher, type SourceKeyring } from '../..
 import { createToolSources } from '../../../nats/sources/tool-sources.ts';
 import type { Logger } from '../../../telemetry/log.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
-import type { RegisteredTool } from '../../../tempering/types.ts';
 import type { PromotionStore } from '../../promotion/ports.ts';
 import type { NatsLink } from '../nats-link.ts';
 
@@ -84,9 +83,8 @@ export class NatsPromotionStore implements PromotionStore {
     if (connection !== undefined) yield* createPromotionStates(connection).list();
   }
 
-  async tool(agentUid: string, session: string, digest: RegisteredTool['digest']) {
-    const tools = await this.#registry.tools(agentUid, session);
-    return tools.find((tool) => tool.digest === digest);
+  async sessionTools(agentUid: string, session: string) {
+    return this.#registry.tools(agentUid, session);
   }
 
   async isTainted(agentUid: string, session: string): Promise<boolean> {
@@ -99,13 +97,6 @@ export class NatsPromotionStore implements PromotionStore {
 
   async recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number) {
     return this.#evidence.recordedInputs(agentUid, tool, maxBytes);
-  }
-
-  async earlierVersion(agentUid: string, session: string, { artifact, digest }: RegisteredTool) {
-    const tools = await this.#registry.tools(agentUid, session);
-    return tools
-      .filter((other) => other.artifact.name === artifact.name && other.digest !== digest)
-      .toSorted((one, other) => (one.acceptedAt < other.acceptedAt ? 1 : -1))[0];
   }
 
   async assign(podUid: string, round: number, work: Json): Promise<boolean> {

@@ -10,33 +10,34 @@ import { type ExaminationProgress, type RanRound, replayExamination } from './re
 export interface ExaminedPromotion {
   readonly record: Extract<PromotionRecord, { state: 'Examining' }>;
   readonly tool: RegisteredTool;
+  /** All tools of its session. */
+  readonly ofSession: readonly RegisteredTool[];
   /** The models that the policy names. */
   readonly testers: readonly string[];
   /** Reads the tools that it must not repeat. */
   readonly inService: () => Promise<ToolsInService>;
+  /** What the pod sent for the last round. */
+  readonly sent: Json | undefined;
 }
 
 /** How far the examination is; undefined while the pod runs its last round. Throws TEMPER_BUS_* and ApiError. */
 export async function observeExamination(
   store: PromotionStore,
-  { record, tool, testers, inService }: ExaminedPromotion,
+  { record, tool, ofSession, testers, inService, sent: lastSent }: ExaminedPromotion,
   op: CallOptions,
 ): Promise<ExaminationProgress | undefined> {
   const { pod, attempt, agent, digest } = record;
-  // First: most looks happen while the last round runs.
-  const last = record.rounds.length;
-  const lastSent = await store.outputs(pod.uid, last);
+  // Most looks happen while the last round runs.
   if (lastSent === undefined) return undefined;
-  const recorded = recordedInputs(await store.work(pod.uid, 0), tool);
+  const [work, rounds, answers] = await Promise.all([
+    store.work(pod.uid, 0),
+    ranRounds(store, record, lastSent),
+    testers.length === 0 ? [] : store.testerAnswers({ agentUid: agent.uid, digest }, attempt),
+  ]);
+  const recorded = recordedInputs(work, tool);
   if (recorded === undefined) return { kind: 'unusable', problem: 'NATS lost the work of the pod' };
-  const rounds: RanRound[] = [];
-  for (const [index, ran] of record.rounds.entries()) {
-    const sent = index + 1 === last ? lastSent : await store.outputs(pod.uid, index + 1);
-    if (sent === undefined) return { kind: 'unusable', problem: 'NATS lost outputs of the pod' };
-    rounds.push({ digest: ran, sent });
-  }
-  const answers = testers.length === 0 ? [] : await store.testerAnswers({ agentUid: agent.uid, digest }, attempt);
-  const replaced = await store.earlierVersion(agent.uid, record.session, tool);
+  if (rounds === undefined) return { kind: 'unusable', problem: 'NATS lost outputs of the pod' };
+  const replaced = earlierVersion(ofSession, tool);
   const { artifact, authorModel } = tool;
   const subject: ExaminationSubject = {
     artifact,
@@ -48,6 +49,31 @@ export async function observeExamination(
     ...(replaced?.artifact.implementation.source === undefined ? {} : { replaced: replaced.artifact }),
   };
   return replayExamination(subject, { attempt, rounds, testers, answers }, op);
+}
+
+/** What the pod ran so far; undefined when outputs are missing. */
+async function ranRounds(
+  store: PromotionStore,
+  { pod, rounds }: ExaminedPromotion['record'],
+  lastSent: Json,
+): Promise<RanRound[] | undefined> {
+  const ran: RanRound[] = [];
+  for (const [index, digest] of rounds.entries()) {
+    const sent = index + 1 === rounds.length ? lastSent : await store.outputs(pod.uid, index + 1);
+    if (sent === undefined) return undefined;
+    ran.push({ digest, sent });
+  }
+  return ran;
+}
+
+/** The latest other version of the tool by its name. */
+function earlierVersion(
+  ofSession: readonly RegisteredTool[],
+  { artifact, digest }: RegisteredTool,
+): RegisteredTool | undefined {
+  return ofSession
+    .filter((other) => other.artifact.name === artifact.name && other.digest !== digest)
+    .toSorted((one, other) => (one.acceptedAt < other.acceptedAt ? 1 : -1))[0];
 }
 
 /** The inputs of the re-runs after those of the tests. They are read from the work, because further uses may replace them meanwhile. */

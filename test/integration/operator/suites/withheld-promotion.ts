@@ -22,7 +22,7 @@ const IMPLEMENTATION: ToolArtifact['implementation'] = {
   mode: 'Sandbox',
   source: `function execute(input) { return { result: input.value * 2 + '${SECRET}'.length - ${SECRET.length} }; }`,
 };
-const KINDS = [TYPES.emergentTools, TYPES.agents, TYPES.policies, TYPES.approvalRequests, TYPES.events];
+const KINDS = [TYPES.emergentTools, TYPES.agents, TYPES.trustPolicies, TYPES.approvalRequests, TYPES.events];
 
 export function withheldPromotion(open: () => PromotionFixture): void {
   const sourcesOf = ({ gateway, sourceKeys }: PromotionFixture) =>
