@@ -56,7 +56,8 @@ export function withheldPromotion(open: () => PromotionFixture): void {
     const { artifact, withheldSource, digest } = object.spec;
     assert.equal(artifact.implementation.source, undefined);
     assert.equal(withheldSource?.bytes, IMPLEMENTATION.source?.length);
-    const [, shareable] = object.status?.conditions ?? [];
+    const [active, shareable] = object.status?.conditions ?? [];
+    assert.equal(active?.reason, 'Verified', JSON.stringify(object.status));
     assert.deepEqual(
       [object.status?.active, shareable?.type, shareable?.reason],
       [true, 'Shareable', 'SourceWithheld'],
