@@ -16,7 +16,7 @@ cannot() {
 has_tools() {
   local all=(control-plane nats-server helm)
   [ "$tier" != integration ] || all+=(gitea registry)
-  [ "$tier" != e2e ] || all+=(coredns pause)
+  [ "$tier" != e2e ] || all+=(coredns pause gitea)
   "$here/cluster/build-tools.sh" "${all[@]}" >/dev/null
 }
 

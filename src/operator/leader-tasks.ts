@@ -166,7 +166,7 @@ function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
   return [
     periodic(deps, 'promotion-requests', async (signal) => {
       const take = async (request: PromotionRequest): Promise<void> => {
-        const key = await promotions.accept(request);
+        const key = await promotions.accept(request, signal);
         if (key !== undefined) requeue(key);
       };
       await store.requests(take, signal);

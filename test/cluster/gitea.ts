@@ -27,8 +27,11 @@ export interface Gitea extends AsyncDisposable {
 const READY_TIMEOUT_MS = 120_000;
 const OWNER = 'owner';
 
-/** Starts Gitea with SQLite and one user. On failure it throws the tail of the log and leaves no process and no file. */
-export async function startGitea(): Promise<Gitea> {
+/**
+ * Starts Gitea with SQLite and one user. Its certificate has `names` besides `localhost`. On failure it throws the tail of the log and leaves
+ * no process and no file.
+ */
+export async function startGitea({ names = [] }: { names?: readonly string[] } = {}): Promise<Gitea> {
   const path = await tool('gitea');
   const folder = await mkdtemp(join(tmpdir(), 'temper-gitea-'));
   const { port } = await freePorts('port');
@@ -45,7 +48,7 @@ export async function startGitea(): Promise<Gitea> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    const config = await writeConfig(folder, port, join(dirname(path), 'static'));
+    const config = await writeConfig(folder, port, { staticRoot: join(dirname(path), 'static'), names });
     const env = { HOME: folder, USER: userInfo().username };
     const command = (...args: string[]) =>
       promisify(execFile)(path, [...args, '--config', config], {
@@ -77,10 +80,15 @@ export async function startGitea(): Promise<Gitea> {
   }
 }
 
-async function writeConfig(folder: string, port: number, staticRoot: string): Promise<string> {
+async function writeConfig(
+  folder: string,
+  port: number,
+  { staticRoot, names }: { staticRoot: string; names: readonly string[] },
+): Promise<string> {
   const pki = join(folder, 'pki');
   await mkdir(pki);
-  await writePki(pki, [{ name: 'gitea', subject: '/CN=gitea', alternativeNames: 'DNS:localhost,IP:127.0.0.1' }]);
+  const alternativeNames = ['IP:127.0.0.1', ...['localhost', ...names].map((name) => `DNS:${name}`)].join();
+  await writePki(pki, [{ name: 'gitea', subject: '/CN=gitea', alternativeNames }]);
   const config = join(folder, 'app.ini');
   await writeFile(
     config,

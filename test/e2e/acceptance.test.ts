@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { idleAgents } from './suites/idle.ts';
@@ -5,15 +7,16 @@ import { conversations } from './suites/conversations.ts';
 import { gatewayAccess } from './suites/gateway-access.ts';
 import { podFaults } from './suites/pod-faults.ts';
 import { namespaceProtection } from './suites/namespace-protection.ts';
+import { withForges } from './support/forging-script.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
 import { allObjects, removal } from './suites/removal.ts';
+import { forgedTools } from './suites/tools/forged-tools.ts';
 import { upgrades } from './suites/upgrades.ts';
 
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-const VALUES = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${file('acceptance-replay.yaml')}`];
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 /** The namespaces that the suites create. */
 const NAMESPACES = [
@@ -27,6 +30,7 @@ const NAMESPACES = [
   'monitoring',
   'pooled',
   'scraped',
+  'forging',
   'unprotected',
 ];
 
@@ -34,11 +38,15 @@ const NAMESPACES = [
 describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
   let cluster: InstalledCluster;
   let empty: ReadonlySet<string>;
+  let values: readonly string[];
 
   before(async () => {
     cluster = await startClusterWithImages();
     empty = await allObjects(cluster.node.admin);
-    await cluster.install(...VALUES);
+    const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
+    await writeFile(script, await withForges(file('acceptance-replay.yaml')));
+    values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`];
+    await cluster.install(...values);
   });
 
   after(async () => {
@@ -49,11 +57,12 @@ describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
   idleAgents(current);
   warmPods(current);
   conversations(current);
+  forgedTools(current);
   namespaceProtection(current);
   gatewayAccess(current);
   runnerConfinement(current);
   podFaults(current);
   prometheus(current);
-  upgrades(current, (...more) => cluster.upgrade(...VALUES, ...more));
+  upgrades(current, (...more) => cluster.upgrade(...values, ...more));
   removal(current, () => empty, NAMESPACES);
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
-import { toolLife } from './suites/tool-life.ts';
-import { type InstalledCluster, ROOT, startInstalledCluster } from './support/installed-cluster.ts';
+import { NAMESPACE, rebuiltFromGit, replayScript } from './suites/rebuilt-from-git.ts';
+import { toolLife } from './suites/tools/tool-life.ts';
+import { GitHost } from './support/git-host.ts';
+import { type InstalledCluster, replaceNode, ROOT, startClusterWithImages } from './support/installed-cluster.ts';
 
 const QUESTION =
   'The folder data holds our orders, one CSV file a month. How many orders were paid in April, and what were they worth?';
@@ -13,13 +15,24 @@ const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPE
 
 describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () => {
   let cluster: InstalledCluster;
+  let host: GitHost;
+
+  async function install(): Promise<void> {
+    const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
+    await writeFile(script, await replayScript());
+    const connection = await host.connect(cluster, [NAMESPACE]);
+    await cluster.install('--set-file', `replay.script=${script}`, ...connection);
+  }
 
   before(async () => {
-    cluster = await startInstalledCluster();
+    host = await GitHost.start();
+    cluster = await startClusterWithImages();
+    await install();
   });
 
   after(async () => {
     await cluster?.[Symbol.asyncDispose]();
+    await host?.[Symbol.asyncDispose]();
   });
 
   it('helm installs the chart, and the chart tests pass', async () => {
@@ -55,6 +68,13 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
   });
 
   toolLife(() => cluster);
+  rebuiltFromGit(() => cluster, {
+    host: () => host,
+    rebuild: async () => {
+      cluster = await replaceNode(cluster);
+      await install();
+    },
+  });
 });
 
 function ordersOf(month: string): string {

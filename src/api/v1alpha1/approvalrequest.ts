@@ -29,7 +29,7 @@ const ReviewedVerification = Type.Object(
     observedAnswers: Count('Valid ones with recorded answers that the gateway observed.'),
     reportedAnswers: Count('Valid ones with recorded answers that only a pod reported.'),
   },
-  { ...closed, description: 'Observed: the verification that made the tool one of tier Agent.' },
+  { ...closed, description: 'Observed: the verification before tier Agent.' },
 );
 
 const ReviewedUses = Type.Object(
@@ -104,6 +104,12 @@ export const PromotionReview = Type.Object(
       ),
     ),
     agents: atomicListOf(Text(253, 'The name of an agent.'), 20, 'Agents that have the tool in service at tier Agent.'),
+    tainted: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether the session of the tool contained untrusted content when the request was made. Only for tier Agent.',
+      }),
+    ),
     verification: Type.Optional(ReviewedVerification),
     uses: Type.Optional(ReviewedUses),
     verdicts: Type.Optional(

@@ -23,6 +23,16 @@ export interface LifeEvent {
 
 const CALLS: ReadonlySet<string> = new Set(['tool.called', 'tool.call-failed']);
 const MAX_TEXT = 300;
+/** Counts that the text of a record names, by its action. */
+const COUNTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'tool.examined': {
+    examinedInputs: 'inputs',
+    checkCases: 'cases of checks',
+    refusingDisagreements: 'refusing disagreements',
+    openQuestions: 'open questions',
+  },
+  'tool.reports-contradicted': { tests: 'contradicted tests', uses: 'contradicted uses' },
+};
 
 /** Is the record about the tool with this name or digest? */
 export function concerns({ subject, facts }: LifeRecord, tool: string): boolean {
@@ -73,12 +83,20 @@ function eventOf({ seq, time, action, actor, subject }: LifeRecord, text: string
 
 function textOf({ action, facts }: LifeRecord): string {
   const parts = [textAt(facts, 'tier'), textAt(facts, 'reason'), textAt(facts, 'decision'), textAt(facts, 'message')];
+  parts.push(...countsOf(action, facts));
   const verdicts = member(facts, 'verdicts');
   if (Array.isArray(verdicts)) parts.push(...verdicts.map(verdictText));
   const revision = textAt(facts, 'policyRevision');
   if (revision !== '') parts.push(`policy ${shortDigest(revision)}`);
   const shown = parts.filter((part) => part !== '');
   return shown.length === 0 ? action : shown.join(', ');
+}
+
+function countsOf(action: string, facts: Json): string[] {
+  return Object.entries(COUNTS[action] ?? {}).flatMap(([name, what]) => {
+    const count = member(facts, name);
+    return typeof count === 'number' ? [`${count} ${what}`] : [];
+  });
 }
 
 function verdictText(verdict: Json): string {

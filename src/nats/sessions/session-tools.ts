@@ -88,8 +88,9 @@ async function withoutSource(
   tool: RegisteredTool,
   sources: SessionToolStoreOptions['sources'],
 ): Promise<RegisteredTool> {
+  if (!tool.sourceWithheld) return tool;
   const { source, ...implementation } = tool.artifact.implementation;
-  if (!tool.sourceWithheld || source === undefined) return tool;
+  if (source === undefined) return tool;
   if (sources === undefined) {
     const message = 'this gateway has no keys of withheld sources; set sourceKeys in its configuration';
     throw new TemperError('TEMPER_SOURCE_UNAVAILABLE', message, { retry: 'backoff' });

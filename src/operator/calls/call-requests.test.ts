@@ -148,6 +148,21 @@ describe('the requests of calls', () => {
     assert.deepEqual(decided.events, ['ApprovalRequested']);
   });
 
+  it('a request whose call NATS lost expires with an Event, also for a leader that starts after the loss', async () => {
+    for (const isNewLeader of [false, true]) {
+      const world = new World();
+      const first = world.newLeader();
+      await first.round(NEVER_ABORTED);
+      world.calls = [];
+      world.revision = 0;
+      await (isNewLeader ? world.newLeader() : first).round(NEVER_ABORTED);
+      assert.deepEqual(world.status, { decision: 'Expired', decidedBy: 'system' });
+      assert.deepEqual(world.events, ['ApprovalRequested', 'ApprovalExpired']);
+      await world.newLeader().round(NEVER_ABORTED);
+      assert.equal(world.events.length, 2);
+    }
+  });
+
   it('a request whose message has ended expires and leaves NATS, and a decided one is deleted after a day', async () => {
     const world = new World();
     const leader = world.newLeader();

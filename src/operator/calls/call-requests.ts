@@ -23,6 +23,7 @@ export interface CallRequestsDeps {
 const ROUND_MS = 500;
 const SWEEP_MS = 30_000;
 const GC_MS = 10 * 60_000;
+const NO_REVISION = -1;
 const ALREADY_EXISTS = 409;
 const NOT_FOUND = 404;
 
@@ -34,7 +35,7 @@ export class CallRequests {
   readonly #deps: CallRequestsDeps;
   /** The state of each request as this process last wrote it. */
   readonly #written = new Map<string, string>();
-  #revision = -1;
+  #revision = NO_REVISION;
   #roundAt: number;
   #sweptAt = Number.NEGATIVE_INFINITY;
   #collectedAt: number;
@@ -49,6 +50,9 @@ export class CallRequests {
   async round(signal: AbortSignal): Promise<number> {
     const { source, clock } = this.#deps;
     const revision = await source.revision(signal);
+    // An earlier leader may have seen another store.
+    const mayHaveLost = revision < this.#revision || this.#revision === NO_REVISION;
+    if (mayHaveLost) await this.#expireLost(signal);
     const isSweep = clock.monotonic() - this.#sweptAt >= SWEEP_MS;
     if (revision !== this.#revision || isSweep) {
       const since = this.#roundAt;
@@ -104,7 +108,11 @@ export class CallRequests {
     }
   }
 
-  async #writeStatus({ namespace, request }: PendingCall, status: object, signal: AbortSignal): Promise<void> {
+  async #writeStatus(
+    { namespace, request }: Pick<PendingCall, 'namespace' | 'request'>,
+    status: object,
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       const ref = { namespace, name: request };
       await this.#deps.client.patch(TYPES.approvalRequests, ref, { status }, signal, { subresource: 'status' });
@@ -119,16 +127,32 @@ export class CallRequests {
     this.#deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ApprovalEscalated', message });
   }
 
+  /** Ends the requests whose calls are not in NATS any more: their approval would permit nothing. The objects are read before the calls. */
+  async #expireLost(signal: AbortSignal): Promise<void> {
+    const { source, agent: agentOf } = this.#deps;
+    const open = (await this.#list(signal)).filter(({ status }) => status?.decision === undefined);
+    for (const { metadata, spec } of open) {
+      const { namespace = '', name: request } = metadata;
+      const calls = await source.calls(spec.agent.uid, signal);
+      if (calls.some((call) => call.request === request && call.namespace === namespace)) continue;
+      await this.#writeStatus({ namespace, request }, { decision: 'Expired', decidedBy: 'system' }, signal);
+      const message = `ApprovalRequest ${request} for a call of ${spec.tool ?? 'a tool'} expired: NATS lost the call with its message; send the message again`;
+      const agent = agentOf(spec.agent.uid);
+      if (agent !== undefined)
+        this.#deps.events.record(subjectOf(agent), { type: 'Warning', reason: 'ApprovalExpired', message });
+    }
+  }
+
+  #list(signal: AbortSignal): Promise<StoredRequest[]> {
+    const [[label, value] = ['', '']] = Object.entries(CALL_REQUEST_LABEL);
+    const selector = { labelSelector: `${label}=${value}` };
+    return this.#deps.client.list<StoredRequest>(TYPES.approvalRequests, selector, signal);
+  }
+
   async #collect(signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
-    const [[label, value] = ['', '']] = Object.entries(CALL_REQUEST_LABEL);
-    const all = await client.list<StoredRequest>(
-      TYPES.approvalRequests,
-      { labelSelector: `${label}=${value}` },
-      signal,
-    );
     const now = clock.now().getTime();
-    for (const object of all.filter((one) => isOutdated(one, now))) {
+    for (const object of (await this.#list(signal)).filter((one) => isOutdated(one, now))) {
       const { namespace = '', name, uid } = object.metadata;
       await client.delete(TYPES.approvalRequests, { namespace, name }, uid === undefined ? {} : { uid }, signal);
     }
@@ -144,7 +168,7 @@ interface Round {
 
 type StoredRequest = KubeObject & {
   metadata: KubeObject['metadata'] & { creationTimestamp?: string };
-} & Pick<ApprovalRequest, 'status'>;
+} & Pick<ApprovalRequest, 'spec' | 'status'>;
 
 function subjectOf({ apiVersion, kind, metadata: { name, namespace, uid } }: StoredAgent) {
   return { apiVersion, kind, metadata: { name, namespace, uid } };

@@ -24,6 +24,7 @@ export class MemoryPromotions implements PromotionStore {
   /** Failed tasks, by name. */
   readonly failures = new Set<string>();
   registered: RegisteredTool | undefined;
+  tainted = false;
   inputs: RecordedInput[] = [];
   uses: ToolStatistics | undefined;
   #revision = 0;
@@ -53,7 +54,7 @@ export class MemoryPromotions implements PromotionStore {
   }
 
   async isTainted(): Promise<boolean> {
-    return false;
+    return this.tainted;
   }
 
   async statistics(): Promise<ToolStatistics> {

@@ -8,12 +8,13 @@ import { promotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { Cache } from '../kube/cache.ts';
-import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
+import { type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import { TOOL_INDEX } from '../tool/tool-index.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { readDependencies } from './dependencies.ts';
 import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
+import { type RequestObject, restoredTool } from './approval/restored-promotion.ts';
 import { observeExamination } from './examination/observe-examination.ts';
 import { agentDecider } from '../trust/agent-decider.ts';
 import { toolsInService } from './examination/tools-in-service.ts';
@@ -73,7 +74,7 @@ export async function observePromotion(
   const policy = agent && deps.policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
   // At once: each read is an exchange with NATS, and none depends on another.
   const [tools, base, sent, review, statistics] = await Promise.all([
-    STATES_WITH_TOOL.has(record.state) ? deps.store.sessionTools(record.agent.uid, record.session) : [],
+    STATES_WITH_TOOL.has(record.state) ? toolsOf(deps, record, signal) : [],
     observeBase(deps, record, { agent, policy }),
     sentOutputs(deps.store, record),
     record.state === 'PanelReview' ? deps.store.review(promotionKeyOf(record), record.attempt) : undefined,
@@ -125,6 +126,19 @@ function usedToolOf({ agent, digest }: PromotionRecord): UsedTool {
   return { digest, namespace: agent.namespace };
 }
 
+/** The tools of its session, or what its request has of them. */
+async function toolsOf(
+  { reader, store }: ObservePromotionDeps,
+  { agent, session, restored }: PromotionRecord,
+  signal: AbortSignal,
+): Promise<RegisteredTool[]> {
+  if (restored === undefined) return store.sessionTools(agent.uid, session);
+  const ref = { namespace: agent.namespace, name: restored.request };
+  const request = await reader.get<RequestObject>(TYPES.approvalRequests, ref, signal);
+  const tool = request === undefined ? undefined : restoredTool(request);
+  return tool === undefined ? [] : [tool];
+}
+
 function podProblemOf(
   { verifierPods }: ObservePromotionDeps,
   { pod }: { pod: { name: string; uid: string } },
@@ -163,13 +177,18 @@ async function observeBase(
   { agent, policy }: { agent: StoredAgent | undefined; policy: StoredPolicy | undefined },
 ) {
   const isUndecided = agent !== undefined && UNDECIDED.has(record.state);
-  const tainted = isUndecided && (await store.isTainted(record.agent.uid, record.session));
+  const tainted = isUndecided && (await isTainted(store, record));
   return {
     now: clock.now(),
     agentExists: agent !== undefined && agent.metadata.deletionTimestamp === undefined,
     rules: promotionRules(policy?.spec ?? {}),
+    tainted,
     policyGaps: isUndecided ? policyGaps(agent, policy, { name: record.tool, tainted }) : [],
   };
+}
+
+async function isTainted(store: PromotionStore, { agent, session, restored }: PromotionRecord): Promise<boolean> {
+  return restored === undefined ? store.isTainted(agent.uid, session) : restored.tainted;
 }
 
 async function observeRequested(

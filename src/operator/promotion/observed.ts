@@ -12,6 +12,8 @@ interface ObservedBase {
   /** False: the Agent was deleted. */
   readonly agentExists: boolean;
   readonly rules: PromotionRules;
+  /** The session of the tool contains untrusted content. */
+  readonly tainted: boolean;
   /** Why the agent and its policy permit no promotion now; empty when they permit it. */
   readonly policyGaps: readonly string[];
 }

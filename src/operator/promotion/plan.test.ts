@@ -14,7 +14,7 @@ const SUBJECT = {
   attempt: 'a-1',
   since: '2026-05-04T11:55:00Z',
 } as const;
-const BASE = { now: NOW, agentExists: true, rules: promotionRules({}), policyGaps: [] };
+const BASE = { now: NOW, agentExists: true, rules: promotionRules({}), tainted: false, policyGaps: [] };
 const FIGURES = {
   tests: 1,
   failedTests: 0,

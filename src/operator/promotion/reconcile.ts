@@ -17,6 +17,8 @@ import { VERIFICATION_TIMEOUT_MS } from '../../tempering/verification/verificati
 import { INDEX } from '../agent/observe.ts';
 import type { OperatorAudit } from '../ports.ts';
 import { approvalRequestName } from './approval/approval-request.ts';
+import { goneBefore } from './approval/plan-approval.ts';
+import { removeUndecidable, requestedPromotions, restorePromotion } from './approval/restore.ts';
 import { deleteRequest, requestApproval } from './approval/request-approval.ts';
 import { type ConcludeDeps, concludePromoted, concludeRejected } from './conclude.ts';
 import { startRound } from './examination/start-round.ts';
@@ -59,7 +61,7 @@ export class PromotionReconciler {
   }
 
   /** Starts an attempt for a request, and returns its work queue key; undefined when the request changes nothing. Idempotent. */
-  async accept({ agentUid, digest, session }: PromotionRequest): Promise<string | undefined> {
+  async accept({ agentUid, digest, session }: PromotionRequest, signal: AbortSignal): Promise<string | undefined> {
     const { store, clock, ids, agents } = this.#deps;
     const [agent] = agents.byIndex(INDEX.uid, agentUid);
     const [{ record, revision }, tools] = await Promise.all([
@@ -68,9 +70,13 @@ export class PromotionReconciler {
     ]);
     const now = clock.now();
     const tool = tools.find((one) => one.digest === digest);
-    if (agent === undefined || tool === undefined || !isOpenForRequests(record, now)) return undefined;
+    if (agent === undefined || !isOpenForRequests(record, now)) return undefined;
     const { namespace, name, uid } = agent.metadata;
-    const subject: PromotedSubject = { agent: { namespace, name, uid }, tool: tool.artifact.name, digest, session };
+    const owner = { agent: { namespace, name, uid }, digest };
+    if (record === undefined && (await restorePromotion(this.#deps, { agentUid, digest }, signal)))
+      return queueKeyOf(owner);
+    if (tool === undefined) return undefined;
+    const subject: PromotedSubject = { ...owner, tool: tool.artifact.name, session };
     const stage: PromotionStage = { state: 'Requested', tries: { failed: 0, lastProblem: '' } };
     await store.write({ ...subject, attempt: ids.next('promotion'), since: now.toISOString(), ...stage }, revision);
     return queueKeyOf(subject);
@@ -81,9 +87,10 @@ export class PromotionReconciler {
     return [...this.#waiting];
   }
 
-  /** Finds the promotions that an earlier leader left; calls `requeue` for each. */
+  /** Finds the promotions that an earlier leader left, or that NATS lost while they waited for a user; calls `requeue` for each. */
   async resume(requeue: (key: string) => void, signal: AbortSignal): Promise<void> {
     const { store, verifierPods } = this.#deps;
+    requestedPromotions(this.#deps).forEach(requeue);
     for await (const record of store.list(signal)) {
       if (isSettled(record)) continue;
       if (record.state === 'Verifying' || record.state === 'Examining')
@@ -109,7 +116,12 @@ export class PromotionReconciler {
       this.#waiting.delete(key);
       this.#turns.end(key);
       this.#deps.verifierPods.forget(key);
-      return { kind: 'done' };
+      if (!(await restorePromotion(this.#deps, promotion, signal))) return { kind: 'done' };
+      log.warn(
+        { promotion: key },
+        'NATS lost a promotion that waits for a user; it is restored from its ApprovalRequest',
+      );
+      return { kind: 'requeueAfter', afterMs: 0 };
     }
     const snapshot = await observePromotion(this.#deps, record, signal);
     const step = planPromotion(snapshot.observed);
@@ -130,6 +142,7 @@ export class PromotionReconciler {
   async #take(step: ClusterPromotionStep, scope: StepScope): Promise<ReconcileResult> {
     switch (step.step) {
       case 'done':
+        await removeUndecidable(this.#deps, scope.record, scope.signal);
         return { kind: 'done' };
       case 'wait':
         return { kind: 'requeueAfter', afterMs: step.forMs ?? WAIT_MS };
@@ -167,14 +180,12 @@ export class PromotionReconciler {
 
   /** False when another writer was faster. */
   async #write(stage: PromotionStage, scope: StepScope): Promise<boolean> {
-    const { agent, tool, digest, session, attempt: previous } = scope.record;
+    const { agent, tool, digest, session, restored, attempt: previous } = scope.record;
+    const subject = { agent, tool, digest, session, ...(restored === undefined ? {} : { restored }) };
     // Each verification is an attempt of its own, so that a late output of the previous pod is none of this one.
     const attempt = stage.state === 'Requested' ? this.#deps.ids.next('promotion') : previous;
     const since = this.#deps.clock.now().toISOString();
-    const written = await this.#deps.store.write(
-      { agent, tool, digest, session, attempt, since, ...stage },
-      scope.revision,
-    );
+    const written = await this.#deps.store.write({ ...subject, attempt, since, ...stage }, scope.revision);
     if (written) await this.#leave(scope, stage.state);
     return written;
   }
@@ -260,7 +271,7 @@ export class PromotionReconciler {
     const { agent, tool } = snapshot;
     if (agent === undefined) return { kind: 'done' };
     if (record.state === 'Promoted' && tool === undefined) {
-      const missing = ['its session was closed before the object was created; forge it again'];
+      const missing = [`${goneBefore(record, 'the object was created')}; forge it again`];
       return this.#enter({ state: 'Candidate', missing, notBefore: this.#deps.clock.now().toISOString() }, scope);
     }
     if (record.state === 'Promoted' && tool !== undefined) {

@@ -41,13 +41,14 @@ export async function requestEvidence(
   };
 }
 
-function promotionFacts({
+/** The figures of the operator and the verdicts of the panel. Pure. */
+export function promotionFacts({
   figures,
   verdicts,
 }: {
   figures: Omit<NonNullable<RequestEvidence['verification']>, 'rootMessages'> & { distinctInputs: number };
   verdicts: readonly JudgeVerdict[];
-}): RequestEvidence {
+}): Pick<RequestEvidence, 'verification' | 'verdicts'> {
   const { tests, failedTests, reruns, successes, distinctInputs, observedAnswers, reportedAnswers } = figures;
   return {
     verification: {

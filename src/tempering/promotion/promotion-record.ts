@@ -12,8 +12,10 @@ export interface PromotedSubject {
   /** Name of the tool. */
   tool: string;
   digest: Digest;
-  /** A session that has the tool. */
+  /** A session that has the tool; empty for a promotion that was restored. */
   session: string;
+  /** Present after NATS lost the promotion and its session: the ApprovalRequest that has the tool, and what it says about the session. */
+  restored?: { request: string; tainted: boolean };
 }
 
 /** What a decision rests on. */

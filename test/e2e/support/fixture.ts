@@ -161,7 +161,12 @@ export interface PodObject {
     readonly phase?: string;
     readonly podIP?: string;
     readonly conditions?: readonly { type: string; status: string; lastTransitionTime: string }[];
-    readonly containerStatuses?: readonly { name: string; containerID?: string; restartCount: number }[];
+    readonly containerStatuses?: readonly {
+      name: string;
+      containerID?: string;
+      imageID?: string;
+      restartCount: number;
+    }[];
   };
 }
 

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { helm } from '../../cluster/helm.ts';
+import { CONTAINERD } from '../../cluster/node/config.ts';
 import { archiveProgram } from '../../cluster/node/images.ts';
 import { type NodeCluster, startNode } from '../../cluster/node.ts';
 import { tool } from '../../cluster/tools.ts';
@@ -68,6 +70,35 @@ export async function startClusterWithImages(): Promise<InstalledCluster> {
     await node[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/**
+ * Throws the node away with everything that it stores (etcd, volumes, pods), and starts an empty one with the same images, without the
+ * chart.
+ */
+export async function replaceNode({ node }: InstalledCluster): Promise<InstalledCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'temper-images-'));
+  try {
+    const archive = join(folder, 'images.tar');
+    await exportImages(node, archive);
+    await node[Symbol.asyncDispose]();
+    const next = await startNode();
+    try {
+      await next.importImage(archive);
+      await provideVolume(next);
+      return installedClusterOn(next);
+    } catch (error) {
+      await next[Symbol.asyncDispose]();
+      throw error;
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function exportImages(node: NodeCluster, archive: string): Promise<void> {
+  const names = ['temper', 'temper-sandbox', 'nats'].map((name) => `localhost/${name}:${TAG}`);
+  await node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', 'export', archive, ...names);
 }
 
 const WAIT_FLAGS = ['--wait', '--timeout', '4m'];

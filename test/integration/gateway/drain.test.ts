@@ -9,6 +9,7 @@ import { isTemperError } from '../../../src/lib/errors.ts';
 import { GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
 import { startGatewayProcess } from '../../support/gateway/gateway-process.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { panelKills } from './suites/panel-kills.ts';
 import { parkedCallTests } from './suites/parked-calls.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
@@ -35,6 +36,7 @@ describe('temper serve gateway', () => {
   });
 
   parkedCallTests(() => fixture);
+  panelKills(() => fixture);
 
   const INVALID_CONFIGS: Record<string, [field: object, pattern: RegExp]> = {
     'no delivery token key': [{ deliveryTokenKeys: [] }, /\/deliveryTokenKeys/],

@@ -29,6 +29,7 @@ import { createPullRequestStore } from '../../../src/nats/pull-requests.ts';
 import { GatewayFixture } from '../../support/gateway/gateway-fixture.ts';
 import { aCaller, anAcceptance } from '../../../src/tempering/tempering.testing.ts';
 import { type Gitea, startGitea } from '../../cluster/gitea.ts';
+import { GiteaRepository } from '../../support/gitops/gitea-repository.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { testRebuiltCluster } from './rebuilt-cluster.ts';
@@ -74,6 +75,7 @@ function aPromotion(agentUid: string, tool: string, digest: Digest): PromotionRe
 
 describe('pull requests over a connection to Gitea', () => {
   let gitea: Gitea;
+  let repository: GiteaRepository;
   let folder: string;
   let tokenFile: string;
   let connection: GitConnection;
@@ -95,42 +97,19 @@ describe('pull requests over a connection to Gitea', () => {
     return pullRequestServer(gitConnectionFor(connections, 'tools', 'team-a'), { clock: systemClock });
   };
   const open = (draft: PullRequestDraft): Promise<PullRequest> => openPullRequest(server, draft, op());
-  const pulls = async (branch: string): Promise<object[]> => {
-    const all = (await gitea.call('GET', '/repos/owner/tools/pulls?state=all&limit=50')) as { head: { ref: string } }[];
-    return all.filter(({ head }) => head.ref === branch);
-  };
   const comments = async (number: number): Promise<string[]> =>
     ((await gitea.call('GET', `/repos/owner/tools/issues/${number}/comments`)) as { body: string }[]).map(
       ({ body }) => body,
     );
-  const fileOn = async (branch: string, path: string): Promise<string> => {
-    const file = await gitea.call('GET', `/repos/owner/tools/contents/${path}?ref=${encodeURIComponent(branch)}`);
-    return Buffer.from((file as { content: string }).content, 'base64').toString('utf8');
-  };
-  const filesBelow = async (folderOf: string): Promise<Record<string, string>> => {
-    const found = await gitea.call('GET', '/repos/owner/tools/git/trees/main?recursive=true&per_page=1000');
-    const { tree } = found as { tree: { path: string; type: string }[] };
-    const paths = tree.filter(({ path, type }) => type === 'blob' && path.startsWith(`${folderOf}/`));
-    const texts = paths.map(async ({ path }) => [path, await fileOn('main', path)]);
-    return Object.fromEntries(await Promise.all(texts)) as Record<string, string>;
-  };
-  /** Gitea checks for conflicts in the background before it merges. */
-  const merge = async (number: number): Promise<void> => {
-    await pollValue(
-      'the merge',
-      () =>
-        gitea.call('POST', `/repos/owner/tools/pulls/${number}/merge`, { Do: 'merge' }).then(
-          () => true,
-          () => false,
-        ),
-      (merged) => merged,
-    );
-  };
+  const pulls = (branch: string) => repository.pulls(branch);
+  const fileOn = (branch: string, path: string) => repository.fileOn(branch, path);
+  const merge = (number: number) => repository.merge(number);
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-pull-requests-'));
     [gitea, cluster] = await Promise.all([startGitea(), GatewayFixture.open(['team-a', 'team-b'])]);
-    await gitea.call('POST', '/user/repos', { name: 'tools', auto_init: true, default_branch: 'main' });
+    repository = new GiteaRepository(gitea);
+    await repository.create();
     tokenFile = join(folder, 'token');
     await writeFile(tokenFile, `${gitea.token}\n`);
     const connections = parseConnections([sectionOf()], 'test');
@@ -280,7 +259,7 @@ describe('pull requests over a connection to Gitea', () => {
     const states = async () => (await asOperator.read()).document?.requests.map(({ state }) => state).join();
     await pollValue('the open pull request', states, (found) => found === 'Open');
     await started.stop();
-    const [pull] = (await pulls(branch)) as { number: number }[];
+    const [pull] = await pulls(branch);
     const folderOf = `tools/team-a/${sharedObjectName('team-a', artifact.name, digest)}`;
     const text = await fileOn(branch, `${folderOf}/approval.yaml`);
     const page = await fileOn(branch, `${folderOf}/review.md`);
@@ -348,7 +327,7 @@ describe('pull requests over a connection to Gitea', () => {
     await pollValue('the open pull request', state, (found) => found === 'Revocation no-more Open');
     await second.stop();
     const branch = `temper/revoke-${nonce}`;
-    const [pull, ...others] = (await pulls(branch)) as { number: number }[];
+    const [pull, ...others] = await pulls(branch);
     assert.equal(others.length, 0);
     await merge(pull?.number ?? 0);
     assert.equal(await fileOn('main', `${folderOf}/approval.yaml`), approval, 'the Approval is not written again');
@@ -380,7 +359,7 @@ describe('pull requests over a connection to Gitea', () => {
     assert.equal((commits as unknown[]).length, 1);
   });
 
-  testRebuiltCluster(() => ({ server, merge, filesBelow }));
+  testRebuiltCluster(() => ({ server, repository }));
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
     const wrong = join(folder, 'wrong');

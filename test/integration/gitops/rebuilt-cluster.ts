@@ -1,10 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { it } from 'node:test';
-import { promisify } from 'node:util';
 import type { Approval } from '../../../src/api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
@@ -14,7 +9,8 @@ import { pullRequestDraft } from '../../../src/review/pull-requests/draft.ts';
 import { openPullRequest } from '../../../src/review/pull-requests/open-pull-request.ts';
 import type { PullRequestServer } from '../../../src/review/pull-requests/port.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
-import { tool } from '../../cluster/tools.ts';
+import type { GiteaRepository } from '../../support/gitops/gitea-repository.ts';
+import { GitOpsController } from '../../support/gitops/gitops-controller.ts';
 import {
   ALICE,
   approval,
@@ -30,77 +26,25 @@ import { poll } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 
 /** A repository on a real server. */
-export interface Repository {
+export interface GitHost {
   readonly server: PullRequestServer;
-  merge(number: number): Promise<void>;
-  /** The texts of all files of the branch below the folder, by path. */
-  filesBelow(folder: string): Promise<Record<string, string>>;
+  readonly repository: GiteaRepository;
 }
 
 const ARTIFACT = anArtifact('rebuilt');
 const NAME = sharedNameOf(ARTIFACT);
 const PLACE = { branch: 'main', path: 'rebuilt' };
 
+const kubeconfigOf = ({ apiServer }: ApprovalsFixture): string => apiServer.plane.kubeconfig;
 const op = () => ({ signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 60_000, key: 'test' });
 
-/** Does what a GitOps controller does: applies the tree of the branch, as its own account. */
-class GitOpsController implements AsyncDisposable {
-  readonly #folder: string;
-  readonly #kubectl: string;
-  readonly #flags: readonly string[];
-
-  private constructor(folder: string, kubectl: string, flags: readonly string[]) {
-    this.#folder = folder;
-    this.#kubectl = kubectl;
-    this.#flags = flags;
-  }
-
-  static async open(flags: readonly string[]): Promise<GitOpsController> {
-    return new GitOpsController(await mkdtemp(join(tmpdir(), 'temper-tree-')), await tool('kubectl'), flags);
-  }
-
-  async pull(repository: Repository): Promise<void> {
-    for (const [path, text] of Object.entries(await repository.filesBelow(PLACE.path))) {
-      await mkdir(dirname(join(this.#folder, path)), { recursive: true });
-      await writeFile(join(this.#folder, path), text);
-    }
-  }
-
-  apply(cluster: ApprovalsFixture): Promise<string> {
-    return this.#run(cluster, 'apply');
-  }
-
-  /** Fails when there is a difference. */
-  diff(cluster: ApprovalsFixture): Promise<string> {
-    return this.#run(cluster, 'diff');
-  }
-
-  async #run({ apiServer }: ApprovalsFixture, verb: string): Promise<string> {
-    const groups = (GITOPS.groups ?? []).flatMap((group) => ['--as-group', group]);
-    const args = [verb, '-R', '-f', this.#folder, '--as', GITOPS.user, ...groups, ...this.#flags];
-    const env = { ...process.env, KUBECONFIG: apiServer.plane.kubeconfig };
-    return (await promisify(execFile)(this.#kubectl, args, { env })).stdout;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return rm(this.#folder, { recursive: true, force: true });
-  }
-}
-
-/** Applies again and again, as a controller does at its interval, until the condition has the reason. */
-async function syncUntil(
+function syncUntil(
   controller: GitOpsController,
   cluster: ApprovalsFixture,
   reason: string,
 ): Promise<Stored<EmergentTool>> {
-  return poll(
-    `the tool with reason ${reason}`,
-    async () => {
-      await controller.apply(cluster);
-      return poll('the condition', () => toolWith(cluster, reason), { timeoutMs: 3_000 }).catch(() => undefined);
-    },
-    { timeoutMs: 120_000 },
-  );
+  const what = `the tool with reason ${reason}`;
+  return controller.applyUntil(kubeconfigOf(cluster), what, () => toolWith(cluster, reason));
 }
 
 async function toolWith(cluster: ApprovalsFixture, reason: string): Promise<Stored<EmergentTool> | undefined> {
@@ -110,7 +54,7 @@ async function toolWith(cluster: ApprovalsFixture, reason: string): Promise<Stor
 }
 
 /** The pull request of what the cluster knows about the tool, merged. */
-async function merged(cluster: ApprovalsFixture, repository: Repository, nonce: string): Promise<void> {
+async function merged(cluster: ApprovalsFixture, { server, repository }: GitHost, nonce: string): Promise<void> {
   const [tools, approvals] = await Promise.all([
     cluster.list<EmergentTool>('emergentTools'),
     cluster.list<Approval>('approvals'),
@@ -119,7 +63,7 @@ async function merged(cluster: ApprovalsFixture, repository: Repository, nonce: 
   assert.ok(found !== undefined);
   const decided = { namespace: NAMESPACE, nonce, approvedBy: GITOPS.user };
   const draft = pullRequestDraft(reviewOfObjects({ tool: found, tools, approvals }, decided), PLACE);
-  await repository.merge((await openPullRequest(repository.server, draft, op())).number);
+  await repository.merge((await openPullRequest(server, draft, op())).number);
 }
 
 /** No writer but the account that applies Git has a field of the object, but for its status. */
@@ -152,9 +96,9 @@ async function forgetObjects({ apiServer }: ApprovalsFixture): Promise<void> {
 }
 
 /** A cluster that is rebuilt from Git alone, with both ways to apply. */
-export function testRebuiltCluster(repositoryOf: () => Repository): void {
+export function testRebuiltCluster(hostOf: () => GitHost): void {
   it('a merged tool is active, and active again on a new cluster without a step by hand; a revoked one stays out', async () => {
-    const repository = repositoryOf();
+    const host = hostOf();
     let nonce = '';
     {
       await using cluster = await ApprovalsFixture.open();
@@ -165,18 +109,18 @@ export function testRebuiltCluster(repositoryOf: () => Repository): void {
         async () => (await cluster.list<ApprovalRequest>('approvalRequests'))[0],
       );
       nonce = request.spec.nonce;
-      await merged(cluster, repository, nonce);
-      await controller.pull(repository);
+      await merged(cluster, host, nonce);
+      await controller.pull(host.repository, PLACE.path);
       assertOwnedByGit(await syncUntil(controller, cluster, 'Approved'));
-      assert.equal(await controller.diff(cluster), '');
+      assert.equal(await controller.diff(kubeconfigOf(cluster)), '');
     }
     await using rebuilt = await ApprovalsFixture.open();
     await using controller = await GitOpsController.open([]);
-    await controller.pull(repository);
-    await controller.apply(rebuilt);
+    await controller.pull(host.repository, PLACE.path);
+    await controller.apply(kubeconfigOf(rebuilt));
     const early = await rebuilt.list<Approval>('approvals');
     assertOwnedByGit(await syncUntil(controller, rebuilt, 'Approved'));
-    assert.equal(await controller.diff(rebuilt), '');
+    assert.equal(await controller.diff(kubeconfigOf(rebuilt)), '');
     const counting = await rebuilt.list<Approval>('approvals');
     assert.deepEqual(
       counting.map(({ metadata }) => metadata.name),
@@ -187,12 +131,12 @@ export function testRebuiltCluster(repositoryOf: () => Repository): void {
     const revoke = { nonce, name: 'no-more', decision: 'Revoke', reason: 'wrong unit' };
     await rebuilt.mustCreate(ALICE, approval(ALICE, promotionOf(ARTIFACT), revoke));
     await syncUntil(controller, rebuilt, 'Revoked');
-    await merged(rebuilt, repository, nonce);
-    await controller.pull(repository);
+    await merged(rebuilt, host, nonce);
+    await controller.pull(host.repository, PLACE.path);
     await forgetObjects(rebuilt);
     await poll('an empty cluster', async () => (await rebuilt.list<Approval>('approvals')).length === 0);
     const revoked = await syncUntil(controller, rebuilt, 'Revoked');
     assert.equal(revoked.status?.active, false);
-    assert.equal(await controller.diff(rebuilt), '');
+    assert.equal(await controller.diff(kubeconfigOf(rebuilt)), '');
   });
 }

@@ -22,6 +22,7 @@ import { admissionObjects, enforceAdmissionPolicies } from '../admission/policie
 import { type ApiServerFixture, RELEASE_NAMESPACE, startApiServerFixture } from '../api-server/api-server-fixture.ts';
 import { runFakeKubelet } from '../api-server/fake-kubelet.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
+import { GITOPS_ACCOUNT } from '../gitops/gitops-controller.ts';
 import { type NatsFixture, startNatsFixture, STORE_BYTES } from '../nats/nats-fixture.ts';
 import { poll } from '../poll.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from '../promotion/simulated-verifier.ts';
@@ -39,7 +40,7 @@ export const ALICE: ApiUser = { user: 'alice', groups: [AUTHENTICATED] };
 export const BOB: ApiUser = { user: 'bob', groups: [AUTHENTICATED] };
 /** Applies what was merged; the list of approvers names it. */
 export const GITOPS: ApiUser = {
-  user: 'system:serviceaccount:flux-system:kustomize-controller',
+  user: GITOPS_ACCOUNT,
   groups: ['system:serviceaccounts', AUTHENTICATED],
 };
 export const NAMESPACE = 'team-a';

@@ -8,6 +8,7 @@ import type { PromotionRecord } from '../../../tempering/promotion/promotion-rec
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
+import { promotionFacts } from '../../sharing/request-evidence.ts';
 
 const MAX_SUMMARY = 1_024;
 const NAME_CHARACTERS = 8;
@@ -22,7 +23,7 @@ export function approvalRequestName({ tool, digest, attempt }: PromotionRecord):
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { artifact }: RegisteredTool,
+  { tool: { artifact }, tainted }: { tool: RegisteredTool; tainted: boolean },
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, questions } = record;
   const { apis } = artifact.requires;
@@ -51,6 +52,8 @@ export function approvalRequest(
       review: {
         artifact,
         agents: [],
+        tainted,
+        ...promotionFacts(record),
         questions: questions.map(({ topic, reason, cases }) => ({
           topic,
           reason,

@@ -15,11 +15,11 @@ export interface RequestApprovalDeps {
 export async function requestApproval(
   deps: RequestApprovalDeps,
   record: PromotionRecord,
-  { agent, tool }: PromotionSnapshot,
+  { agent, tool, observed: { tainted } }: PromotionSnapshot,
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
-  await createRequest(deps, approvalRequest(record, agent, tool), signal);
+  await createRequest(deps, approvalRequest(record, agent, { tool, tainted }), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
-import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
-import type { SessionSummary, SessionToolSummary } from '../../../src/gateway-api/user-api.ts';
-import type { KubeObject } from '../../../src/kube/informer/store.ts';
-import { jsonLines } from '../../support/json-lines.ts';
-import { poll } from '../../support/poll.ts';
-import { type ClusterUser, createClusterUser } from '../support/cluster-user.ts';
-import { type CommandResult, type InstalledCluster, ROOT } from '../support/installed-cluster.ts';
+import type { ApprovalRequest } from '../../../../src/api/v1alpha1/approvalrequest.ts';
+import type { EmergentTool } from '../../../../src/api/v1alpha1/emergenttool.ts';
+import type { SessionSummary, SessionToolSummary } from '../../../../src/gateway-api/user-api.ts';
+import type { KubeObject } from '../../../../src/kube/informer/store.ts';
+import { jsonLines } from '../../../support/json-lines.ts';
+import { poll } from '../../../support/poll.ts';
+import { type ClusterUser, createClusterUser } from '../../support/cluster-user.ts';
+import { type CommandResult, type InstalledCluster, ROOT } from '../../support/installed-cluster.ts';
 
 type Stored<T> = KubeObject & T;
 

@@ -1,51 +1,108 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { after, before, it } from 'node:test';
 import type { ApprovalRequest } from '../../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../../../src/api/v1alpha1/emergenttool.ts';
 import { subjects } from '../../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../../src/nats/notify/notifications.ts';
 import { createPanelReviews, type ReviewJob } from '../../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../../src/nats/promotion/promotion-states.ts';
-import { ALICE, type ApprovalsFixture, promotionOf } from '../../../support/operator/approvals-fixture.ts';
+import { createNatsAudit } from '../../../../src/nats/audit.ts';
+import { anArtifact } from '../../../../src/tempering/tempering.testing.ts';
+import {
+  ALICE,
+  type ApprovalsFixture,
+  NAMESPACE,
+  promotionOf,
+  sharedNameOf,
+} from '../../../support/operator/approvals-fixture.ts';
 import { prepareTool, requestPromotion } from '../../../support/promotion/prepared-tool.ts';
 import { APPROVING, REVIEWERS } from '../../../support/promotion/promotion-fixture.ts';
-import { poll } from '../../../support/poll.ts';
+import { poll, pollValue } from '../../../support/poll.ts';
+
+const POLICY = { models: REVIEWERS, promotion: { toAgent: { requireHuman: true } } };
 
 /** Tier Agent with the approval of a user, under the admission policies of the chart. */
 export function agentApprovalTests(open: () => ApprovalsFixture): void {
-  it('a promotion to tier Agent waits for a user, who reads the tool in the request and approves it', async () => {
-    const fixture = open();
-    const { gateway } = fixture;
-    const stopping = new AbortController();
+  const stopping = new AbortController();
+  let reviewing: Promise<void> | undefined;
+
+  before(() => {
+    const { gateway } = open();
     const review = async (job: ReviewJob): Promise<void> => {
       await createPromotionStates(gateway).putReview(job, job.attempt, APPROVING);
       notify(gateway, subjects.notifyPromotions());
     };
-    const reviewing = createPanelReviews(gateway).consume(review, stopping.signal, () => undefined);
-    try {
-      const policy = { models: REVIEWERS, promotion: { toAgent: { requireHuman: true } } };
-      const prepared = await prepareTool(fixture, 'supervised', { policy });
-      const { artifact } = prepared.tool;
-      await requestPromotion(gateway, prepared);
-      const { spec, metadata } = await poll('the request for tier Agent', async () => {
-        const requests = await fixture.list<ApprovalRequest>('approvalRequests');
-        return requests.find((request) => request.spec.agent.uid === prepared.uid);
-      });
-      assert.deepEqual([spec.from, spec.to], ['Session', 'Agent']);
-      assert.deepEqual(spec.review?.artifact, artifact);
-      const objects = async () => (await fixture.list<EmergentTool>('emergentTools')).filter(isOwn);
-      const isOwn = ({ metadata: { labels } }: { metadata: { labels?: Readonly<Record<string, string>> } }) =>
-        labels?.['temper.dev/agent'] === 'supervised';
-      assert.deepEqual(await objects(), [], 'no object before the decision');
-      await fixture.approve(ALICE, promotionOf(artifact, 'Agent'), spec.nonce, 'supervised-alice');
-      const tool = await poll('the object of tier Agent', async () =>
-        (await objects()).find(({ status }) => status?.active === true),
+    reviewing = createPanelReviews(gateway).consume(review, stopping.signal, () => undefined);
+  });
+  after(async () => {
+    stopping.abort();
+    await reviewing;
+  });
+
+  /** A tool of a new agent whose promotion waits for a user. */
+  async function waiting(agent: string) {
+    const fixture = open();
+    const prepared = await prepareTool(fixture, agent, { policy: POLICY });
+    await requestPromotion(fixture.gateway, prepared);
+    const request = await poll('the request for tier Agent', async () => {
+      const requests = await fixture.list<ApprovalRequest>('approvalRequests');
+      return requests.find(({ spec }) => spec.agent.uid === prepared.uid);
+    });
+    const objects = async () =>
+      (await fixture.list<EmergentTool>('emergentTools')).filter(
+        ({ metadata: { labels } }: { metadata: { labels?: Readonly<Record<string, string>> } }) =>
+          labels?.['temper.dev/agent'] === agent,
       );
-      assert.deepEqual([tool.spec.tier, tool.spec.artifact], ['Agent', artifact]);
-      await fixture.reason('approvalrequests', metadata.name, 'Decided', 'Approved');
-    } finally {
-      stopping.abort();
-      await reviewing;
-    }
+    const active = () =>
+      poll('the object of tier Agent', async () => (await objects()).find(({ status }) => status?.active === true));
+    return { ...prepared, artifact: prepared.tool.artifact, request, objects, active };
+  }
+
+  it('a promotion to tier Agent waits for a user, who reads the tool in the request and approves it', async () => {
+    const fixture = open();
+    const { artifact, request, objects, active } = await waiting('supervised');
+    const { spec, metadata } = request;
+    assert.deepEqual([spec.from, spec.to], ['Session', 'Agent']);
+    assert.deepEqual(spec.review?.artifact, artifact);
+    assert.deepEqual(
+      spec.review.verdicts?.map(({ model, approved }) => [model, approved]),
+      REVIEWERS.reviewers.map((model) => [model, true]),
+    );
+    assert.deepEqual(await objects(), [], 'no object before the decision');
+    await fixture.approve(ALICE, promotionOf(artifact, 'Agent'), spec.nonce, 'supervised-alice');
+    const tool = await active();
+    assert.deepEqual([tool.spec.tier, tool.spec.artifact], ['Agent', artifact]);
+    await fixture.reason('approvalrequests', metadata.name, 'Decided', 'Approved');
+  });
+
+  it('requests that are pending when NATS loses its store have their effect after the approval', async () => {
+    const fixture = open();
+    const { artifact, request, objects, active, key, uid } = await waiting('storeless');
+    const other = anArtifact('shared_after_the_loss');
+    await fixture.agentTool(other);
+    const toShared = await poll('the request for tier Shared', async () =>
+      (await fixture.list<ApprovalRequest>('approvalRequests')).find(
+        ({ spec }) => spec.subject.promotion?.tool === other.name,
+      ),
+    );
+    await fixture.nats.loseStore();
+    await fixture.approve(ALICE, promotionOf(artifact, 'Agent'), request.spec.nonce, 'storeless-alice');
+    await fixture.approve(ALICE, promotionOf(other), toShared.spec.nonce, 'other-alice');
+    assert.deepEqual(await objects(), []);
+    await fixture.nats.server.restart();
+    const tool = await active();
+    assert.deepEqual([tool.spec.tier, tool.spec.artifact], ['Agent', artifact]);
+    await fixture.reason('emergenttools', sharedNameOf(other), 'Active', 'Approved');
+    const states = createPromotionStates(fixture.gateway);
+    const { record } = await pollValue(
+      'the end of the promotion',
+      () => states.get(key),
+      (found) => found.record?.state === 'Promoted' && found.record.concluded,
+    );
+    assert.deepEqual(record?.restored, { request: request.metadata.name, tainted: false });
+    const records = (await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000)).filter(
+      ({ action, facts }) => action === 'tool.promoted' && facts['agentUid'] === uid,
+    );
+    assert.equal(records.length, 1);
   });
 }

@@ -1,0 +1,30 @@
+import { after, before, describe } from 'node:test';
+import { type ForgedTools, FORGING_NAMESPACE, openForgedTools } from '../../support/forged-tools-world.ts';
+import type { InstalledCluster } from '../../support/installed-cluster.ts';
+import { guardedCalls } from './guarded-calls.ts';
+import { lyingAgent, tellLies } from './lying-agent.ts';
+import { forgeAndUse, workedForges } from './worked-forges.ts';
+
+/** Tools of several agents at once: an honest agent forges, a second one calls what it shares, a third one lies, a fourth one is guarded. */
+export function forgedTools(cluster: () => InstalledCluster): void {
+  describe('forged tools of several agents', () => {
+    let world: ForgedTools;
+
+    before(async () => {
+      world = await openForgedTools(cluster());
+      // The lying agent works while the tools of the honest agent rise.
+      await tellLies(world);
+      await forgeAndUse(world);
+    });
+
+    after(async () => {
+      // The node has place for the agents of the other suites only.
+      await cluster().kubectl('delete', 'agents', '--all', '-n', FORGING_NAMESPACE, '--wait=false');
+    });
+
+    const current = () => world;
+    guardedCalls(current);
+    workedForges(current);
+    lyingAgent(current);
+  });
+}
