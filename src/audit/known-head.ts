@@ -19,8 +19,9 @@ export function knownHeadText(head: SignedHead): string {
 }
 
 /** The head without what else its source has. */
-export function headMembers({ sequence, records, digest, time, key, signature }: SignedHead): JsonObject {
-  return { sequence, records, digest, time, key, signature };
+export function headMembers(head: SignedHead): JsonObject {
+  const { sequence, records, digest, time, recordedAt, key, signature } = head;
+  return { sequence, records, digest, time, ...(recordedAt === undefined ? {} : { recordedAt }), key, signature };
 }
 
 /**

@@ -40,7 +40,7 @@ export function splitPublicKeys(text: string): string[] {
 
 export function isSignedHead(value: Json): boolean {
   if (!isJsonObject(value)) return false;
-  const { sequence, records, digest, time, key, signature } = value;
-  const isText = [digest, time, key, signature].every((member) => typeof member === 'string');
+  const { sequence, records, digest, time, recordedAt = '', key, signature } = value;
+  const isText = [digest, time, recordedAt, key, signature].every((member) => typeof member === 'string');
   return isText && Number.isSafeInteger(sequence) && Number.isSafeInteger(records);
 }

@@ -1,7 +1,7 @@
 import { digestOf, sha256 } from '../lib/canonical.ts';
 import { EMPTY_DIGEST } from './chain.ts';
 
-/** A head of the day of a record may be signed this long after it. */
+/** The head that covers a record may have its last record this long after it. */
 const SIGNING_DELAY_MS = 2 * 24 * 3_600_000;
 
 /** A record as the stream stores it. */
@@ -18,6 +18,8 @@ export interface StreamLink {
   seq: number;
   /** Digest over subject, time and bytes. */
   leaf: string;
+  /** When the stream stored the record. Absent for a reader that may not see the record. */
+  time?: Date;
 }
 
 /** The end of a chain over the records of a stream: everything up to `sequence`. */
@@ -30,8 +32,10 @@ export interface StreamHead {
 
 /** A head that was signed and stored outside the stream. */
 export interface SignedHead extends StreamHead {
-  /** RFC 3339. */
+  /** When it was signed, in RFC 3339. */
   time: string;
+  /** When the stream stored the last record, in RFC 3339. Absent for a head without records, and in heads of earlier versions. */
+  recordedAt?: string;
   /** Id of the key. */
   key: string;
   signature: string;
@@ -71,7 +75,7 @@ export function firstHead({ firstSequence }: StreamBounds): StreamHead {
 }
 
 export function linkOf({ seq, subject, time, data }: StreamRecord): StreamLink {
-  return { seq, leaf: digestOf({ subject, time: time.toISOString(), record: sha256(data) }) };
+  return { seq, time, leaf: digestOf({ subject, time: time.toISOString(), record: sha256(data) }) };
 }
 
 export async function* linksOf(records: AsyncIterable<StreamRecord>): AsyncGenerator<StreamLink> {
@@ -84,9 +88,13 @@ function nextHead(last: StreamHead, { seq, leaf }: StreamLink): StreamHead {
   return { sequence: seq, records: last.records + 1, digest: digestOf(content) };
 }
 
-export function signHead(head: StreamHead, time: string, keys: Pick<HeadKeys, 'sign'>): SignedHead {
-  const { sequence, records, digest } = head;
-  return { sequence, records, digest, time, ...keys.sign(signedText({ ...head, time })) };
+export function signHead(
+  { sequence, records, digest }: StreamHead,
+  { time, recordedAt }: Pick<SignedHead, 'time' | 'recordedAt'>,
+  keys: Pick<HeadKeys, 'sign'>,
+): SignedHead {
+  const head = { sequence, records, digest, time, ...(recordedAt === undefined ? {} : { recordedAt }) };
+  return { ...head, ...keys.sign(signedText(head)) };
 }
 
 /** The first head from which all later records are still stored; older records have passed their age. */
@@ -107,13 +115,17 @@ export function earlyRemoval(
   return { sequence: firstSequence - 1, problem: 'was removed before its age' };
 }
 
-/** Was the head signed so late that its last record cannot have passed its age? */
-export function isTooYoungToExpire(
-  { time }: SignedHead,
-  { maxAgeMs }: Pick<StreamBounds, 'maxAgeMs'>,
-  now: Date,
-): boolean {
-  return !(now.getTime() - Date.parse(time) >= maxAgeMs - SIGNING_DELAY_MS);
+/**
+ * Is the last record of the head too young to have passed its age? The time of the record counts: a chain that begins on an old stream, and
+ * a leader that was away, sign old records late.
+ */
+export function isTooYoungToExpire(head: SignedHead, { maxAgeMs }: Pick<StreamBounds, 'maxAgeMs'>, now: Date): boolean {
+  return !(now.getTime() - Date.parse(recordTime(head)) >= maxAgeMs - SIGNING_DELAY_MS);
+}
+
+/** When the last record of the head was stored, as far as the head states it. */
+export function recordTime({ time, recordedAt }: Pick<SignedHead, 'time' | 'recordedAt'>): string {
+  return recordedAt ?? time;
 }
 
 export function isSignedBy(keys: HeadVerifier, head: SignedHead): boolean {
@@ -122,7 +134,7 @@ export function isSignedBy(keys: HeadVerifier, head: SignedHead): boolean {
 
 /**
  * Compares the records of a stream with the signed heads from `base` on, and returns the head of the last record. The heads are in
- * order, `records` begins after `base`, and no further record is read after the first problem.
+ * order, `records` begins after `base`, and no further record is read after the first problem. `onHead` gets the head of each record.
  */
 export async function verifyStream(
   base: StreamHead,
@@ -130,6 +142,7 @@ export async function verifyStream(
   bounds: StreamBounds,
   records: AsyncIterable<StreamLink>,
   keys: HeadVerifier,
+  onHead: (head: StreamHead, record: StreamLink) => void = () => undefined,
 ): Promise<StreamVerification> {
   const before = headsProblem(heads, bounds, keys);
   if (before !== undefined) return { ok: false, problem: before };
@@ -141,6 +154,7 @@ export async function verifyStream(
     const signed = expected.get(head.sequence);
     if (signed !== undefined && (signed.digest !== head.digest || signed.records !== head.records))
       return failed(head.sequence, 'or one before it is not the record that was signed');
+    onHead(head, record);
   }
   const last = heads.at(-1);
   if (last !== undefined && last.sequence > head.sequence) return failed(head.sequence + 1, 'was removed');
@@ -168,8 +182,11 @@ function headsProblem(
   return undefined;
 }
 
-function signedText({ sequence, records, digest, time }: Omit<SignedHead, 'key' | 'signature'>): string {
-  return `temper audit stream head 1\n${sequence}\n${records}\n${digest}\n${time}`;
+function signedText({ sequence, records, digest, time, recordedAt }: Omit<SignedHead, 'key' | 'signature'>): string {
+  const content = `${sequence}\n${records}\n${digest}\n${time}`;
+  return recordedAt === undefined
+    ? `temper audit stream head 1\n${content}`
+    : `temper audit stream head 2\n${content}\n${recordedAt}`;
 }
 
 function failed(sequence: number, problem: string): StreamVerification {

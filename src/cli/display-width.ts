@@ -18,13 +18,15 @@ const WIDE: readonly (readonly [from: number, to: number])[] = [
   [0x20000, 0x3fffd],
 ];
 
+/** Building one takes longer than splitting a line. */
+export const SEGMENTER = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const EMOJI_SELECTOR = '\u{fe0f}';
 
 /** The number of terminal columns of a text without control characters. */
 export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)) {
+  for (const { segment } of SEGMENTER.segment(text)) {
     width += graphemeWidth(segment);
   }
   return width;

@@ -35,6 +35,8 @@ import { isPooled, poolSize } from './pool/reconcile.ts';
 import { WarmPool } from './pool/warm-pool.ts';
 import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
+import { newestHeadOf } from './provenance/newest-head.ts';
+import type { ReadAuditHead } from './sharing/create-request.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
@@ -140,6 +142,7 @@ export interface Components {
   readonly withheld: WithheldStore | undefined;
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
+  readonly auditHead: ReadAuditHead;
 }
 
 export function createComponents(
@@ -195,6 +198,7 @@ export function createComponents(
     validation,
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
+    auditHead: newestHeadOf(client, config.namespace),
     revocationsInGit: new RevocationsInGit(),
     ...promotions,
   };
@@ -311,7 +315,8 @@ function createPromotions(
   };
   const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
   const age = admissionAgeOf(config, informers);
-  const promotions = new PromotionReconciler({ ...shared, ...approvals, admissionAge: age, audit: deps.audit });
+  const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
+  const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }

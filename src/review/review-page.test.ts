@@ -4,77 +4,13 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { MAX_COLUMNS } from './page/code-lines.ts';
 import { reviewDocument } from './review-document.ts';
+import { HOSTILE, hostileReview, MARKER } from './hostile-reviews.testing.ts';
 import { aReview, aReviewedArtifact } from './reviews.testing.ts';
 import { renderHtml } from './render/html.ts';
 import { renderMarkdown } from './render/markdown.ts';
 import type { ToolReview } from './tool-review.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../test/fixtures/review');
-/** Stands in every hostile text, and must never be outside of a box. */
-const MARKER = 'ZQX';
-
-const HOSTILE = [
-  `${MARKER} \`\` \`${MARKER}\` **${MARKER}** [${MARKER}](https://example.com) @${MARKER} #1`,
-  '```\n```` \n# ZQX\n~~~\n<h1>ZQX</h1>\n`````',
-  '\n\n# ZQX\n\n> ZQX\n\n- ZQX\n\n| ZQX | ZQX |\n|---|---|\n| ZQX | \\| ZQX |\n---\nZQX\n===',
-  '</code></div></main><script>ZQX()</script><img src=x onerror=ZQX><!-- ZQX',
-  '"\'><svg/onload=ZQX> &lt;b&gt;ZQX&amp; &#x3c;ZQX&#62;',
-  '\u202eZQX\u2066\u200b\u00ad\u{e0041}\u2028ZQX\u0085\u0000\u001b[31mZQX\u{fe0f}\u3164',
-  `Z${'\u0336'.repeat(40)}ZQX`,
-  `${'`'.repeat(70)} ZQX ${'`'.repeat(69)}`,
-  'ZQX`',
-  '`ZQX',
-  '$$ZQX$$ $`ZQX`$ :ZQX: ZQX@example.com https://ZQX.example www.ZQX.example',
-  '\r\rZQX\r\n\r\n    ZQX\tZQX',
-  'ZQX\\',
-];
-
-function hostileReview(text: string): ToolReview {
-  const artifact = aReviewedArtifact({
-    name: text,
-    description: text,
-    inputSchema: JSON.stringify({ type: 'object', description: text }),
-    outputSchema: text,
-    implementation: { mode: 'Sandbox', source: `// ${text}\nfunction execute() { return ${JSON.stringify(text)}; }` },
-    tests: [
-      { input: JSON.stringify(text), expectedOutput: text, fixtures: [{ tool: text, input: text, output: text }] },
-    ],
-    requires: { apis: [text as 'fetch'], domains: [text], paths: [text] },
-    limits: { duration: text, memory: text },
-  });
-  const composed = aReviewedArtifact({
-    implementation: { mode: 'Compose', steps: [{ name: text, tool: text, inputMapping: text, condition: text }] },
-  });
-  return {
-    namespace: text,
-    object: text,
-    artifact,
-    digest: text,
-    contributors: [text],
-    promotion: {
-      from: 'Agent',
-      nonce: text,
-      approvedBy: text,
-      request: text,
-      summary: text,
-      risk: text,
-      revoked: { by: text, reason: text },
-    },
-    replaces: { artifact: composed, digest: text },
-    verification: {
-      tests: { passed: 0, failed: 1, problems: [text] },
-      generated: [{ name: text, passed: false, detail: text }],
-    },
-    uses: { total: 1, succeeded: 1, reported: 1, distinctInputs: 1, rootMessages: 1, agents: [text] },
-    verdicts: [{ question: 'safety', model: text, approved: true, confidence: 2, reasoning: text, citedLines: [1] }],
-    questions: [{ topic: text, reason: text, cases: [{ input: text, expected: text, got: text }] }],
-    judged: text,
-    authorModel: text,
-    provenance: [{ time: text, action: text, actor: text, record: text }],
-    auditHead: { sequence: 1, records: 1, digest: text, time: text, key: text, signature: text },
-  };
-}
-
 /** What is neither in a fenced block nor in a code span, by the rules of CommonMark. */
 function outsideMarkdownBoxes(page: string): string {
   const outside: string[] = [];

@@ -21,6 +21,29 @@ function execute(input) {
 const JUDGED =
   '{\n"code":[\nfunction execute(a) {\n  const b = {};\n  for (const c of a.rows) {\n  }\n  return { totals: b };\n}\n]\n}';
 
+const USED_BY = [
+  { name: 'analyst', uses: 9, succeeded: 9, sessions: 4, rootMessages: 5 },
+  { name: 'reporter', uses: 1, succeeded: 0, sessions: 0, rootMessages: 1 },
+];
+const VERIFICATION = {
+  tests: { passed: 2, failed: 0, problems: [] },
+  reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5, observedAnswers: 2, reportedAnswers: 1 },
+  generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
+} satisfies ToolReview['verification'];
+const PROVENANCE = [
+  {
+    time: '2026-03-01T09:00:00.000Z',
+    action: 'tool.accepted',
+    actor: 'agent/analyst',
+    record: `sha256:${'1'.repeat(64)}`,
+  },
+  {
+    time: '2026-03-01T09:20:00.000Z',
+    action: 'tool.promoted',
+    actor: 'system',
+    record: `sha256:${'2'.repeat(64)}`,
+  },
+];
 const QUESTION = {
   topic: 'boundary values',
   reason: 'boundary values: 1 of 20 inputs differ',
@@ -52,9 +75,13 @@ export const AUDIT_HEAD = {
   records: 4711,
   digest: `sha256:${'3'.repeat(64)}`,
   time: '2026-03-01T09:21:00.000Z',
+  recordedAt: '2026-03-01T09:20:13.000Z',
   key: '0123456789abcdef',
   signature: 'c2lnbmF0dXJl',
 } satisfies SignedHead;
+
+/** Of the time of the request, before the page was written. */
+const REQUEST_HEAD = { ...AUDIT_HEAD, sequence: 4702, records: 4702, signature: 'b2xkZXI=' } satisfies SignedHead;
 
 /** A tool that replaces an earlier version, with every kind of evidence. */
 export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
@@ -78,12 +105,16 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
       risk: 'medium',
     },
     replaces: { artifact: earlier, digest: digestOf(earlier as unknown as JsonObject) },
-    verification: {
-      tests: { passed: 2, failed: 0, problems: [] },
-      reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5 },
-      generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
+    verification: VERIFICATION,
+    uses: {
+      total: 9,
+      succeeded: 9,
+      reported: 3,
+      distinctInputs: 6,
+      rootMessages: 5,
+      agents: ['analyst'],
+      usedBy: USED_BY,
     },
-    uses: { total: 9, succeeded: 9, reported: 3, distinctInputs: 6, rootMessages: 5, agents: ['analyst'] },
     verdicts: [
       { model: 'openai/gpt-4o-mini', approved: true, confidence: 0.93, reasoning: 'Pure and bounded.' },
       {
@@ -98,21 +129,9 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
     judged: JUDGED,
     questions: [QUESTION],
     authorModel: 'openai/gpt-4o',
-    provenance: [
-      {
-        time: '2026-03-01T09:00:00.000Z',
-        action: 'tool.accepted',
-        actor: 'agent/analyst',
-        record: `sha256:${'1'.repeat(64)}`,
-      },
-      {
-        time: '2026-03-01T09:20:00.000Z',
-        action: 'tool.promoted',
-        actor: 'system',
-        record: `sha256:${'2'.repeat(64)}`,
-      },
-    ],
+    provenance: PROVENANCE,
     auditHead: AUDIT_HEAD,
+    requestHead: REQUEST_HEAD,
     ...changes,
   };
 }

@@ -25,6 +25,8 @@ export interface ToolReview {
   readonly provenance: readonly ProvenanceReference[];
   /** The newest signed head of the audit stream when the review was made. */
   readonly auditHead?: SignedHead;
+  /** The newest signed head when the request was made. Absent for a request without one. */
+  readonly requestHead?: SignedHead;
 }
 
 /** What a check or tester found, with cases in which the tool did something else. */
@@ -66,7 +68,7 @@ export interface Verification {
     readonly total: number;
     readonly distinctInputs?: number;
     readonly rootMessages: number;
-    /** Recorded answers that the re-runs got: observed by Temper, and only reported by a pod. */
+    /** Re-runs with recorded answers: carried and signed by a gateway, and only reported by a pod. */
     readonly observedAnswers?: number;
     readonly reportedAnswers?: number;
   };
@@ -82,6 +84,17 @@ export interface UseFigures {
   readonly distinctInputs: number;
   readonly rootMessages: number;
   readonly agents: readonly string[];
+  /** Per agent. */
+  readonly usedBy?: readonly AgentUses[];
+}
+
+/** Claimed uses of one agent. The sessions and root messages are those of deliveries. */
+export interface AgentUses {
+  readonly name: string;
+  readonly uses: number;
+  readonly succeeded: number;
+  readonly sessions: number;
+  readonly rootMessages: number;
 }
 
 export interface ReviewVerdict {

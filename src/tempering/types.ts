@@ -72,6 +72,8 @@ export interface ToolStatistics {
   rootMessages: number;
   /** Number of agents that used it; counted up to 200. */
   agents: number;
+  /** Number of sessions in which it was used, since this is counted; counted up to 200. */
+  sessions: number;
   /** Stored inputs by the evidence of the answers that a re-run replays. `none`: the tool needs none. */
   recordedInputs: Record<AnswerEvidence, number>;
   /** Uses without a stored input, by reason. */

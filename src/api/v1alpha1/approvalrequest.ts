@@ -26,7 +26,7 @@ const ReviewedVerification = Type.Object(
     reruns: Count('Recorded inputs that ran again.'),
     successes: Count('Recorded inputs with a valid output.'),
     rootMessages: Count('Different root messages of the valid ones.'),
-    observedAnswers: Count('Valid ones with recorded answers that the gateway observed.'),
+    observedAnswers: Count('Valid ones with recorded answers that a gateway carried and signed.'),
     reportedAnswers: Count('Valid ones with recorded answers that only a pod reported.'),
   },
   { ...closed, description: 'Observed: the verification before tier Agent.' },
@@ -41,6 +41,42 @@ const ReviewedUses = Type.Object(
     rootMessages: Count('Root messages, counted up to 200.'),
   },
   { ...closed, description: 'Claimed: the uses that pods of the agents reported. They decide nothing.' },
+);
+
+const ReviewedAgent = Type.Object(
+  {
+    name: Text(253, 'The name of the agent.'),
+    uses: Count('Uses.'),
+    succeeded: Count('Successful uses.'),
+    sessions: Count('Sessions, counted up to 200. 0 when no use was counted since this field exists.'),
+    rootMessages: Count('Root messages, counted up to 200.'),
+  },
+  {
+    ...closed,
+    description:
+      'Claimed: the uses that the pods of one agent reported. The sessions and root messages are those of deliveries of the gateway.',
+  },
+);
+
+const AuditHead = Type.Object(
+  {
+    sequence: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Of the last record.' }),
+    records: Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Records since the chain began.',
+    }),
+    digest: Text(128, 'The digest of the chain up to this record.'),
+    time: Text(40, 'When the operator signed it, in RFC 3339 format.'),
+    recordedAt: Type.Optional(Text(40, 'When the stream stored its last record, in RFC 3339 format.')),
+    key: Text(64, 'The id of the key.'),
+    signature: Text(128, 'The signature, in base64.'),
+  },
+  {
+    ...closed,
+    description:
+      'The newest signed head of the audit stream when the request was made. `kubectl temper audit verify --head` reads it.',
+  },
 );
 
 const ReviewedVerdict = Type.Object(
@@ -112,6 +148,14 @@ export const PromotionReview = Type.Object(
     ),
     verification: Type.Optional(ReviewedVerification),
     uses: Type.Optional(ReviewedUses),
+    usedBy: Type.Optional(
+      Type.Array(ReviewedAgent, {
+        maxItems: 20,
+        'x-kubernetes-list-type': 'atomic',
+        description: 'Claimed: who used the tool.',
+      }),
+    ),
+    auditHead: Type.Optional(AuditHead),
     verdicts: Type.Optional(
       Type.Array(ReviewedVerdict, {
         maxItems: 8,

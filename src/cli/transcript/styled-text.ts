@@ -1,12 +1,12 @@
 import { stripVTControlCharacters } from 'node:util';
-import { displayWidth } from '../display-width.ts';
+import { displayWidth, SEGMENTER } from '../display-width.ts';
 
 const PLAIN = /^[\u0020-\u007e]*$/;
 
 /** The grapheme clusters of a text: what a terminal draws in one place. */
 export function graphemes(text: string): string[] {
   if (PLAIN.test(text)) return text.split('');
-  return Array.from(new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text), ({ segment }) => segment);
+  return Array.from(SEGMENTER.segment(text), ({ segment }) => segment);
 }
 
 /** The number of terminal columns of a text with colour sequences, which have none. */

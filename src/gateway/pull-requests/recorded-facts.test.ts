@@ -62,7 +62,7 @@ describe('what NATS has about a promotion', () => {
     const facts = await recordedFacts(sourcesWith(PROMOTED, records), OF);
     assert.deepEqual(facts.verification, {
       tests: { passed: 9, failed: 1, problems: [] },
-      reruns: { succeeded: 5, total: 6, distinctInputs: 4, rootMessages: 4 },
+      reruns: { succeeded: 5, total: 6, distinctInputs: 4, rootMessages: 4, observedAnswers: 0, reportedAnswers: 0 },
     });
     assert.deepEqual(
       facts.verdicts.map(({ question, model, approved, citedLines }) => [question, model, approved, citedLines]),

@@ -33,11 +33,18 @@ export async function recordedFacts(
 }
 
 function verificationOf(figures: RerunFigures): Verification {
-  const { tests, failedTests, reruns, successes, distinctInputs } = figures;
+  const { tests, failedTests, reruns, successes, distinctInputs, observedAnswers, reportedAnswers } = figures;
   return {
     tests: { passed: tests - failedTests, failed: failedTests, problems: [] },
     // The verifier counts an input once per root message.
-    reruns: { succeeded: successes, total: reruns, distinctInputs, rootMessages: distinctInputs },
+    reruns: {
+      succeeded: successes,
+      total: reruns,
+      distinctInputs,
+      rootMessages: distinctInputs,
+      observedAnswers,
+      reportedAnswers,
+    },
   };
 }
 

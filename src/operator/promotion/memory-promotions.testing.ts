@@ -57,7 +57,7 @@ export class MemoryPromotions implements PromotionStore {
     return this.tainted;
   }
 
-  async statistics(): Promise<ToolStatistics> {
+  async statistics(_agentUid?: string): Promise<ToolStatistics> {
     if (this.uses === undefined) throw new Error('the test has no uses');
     return this.uses;
   }

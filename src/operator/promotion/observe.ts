@@ -16,6 +16,7 @@ import { readDependencies } from './dependencies.ts';
 import { observeDecision, type ObserveApprovalDeps } from './approval/observe-approval.ts';
 import { type RequestObject, restoredTool } from './approval/restored-promotion.ts';
 import { observeExamination } from './examination/observe-examination.ts';
+import type { ExaminationProgress } from './examination/replayed-examination.ts';
 import { agentDecider } from '../trust/agent-decider.ts';
 import { toolsInService } from './examination/tools-in-service.ts';
 import { policyGaps, toolGaps } from './gaps.ts';
@@ -163,12 +164,20 @@ async function observeExamining(
   const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
   if (tool === undefined) return nothing;
   const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
-  const inService = () => toolsInService({ client: reader, tools }, record.agent, tool, signal);
+  const inService = () => toolsInService({ client: reader, tools, store }, record.agent, tool, signal);
   const examined = { record, tool, ofSession, testers, inService, sent };
   const progress = await observeExamination(store, examined, op);
   if (progress?.kind !== 'round') return { ...nothing, progress };
-  const { missing, artifacts } = await readDependencies(reader, record.agent, tool.artifact, signal);
+  const { artifact } = progress.run;
+  const { missing, artifacts } = await readDependencies(reader, record.agent, artifact, signal);
+  const isOther = artifact.name !== tool.artifact.name;
+  if (isOther && missing.length > 0) return { ...nothing, progress: changedMeanwhile(artifact.name) };
   return { progress, testers, toolGaps: missing, dependencies: artifacts };
+}
+
+/** A tool in service whose steps left service says nothing about the examined tool. */
+function changedMeanwhile(name: string): ExaminationProgress {
+  return { kind: 'unusable', problem: `a tool that "${name}" calls left service during the examination` };
 }
 
 async function observeBase(

@@ -9,6 +9,7 @@ import { createIds } from '../../lib/ids.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
+import { AUDIT_HEAD } from '../../review/reviews.testing.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { sessionTool } from '../../tempering/registry/registered-tool.ts';
@@ -50,6 +51,7 @@ function aMemory(tool: RegisteredTool): MemoryPromotions {
     distinctInputs: 5,
     rootMessages: 5,
     agents: 1,
+    sessions: 3,
     averageMilliseconds: 1,
     successRate: 1,
     recent: { uses: 5, failures: 0 },
@@ -194,6 +196,7 @@ export function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_I
   const client = crash.wrap(cluster.kube) as unknown as KubeClient;
   const verifierPods = new VerifierPods({ client, pods, template: TEMPLATE, max: 40, onDemand: () => undefined });
   const deps: PromotionReconcilerDeps = {
+    auditHead: async () => AUDIT_HEAD,
     client,
     reader: client,
     withheld: undefined,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
+import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import { AUDIT_HEAD } from '../../review/reviews.testing.ts';
 import { unavailablePanel } from '../../tempering/judge/panel.ts';
 import { Crash } from './crash.testing.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
@@ -168,6 +170,14 @@ describe('the promotions of an operator', () => {
     assert.deepEqual(request?.spec.subject, {
       promotion: { tool: cluster.tool.artifact.name, digest: cluster.tool.digest, tier: 'Agent' },
     });
+    const { review } = (request as unknown as ApprovalRequest).spec;
+    assert.equal(review?.verification?.successes, FIGURES.successes);
+    assert.equal(review.verdicts?.length, 2);
+    assert.deepEqual(
+      review.usedBy?.map(({ name, uses }) => [name, uses > 0]),
+      [['analyst', true]],
+    );
+    assert.deepEqual(review.auditHead, AUDIT_HEAD);
     cluster.policies.delete('team-a/p');
     await operator.run();
     assert.equal(stateOf(cluster)[0]?.state, 'Candidate');

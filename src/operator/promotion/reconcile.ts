@@ -16,6 +16,7 @@ import { admissibleInputs } from '../../tempering/promotion/recording-rules.ts';
 import { VERIFICATION_TIMEOUT_MS } from '../../tempering/verification/verification-case.ts';
 import { INDEX } from '../agent/observe.ts';
 import type { OperatorAudit } from '../ports.ts';
+import type { ReadAuditHead } from '../sharing/create-request.ts';
 import { approvalRequestName } from './approval/approval-request.ts';
 import { goneBefore } from './approval/plan-approval.ts';
 import { removeUndecidable, requestedPromotions, restorePromotion } from './approval/restore.ts';
@@ -32,6 +33,7 @@ import { expectedReruns, verificationWork } from './verification.ts';
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
   readonly ids: IdGenerator;
   readonly audit: OperatorAudit | undefined;
+  readonly auditHead: ReadAuditHead;
 }
 
 /** Recorded inputs of one verification, which a pod and two gateways hold. */

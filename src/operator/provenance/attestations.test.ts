@@ -33,7 +33,7 @@ const approval: ApprovalRecord = {
 };
 
 function signerAt(time: string, keys = KEYS) {
-  const head = signHead({ sequence: 7, records: 7, digest: 'sha256:7' }, time, headKeysOf(keys));
+  const head = signHead({ sequence: 7, records: 7, digest: 'sha256:7' }, { time }, headKeysOf(keys));
   return async () => ({ head, privateKey: keys.privateKey });
 }
 

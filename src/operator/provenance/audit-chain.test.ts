@@ -56,6 +56,41 @@ describe('the provenance chain of an installation', () => {
       [30, 35],
     );
   });
+  it('a chain that begins on an old stream, and one whose leader was away, take no expired record for a removed one', async () => {
+    const made = fixture();
+    const expire = () => {
+      const oldest = made.time.ms - 90 * DAY_MS;
+      made.stream.records = made.stream.records.filter(({ time }) => time.getTime() >= oldest);
+    };
+    for (let day = 0; day < 80; day += 1) {
+      made.stream.add(3);
+      made.time.ms += DAY_MS;
+      if (day === 20) assert.ok((await made.leader().round(SIGNAL)).intact);
+    }
+    // An administrator deletes the ConfigMap.
+    made.heads.heads = undefined;
+    assert.ok((await made.leader().round(SIGNAL)).intact);
+    for (let day = 80; day < 200; day += 1) {
+      made.stream.add(3);
+      made.time.ms += DAY_MS;
+      expire();
+      const isLeaderAway = day > 100 && day < 115;
+      if (isLeaderAway) continue;
+      const state = await made.leader().round(SIGNAL);
+      assert.ok(state.intact, `day ${day}: ${JSON.stringify(state)}`);
+    }
+    assert.ok((made.heads.heads ?? []).length <= 92);
+    made.stream.records = made.stream.records.slice(30);
+    assert.equal((await made.leader().round(SIGNAL)).intact, false);
+  });
+  it('the clock of a server that goes back adds no heads', async () => {
+    const made = fixture();
+    made.stream.add(40);
+    for (const [index, record] of made.stream.records.entries())
+      record.time = new Date(START + (index % 2 === 0 ? 0 : DAY_MS));
+    assert.ok((await made.leader().round(SIGNAL)).intact);
+    assert.equal(made.heads.heads?.length, 3);
+  });
   it('two leaders that sign at once do not fork the chain, because one of them fails', async () => {
     const made = await aSignedStream();
     made.stream.add(2);

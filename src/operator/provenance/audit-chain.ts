@@ -4,6 +4,7 @@ import {
   firstHead,
   type HeadKeys,
   linksOf,
+  recordTime,
   type SignedHead,
   signHead,
   type StreamBounds,
@@ -13,6 +14,7 @@ import {
 } from '../../audit/stream-chain.ts';
 import type { AuditStream } from '../../nats/audit-stream.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { DayHeads } from './day-heads.ts';
 import type { HeadStore } from './head-store.ts';
 
 /** Interval of signed heads. */
@@ -51,15 +53,17 @@ export class AuditChain {
     const keys = await this.#deps.keys(stored === undefined, signal);
     const bounds = await stream.bounds();
     const isFull = clock.monotonic() - this.#fullAt >= FULL_INTERVAL_MS;
-    const verification = await this.#verify(stored?.heads ?? [], bounds, isFull, keys);
+    const days = new DayHeads(stored?.heads.at(-1));
+    const verification = await this.#verify(stored?.heads ?? [], bounds, isFull, keys, days);
     if (!verification.ok) return { intact: false, problem: verification.problem };
     if (isFull) this.#fullAt = clock.monotonic();
     const { head } = verification;
     if (head.sequence === stored?.heads.at(-1)?.sequence) return { intact: true, records: head.records };
     const time = clock.now().toISOString();
-    const known = stored?.heads ?? [signHead(firstHead(bounds), time, keys)];
-    const next = head.sequence === known.at(-1)?.sequence ? known : [...known, signHead(head, time, keys)];
-    await heads.write({ heads: keptHeads(next, bounds), publicKeys: keys.publicKeys }, stored, signal);
+    const known = stored?.heads ?? [signHead(firstHead(bounds), { time }, keys)];
+    const added = days.heads().map((day) => signHead(day.head, { time, recordedAt: day.recordedAt }, keys));
+    const next = keptHeads([...known, ...added], bounds);
+    await heads.write({ heads: next, publicKeys: keys.publicKeys }, stored, signal);
     return { intact: true, records: head.records };
   }
 
@@ -68,6 +72,7 @@ export class AuditChain {
     bounds: StreamBounds,
     isFull: boolean,
     keys: HeadKeys,
+    days: DayHeads,
   ): Promise<StreamVerification> {
     const problem = earlyRemoval(heads, bounds, this.#deps.clock.now());
     if (problem !== undefined) return { ok: false, problem };
@@ -75,13 +80,13 @@ export class AuditChain {
     const base = isFull ? (baseOf(heads, bounds) ?? last) : last;
     const start = base ?? firstHead(bounds);
     const links = linksOf(this.#deps.stream.read(start.sequence + 1, bounds.lastSequence));
-    return verifyStream(start, heads, bounds, links, keys);
+    return verifyStream(start, heads, bounds, links, keys, (head, { time }) => days.add(head, time));
   }
 }
 
-/** The head from which all later records are still stored, one head per day, and the current head. */
+/** The head from which all later records are still stored, one head per day of records, and the current head. */
 export function keptHeads(heads: readonly SignedHead[], bounds: StreamBounds): SignedHead[] {
-  const dayOf = ({ time }: SignedHead): number => Math.floor(Date.parse(time) / DAY_MS);
+  const dayOf = (head: SignedHead): number => Math.floor(Date.parse(recordTime(head)) / DAY_MS);
   const kept = heads.filter((head, index) => {
     const next = heads[index + 1];
     return index === 0 || next === undefined || dayOf(next) !== dayOf(head);

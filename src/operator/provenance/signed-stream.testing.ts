@@ -17,7 +17,7 @@ interface FakeStream extends AuditStream {
   add(count: number, namespace?: string): void;
 }
 
-function aStream(): FakeStream {
+function aStream(time: { ms: number }): FakeStream {
   const stream: FakeStream = {
     records: [],
     lastSequence: 0,
@@ -26,7 +26,7 @@ function aStream(): FakeStream {
         stream.lastSequence += 1;
         const seq = stream.lastSequence;
         const data = Buffer.from(JSON.stringify({ action: 'tool.called', subject: `sha256:${seq}` }));
-        stream.records.push({ seq, subject: `temper.audit.${namespace}`, time: new Date(START + seq), data });
+        stream.records.push({ seq, subject: `temper.audit.${namespace}`, time: new Date(time.ms), data });
       }
     },
     async bounds() {
@@ -59,7 +59,7 @@ function aHeadStore(): HeadStore & { heads: SignedHead[] | undefined } {
 export function fixture(keys: AuditKeys = KEYS) {
   const time = { ms: START };
   const clock = { now: () => new Date(time.ms), monotonic: () => time.ms, sleep: async () => undefined };
-  const [stream, heads] = [aStream(), aHeadStore()];
+  const [stream, heads] = [aStream(time), aHeadStore()];
   const leader = () => new AuditChain({ stream, heads, clock, keys: async () => headKeysOf(keys) });
   return { time, stream, heads, leader };
 }
@@ -135,13 +135,19 @@ Object.assign(FORGERIES, {
     const other = headKeysOf(rotateAuditKeys(undefined, new Date(START)));
     const last = heads.heads?.at(-1);
     assert.ok(last);
-    heads.heads?.splice(-1, 1, signHead(last, last.time, other));
+    heads.heads?.splice(-1, 1, signHead(last, last, other));
   },
   'a head with another digest': ({ heads }: Fixture) => {
     Object.assign(heads.heads?.at(-1) ?? {}, { digest: 'sha256:0' });
   },
   'a head with another time': ({ heads }: Fixture) => {
     Object.assign(heads.heads?.at(-1) ?? {}, { time: '2026-01-01T00:00:00.000Z' });
+  },
+  'a head whose last record has another time': ({ heads }: Fixture) => {
+    Object.assign(heads.heads?.at(-1) ?? {}, { recordedAt: '2026-01-01T00:00:00.000Z' });
+  },
+  'a head without the time of its last record': ({ heads }: Fixture) => {
+    delete heads.heads?.at(-1)?.recordedAt;
   },
   'heads in another order': ({ heads }: Fixture) => {
     heads.heads?.reverse();

@@ -8,6 +8,7 @@ import { reviewDocument } from '../../review/review-document.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
 import { anArtifact, aVerdict } from '../../tempering/tempering.testing.ts';
+import type { ToolStatistics } from '../../tempering/types.ts';
 import type { StoredAgent } from '../kube/types.ts';
 import { MemoryPromotions } from '../promotion/memory-promotions.testing.ts';
 import { aTool, NONCE } from '../tool/tool.testing.ts';
@@ -28,9 +29,8 @@ const FIGURES = {
   reportedAnswers: 1,
 };
 
-async function aStore(verdicts: Partial<ReturnType<typeof aVerdict>>[] = []): Promise<MemoryPromotions> {
-  const store = new MemoryPromotions();
-  store.uses = {
+function aStatistics(): ToolStatistics {
+  return {
     totalUses: 40,
     successes: 38,
     failures: 2,
@@ -38,12 +38,18 @@ async function aStore(verdicts: Partial<ReturnType<typeof aVerdict>>[] = []): Pr
     distinctInputs: 9,
     rootMessages: 7,
     agents: 1,
+    sessions: 3,
     averageMilliseconds: 1,
     successRate: 0.95,
     recent: { uses: 20, failures: 0 },
     recordedInputs: { none: 9, observed: 0, reported: 0 },
     unrecorded: {},
   };
+}
+
+async function aStore(verdicts: Partial<ReturnType<typeof aVerdict>>[] = []): Promise<MemoryPromotions> {
+  const store = new MemoryPromotions();
+  store.uses = aStatistics();
   const promoted = {
     state: 'Promoted',
     note: 'n',
@@ -79,7 +85,7 @@ describe('the facts of a request for tier Shared', () => {
       citedLines: [2, 5],
       reasoning: 'line 2 splits the text',
     };
-    const evidence = await requestEvidence(await aStore([verdict]), AGENT, TOOL);
+    const evidence = await requestEvidence(await aStore([verdict]), AGENT, TOOL, [AGENT]);
     const { review } = requestWith(evidence).spec;
     assert.deepEqual(review?.verification, {
       tests: 3,
@@ -99,13 +105,33 @@ describe('the facts of a request for tier Shared', () => {
     for (const text of [
       /3 passed, 0 failed/,
       /5 of 6/,
-      /2 observed, 1 only reported/,
-      /40 of 40/,
+      /Signed by a gateway that carried them: in 2 of/,
+      /Only reported by a pod: in 1 of/,
+      /Only claimed: 40 of 40/,
+      /` analyst `: 40 uses, of which 38 succeeded, in 3 sessions, 7 root messages/,
       /confidence 88 %/,
       /2, 5/,
     ])
       assert.match(page, text);
     assert.match(page, /line 2 splits the text/);
+  });
+
+  it('each agent that has the tool is listed once, and one without uses is not', async () => {
+    const store = await aStore();
+    const byAgent: Record<string, number> = { 'u-1': 4, 'u-2': 0, 'u-3': 6 };
+    store.statistics = async (uid: string) => ({ ...aStatistics(), totalUses: byAgent[uid] ?? 0 });
+    const holders = Object.keys(byAgent).map(
+      (uid) => ({ metadata: { ...AGENT.metadata, name: uid, uid } }) as StoredAgent,
+    );
+    const { usedBy, uses } = await requestEvidence(store, AGENT, TOOL, holders);
+    assert.deepEqual(
+      usedBy?.map(({ name, uses: count }) => [name, count]),
+      [
+        ['analyst', 4],
+        ['u-3', 6],
+      ],
+    );
+    assert.equal(uses?.total, 4);
   });
 
   it('a hostile reviewer fills no object and prints no control character', async () => {
@@ -115,7 +141,9 @@ describe('the facts of a request for tier Shared', () => {
       confidence: Number.NaN,
       citedLines: [-1, 1.5, 1e9, ...Array.from({ length: 10_000 }, (_, line) => line)],
     };
-    const evidence = await requestEvidence(await aStore(Array.from({ length: 50 }, () => hostile)), AGENT, TOOL);
+    const evidence = await requestEvidence(await aStore(Array.from({ length: 50 }, () => hostile)), AGENT, TOOL, [
+      AGENT,
+    ]);
     const text = JSON.stringify(requestWith(evidence));
     assert.ok(text.length < 64 * 1_024, `${text.length} bytes`);
     assert.ok(!text.includes('\\u001b') && !text.includes('\\u0007'));
@@ -125,7 +153,7 @@ describe('the facts of a request for tier Shared', () => {
   it('a promotion that NATS lost leaves the facts out instead of inventing them', async () => {
     const store = await aStore();
     store.states.clear();
-    const evidence = await requestEvidence(store, AGENT, TOOL);
-    assert.deepEqual(Object.keys(evidence), ['uses']);
+    const evidence = await requestEvidence(store, AGENT, TOOL, [AGENT]);
+    assert.deepEqual(Object.keys(evidence), ['uses', 'usedBy']);
   });
 });

@@ -2,11 +2,16 @@ import type { PromotionReview } from '../../api/v1alpha1/approvalrequest.ts';
 import type { JudgeVerdict } from '../../forge/types.ts';
 import { printable } from '../../lib/printable.ts';
 import type { StoredAgent } from '../kube/types.ts';
+import type { UsedTool } from '../../nats/promotion/evidence.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 
-export type RequestEvidence = Pick<PromotionReview, 'verification' | 'uses' | 'verdicts'>;
+export type RequestEvidence = Pick<PromotionReview, 'verification' | 'uses' | 'usedBy' | 'verdicts'>;
 
+type EvidenceStore = Pick<PromotionStore, 'get' | 'statistics'>;
+
+/** Agents whose uses are read. */
+const MAX_AGENTS = 20;
 const MAX_VERDICTS = 8;
 const MAX_LINES = 100;
 const MAX_REASONING = 2_048;
@@ -16,32 +21,51 @@ const MAX_REASONING = 2_048;
  * Empty for a tool whose promotion NATS has lost. Throws TEMPER_BUS_*.
  */
 export async function requestEvidence(
-  store: Pick<PromotionStore, 'get' | 'statistics'>,
+  store: EvidenceStore,
   agent: StoredAgent,
-  { facts: { digest }, metadata: { namespace } }: StoredTool,
+  { facts: { digest }, metadata: { namespace } }: Pick<StoredTool, 'facts' | 'metadata'>,
+  holders: readonly StoredAgent[],
 ): Promise<RequestEvidence> {
-  const { uid } = agent.metadata;
-  const [{ record }, uses] = await Promise.all([
-    store.get({ agentUid: uid, digest }),
-    store.statistics(uid, { digest, namespace }),
+  const [{ record }, claimed] = await Promise.all([
+    store.get({ agentUid: agent.metadata.uid, digest }),
+    claimedUses(store, agent, { digest, namespace }, holders),
   ]);
+  return { ...(record?.state === 'Promoted' ? promotionFacts(record) : {}), ...claimed };
+}
+
+/** What the pods of the agent reported, and apart from it those of each agent that has the tool. Throws TEMPER_BUS_*. */
+export async function claimedUses(
+  store: Pick<EvidenceStore, 'statistics'>,
+  agent: StoredAgent,
+  tool: UsedTool,
+  holders: readonly StoredAgent[],
+): Promise<Pick<RequestEvidence, 'uses' | 'usedBy'>> {
+  const others = holders.filter(({ metadata }) => metadata.uid !== agent.metadata.uid);
+  const all = await Promise.all(
+    [agent, ...others].slice(0, MAX_AGENTS).map(async ({ metadata: { name, uid } }) => {
+      const { totalUses: uses, successes: succeeded, ...statistics } = await store.statistics(uid, tool);
+      const { sessions, rootMessages, reportedUses: reported, distinctInputs } = statistics;
+      return { usedBy: { name, uses, succeeded, sessions, rootMessages }, reported, distinctInputs };
+    }),
+  );
+  const [own] = all;
+  const usedBy = all.map((one) => one.usedBy).filter(({ uses }) => uses > 0);
   return {
-    ...(record?.state === 'Promoted' ? promotionFacts(record) : {}),
-    ...(uses.totalUses === 0
-      ? {}
-      : {
-          uses: {
-            total: uses.totalUses,
-            succeeded: uses.successes,
-            reported: uses.reportedUses,
-            distinctInputs: uses.distinctInputs,
-            rootMessages: uses.rootMessages,
-          },
-        }),
+    ...(own === undefined || own.usedBy.uses === 0 ? {} : { uses: ownUses(own) }),
+    ...(usedBy.length === 0 ? {} : { usedBy }),
   };
 }
 
-/** The figures of the operator and the verdicts of the panel. Pure. */
+function ownUses(own: {
+  usedBy: NonNullable<RequestEvidence['usedBy']>[number];
+  reported: number;
+  distinctInputs: number;
+}): NonNullable<RequestEvidence['uses']> {
+  const { uses: total, succeeded, rootMessages } = own.usedBy;
+  return { total, succeeded, reported: own.reported, distinctInputs: own.distinctInputs, rootMessages };
+}
+
+/** What the operator and the panel found before tier Agent. */
 export function promotionFacts({
   figures,
   verdicts,

@@ -22,6 +22,13 @@ export interface ToolObserverDeps extends ToolCaches {
   readonly latest: (tool: StoredTool) => StoredTool;
 }
 
+/** What decides about a request for tier Shared, and who it is about. */
+export interface ObservedRequester extends ObservedSharing {
+  readonly agent: StoredAgent;
+  /** The agents that have the digest in service at tier Agent. */
+  readonly holders: readonly StoredAgent[];
+}
+
 const BUILT_IN = builtInNames();
 
 /** All reads of a reconcile of a tool. Reads caches only. */
@@ -52,7 +59,7 @@ export class ToolObserver {
   }
 
   /** Undefined when the agent of the tool does not exist. */
-  sharing(tool: StoredTool): (ObservedSharing & { readonly agent: StoredAgent }) | undefined {
+  sharing(tool: StoredTool): ObservedRequester | undefined {
     const { clock, requests } = this.#deps;
     const agent = this.#ownerOf(tool);
     if (agent === undefined) return undefined;
@@ -66,6 +73,7 @@ export class ToolObserver {
       tool,
       now: clock.now(),
       shared: this.#shared(tool)[0],
+      holders: holders.map((other) => this.#ownerOf(other)).filter((owner) => owner !== undefined),
       agents: [...new Set(holders.flatMap(({ facts }) => facts.agent ?? []))].sort(),
       isOldest: holders.every((other) => other.metadata.uid === tool.metadata.uid || isOlder(tool, other)),
       rules: sharingRules(policy),

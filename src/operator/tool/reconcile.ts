@@ -18,7 +18,7 @@ import { type Activity, planActivity } from './plan.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
 import { requestEvidence } from '../sharing/request-evidence.ts';
 import { requestObject } from '../sharing/request-object.ts';
-import { createRequest } from '../sharing/create-request.ts';
+import { createRequest, type ReadAuditHead } from '../sharing/create-request.ts';
 import { planSharing, requested } from '../sharing/sharing.ts';
 import { isSourceLost } from '../withheld/lost-source.ts';
 import { pruneTool, type StoredTool } from './stored-tool.ts';
@@ -33,6 +33,7 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly ids: IdGenerator;
   readonly identity: Pick<OperatorIdentity, 'name'>;
   readonly audit: OperatorAudit | undefined;
+  readonly auditHead: ReadAuditHead;
   readonly promotionStore: Pick<PromotionStore, 'get' | 'statistics'> | undefined;
   /** Undefined without NATS or without verifiers: no Shared tool enters service then. */
   readonly reruns: ToolReruns | undefined;
@@ -151,8 +152,8 @@ export class ToolReconciler {
     if (observed === undefined) return undefined;
     const planned = planSharing(observed);
     if (planned.step === 'stay') return planned;
-    const { client, ids, promotionStore: store } = this.#deps;
-    const { agent, agents, requests } = observed;
+    const { client, ids, promotionStore: store, audit, auditHead } = this.#deps;
+    const { agent, agents, holders, requests } = observed;
     const request = requestObject({
       tool,
       agent,
@@ -160,9 +161,9 @@ export class ToolReconciler {
       nonce: ids.next('nonce'),
       attempt: `${planned.after} ${requests.length}`,
       replaced: this.observer.replaced(tool),
-      evidence: store === undefined ? {} : await requestEvidence(store, agent, tool),
+      evidence: store === undefined ? {} : await requestEvidence(store, agent, tool, holders),
     });
-    await createRequest({ client, audit: this.#deps.audit }, request, signal);
+    await createRequest({ client, audit, auditHead }, request, signal);
     return { condition: requested(request.metadata.name) };
   }
 

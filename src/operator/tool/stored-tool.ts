@@ -2,6 +2,7 @@ import { LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
+import { shapesOf, type ToolShapes } from '../../tempering/examination/redundancy/schema-shape.ts';
 import { storedToolProblem } from '../../tempering/registry/stored-artifact.ts';
 import type { Stored } from '../kube/types.ts';
 
@@ -21,6 +22,8 @@ export interface ToolFacts {
   readonly mode: ToolArtifact['implementation']['mode'];
   readonly requires: ToolArtifact['requires'];
   readonly steps: readonly ToolStep[];
+  /** Of its schemas. */
+  readonly shapes: ToolShapes;
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
   /** The object has a marker in the place of its source. */
@@ -41,6 +44,7 @@ const UNREADABLE: ToolFacts = {
   mode: 'Sandbox',
   requires: { apis: [], domains: [], paths: [] },
   steps: [],
+  shapes: { input: undefined, output: undefined },
   agent: undefined,
   sourceWithheld: false,
   problem: 'its spec cannot be read',
@@ -87,6 +91,7 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       mode: implementation.mode,
       requires,
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
+      shapes: shapesOf(artifact),
       agent,
       sourceWithheld: withheldSource !== undefined,
       problem: storedToolProblem(spec) ?? nameProblem(metadata, { name, tier, agent, digest }),

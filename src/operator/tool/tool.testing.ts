@@ -18,6 +18,7 @@ export function aTool(
     mode: 'Sandbox',
     requires: { apis: [], domains: [], paths: [] },
     steps: [],
+    shapes: { input: undefined, output: undefined },
     agent: undefined,
     sourceWithheld: false,
     problem: undefined,

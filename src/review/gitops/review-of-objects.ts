@@ -40,11 +40,11 @@ export function reviewOfObjects(
   objects: PromotionObjects,
   { namespace, nonce, approvedBy }: { namespace: string; nonce: string; approvedBy: string },
 ): ToolReview {
-  const { tool, request, approvals, tools } = objects;
+  const { tool, request, approvals } = objects;
   const { artifact, contributors = [] } = tool.spec;
   const digest = verifiedDigest(tool.metadata.name, artifact, tool.spec.digest);
   const revoked = revocationOf(approvals, tool.spec, nonce);
-  const replaces = replacedTool(tool, tools);
+  const replaces = replacedTool(objects);
   return {
     namespace,
     object: sharedObjectName(namespace, artifact.name, digest),
@@ -67,12 +67,13 @@ export function reviewOfObjects(
 }
 
 /** The review of a request for tier Agent, which has the tool itself. Undefined for another one; throws as `reviewOfObjects` does. */
-export function reviewOfAgentRequest(request: ApprovalRequest): ToolReview | undefined {
+export function reviewOfAgentRequest(request: ApprovalRequest, tools: readonly EmergentTool[]): ToolReview | undefined {
   const { review, subject, nonce, summary, risk, agent } = request.spec;
   const { artifact } = review ?? {};
   if (artifact === undefined || subject.promotion?.tier !== 'Agent') return undefined;
   const { namespace = '', name } = request.metadata;
   const digest = verifiedDigest(name, artifact, subject.promotion.digest);
+  const replaces = earlierOfAgent(tools, { agent, artifact, digest });
   return {
     namespace,
     object: '',
@@ -80,20 +81,48 @@ export function reviewOfAgentRequest(request: ApprovalRequest): ToolReview | und
     digest,
     contributors: [`agent/${agent.name}`],
     promotion: { from: 'Session', to: 'Agent', nonce, approvedBy: 'undecided', request: name, summary, risk },
+    ...(replaces === undefined ? {} : { replaces }),
     ...evidenceOf(request),
     provenance: [],
   };
 }
 
+/** The newest other version of the name that the agent had at tier Agent, in service or not. */
+function earlierOfAgent(
+  tools: readonly EmergentTool[],
+  { agent, artifact, digest }: { agent: ApprovalRequest['spec']['agent']; artifact: ToolArtifact; digest: string },
+): ReplacedTool | undefined {
+  const isEarlier = ({ metadata, spec }: EmergentTool): boolean =>
+    spec.tier === 'Agent' &&
+    spec.artifact.name === artifact.name &&
+    spec.digest !== digest &&
+    (metadata.ownerReferences ?? []).some(({ uid }) => uid === agent.uid);
+  const created = ({ metadata }: EmergentTool): string => metadata.creationTimestamp ?? '';
+  return tools
+    .filter(isEarlier)
+    .toSorted((one, other) => (created(one) < created(other) ? 1 : -1))
+    .map(replacedArtifact)
+    .find((found) => found !== undefined);
+}
+
 /** What the operator wrote into the request, when there is one. */
 function evidenceOf(
   request: ApprovalRequest | undefined,
-): Pick<ToolReview, 'verification' | 'uses' | 'verdicts' | 'questions'> {
-  const { verification, uses, verdicts = [], questions = [], agents = [] } = request?.spec.review ?? {};
+): Pick<ToolReview, 'verification' | 'uses' | 'verdicts' | 'questions' | 'requestHead'> {
+  const {
+    verification,
+    uses,
+    usedBy = [],
+    verdicts = [],
+    questions = [],
+    agents = [],
+    auditHead,
+  } = request?.spec.review ?? {};
   return {
     ...(questions.length === 0 ? {} : { questions }),
     ...(verification === undefined ? {} : { verification: verificationOf(verification) }),
-    ...(uses === undefined ? {} : { uses: { ...uses, agents } }),
+    ...(uses === undefined ? {} : { uses: { ...uses, agents, usedBy } }),
+    ...(auditHead === undefined ? {} : { requestHead: auditHead }),
     verdicts: verdicts.map(({ confidencePercent, ...verdict }) => ({
       ...verdict,
       confidence: confidencePercent / 100,
@@ -140,14 +169,24 @@ function revocationOf(
   return { by, ...(reason === undefined ? {} : { reason }) };
 }
 
-function replacedTool({ spec }: EmergentTool, tools: readonly EmergentTool[]): ReplacedTool | undefined {
-  const earlier = tools.filter(
-    (other) =>
-      other.spec.tier === 'Shared' &&
-      other.spec.artifact.name === spec.artifact.name &&
-      other.spec.digest !== spec.digest &&
-      other.status?.active === true,
+/** The version that the request names, which need not be in service any more; without a request the active Shared one. */
+function replacedTool({ tool: { spec }, request, tools }: PromotionObjects): ReplacedTool | undefined {
+  const named = request?.spec.review?.replaces?.digest;
+  const isEarlier = (other: EmergentTool): boolean =>
+    named === undefined ? isActiveShared(other, spec) : other.spec.digest === named;
+  return tools
+    .filter(isEarlier)
+    .map(replacedArtifact)
+    .find((found) => found !== undefined);
+}
+
+function isActiveShared({ spec, status }: EmergentTool, { artifact, digest }: EmergentTool['spec']): boolean {
+  return (
+    spec.tier === 'Shared' && spec.artifact.name === artifact.name && spec.digest !== digest && status?.active === true
   );
-  const [found] = earlier;
-  return found === undefined ? undefined : { artifact: found.spec.artifact, digest: found.spec.digest };
+}
+
+/** Undefined for an object whose artifact is not that of its digest: a difference to it would say nothing. */
+function replacedArtifact({ spec: { artifact, digest } }: EmergentTool): ReplacedTool | undefined {
+  return digestOf(artifact as unknown as JsonObject) === digest ? { artifact, digest } : undefined;
 }

@@ -31,7 +31,8 @@ export function codeLines(
     }
     const line = numbered[index];
     if (line === undefined) continue;
-    lines.push(...wrapped(String(line.number), isBlank(line) ? [] : line.spans, cited.has(line.number)));
+    const rows = wrapped(String(line.number), isBlank(line) ? [] : line.spans, cited.has(line.number));
+    for (const row of rows) lines.push(row);
   }
   return lines;
 }
@@ -45,14 +46,15 @@ export function wrapped(gutter: string, spans: readonly Span[], isCited = false)
   const rows: Span[][] = [[]];
   let column = 0;
   for (const { kind, text } of spans) {
-    let rest = Array.from(text);
-    while (rest.length > 0) {
+    const characters = Array.from(text);
+    let position = 0;
+    while (position < characters.length) {
       if (column >= MAX_COLUMNS) {
         rows.push([]);
         column = 0;
       }
-      const piece = rest.slice(0, MAX_COLUMNS - column);
-      rest = rest.slice(piece.length);
+      const piece = characters.slice(position, position + MAX_COLUMNS - column);
+      position += piece.length;
       rows.at(-1)?.push({ kind, text: piece.join('') });
       column += piece.length;
     }
@@ -70,7 +72,8 @@ export function splitSpans(text: string, tokens: readonly SourceToken[]): Span[]
   let position = 0;
   const emit = (end: number, kind: SpanKind): void => {
     const [first = '', ...others] = text.slice(position, end).split('\n');
-    lines.at(-1)?.push(...visibleSpans(first, kind, lines.at(-1)?.length === 0));
+    const open = lines.at(-1) ?? [];
+    for (const span of visibleSpans(first, kind, open.length === 0)) open.push(span);
     for (const line of others) lines.push(visibleSpans(line, kind, true));
     position = Math.max(position, end);
   };

@@ -1,41 +1,69 @@
 import type { BoxLine, Span } from './document.ts';
 import { MAX_BLANK_LINES, remark, splitSpans, wrapped } from './code-lines.ts';
+import { compareLines, type DiffLine } from './shortest-edit.ts';
 
-/** Cells of the comparison table; texts of more lines are shown one after the other. */
-const MAX_CELLS = 4_000_000;
 const CONTEXT_LINES = 3;
+const FOLDED = '⋯';
 
-interface DiffLine {
-  readonly mark: ' ' | '+' | '-';
-  readonly text: string;
-}
-
-/** The lines that differ between two foreign texts, each with three lines around it. Empty when the texts are equal. */
+/** The unified difference of two foreign texts: hunks of changed lines, each with three lines around it. Empty when the texts are equal. */
 export function diffLines(before: string, after: string): BoxLine[] {
   if (before === after) return [];
-  const all = compare(before.split('\n'), after.split('\n'));
+  const all = compareLines(before.split('\n'), after.split('\n'));
+  const isShown = nearChanges(all);
   const lines: BoxLine[] = [];
+  const next = { before: 1, after: 1 };
   let skipped = 0;
+  let isInHunk = false;
   for (let index = 0; index < all.length; index += 1) {
     const line = all[index];
-    if (line === undefined || !isNearChange(all, index)) {
+    if (line === undefined || isShown[index] !== true) {
       skipped += 1;
+      isInHunk = false;
+      count(next, ' ', 1);
       continue;
     }
-    if (skipped > 0) lines.push(equalLines(skipped));
+    if (!isInHunk) lines.push(hunkHeader(skipped, hunkFrom(all, isShown, index), next));
+    isInHunk = true;
     skipped = 0;
     const blank = blankRun(all, index);
     if (blank > MAX_BLANK_LINES) {
       lines.push(remark(line.mark, `${blank} blank lines`));
       index += blank - 1;
-    } else lines.push(...wrapped(line.mark, spansOf(line)));
+      count(next, line.mark, blank);
+    } else {
+      for (const row of wrapped(line.mark, spansOf(line))) lines.push(row);
+      count(next, line.mark, 1);
+    }
   }
-  if (skipped > 0) lines.push(equalLines(skipped));
+  if (skipped > 0) lines.push(remark(FOLDED, equalLines(skipped)));
   return lines;
 }
 
-function equalLines(count: number): BoxLine {
-  return remark('⋯', count === 1 ? '1 equal line' : `${count} equal lines`);
+/** The numbers of the next lines of both texts. */
+interface Position {
+  before: number;
+  after: number;
+}
+
+function count(position: Position, mark: DiffLine['mark'], lines: number): void {
+  if (mark !== '+') position.before += lines;
+  if (mark !== '-') position.after += lines;
+}
+
+/** What is folded, then the place of the hunk in both texts. */
+function hunkHeader(skipped: number, hunk: readonly DiffLine[], { before, after }: Position): BoxLine {
+  const lengthWithout = (mark: DiffLine['mark']): number => hunk.filter((line) => line.mark !== mark).length;
+  const place = `@@ -${before},${lengthWithout('+')} +${after},${lengthWithout('-')} @@`;
+  return remark(FOLDED, skipped === 0 ? place : `${equalLines(skipped)} ${place}`);
+}
+
+function hunkFrom(all: readonly DiffLine[], isShown: readonly boolean[], start: number): readonly DiffLine[] {
+  const end = isShown.indexOf(false, start);
+  return all.slice(start, end === -1 ? all.length : end);
+}
+
+function equalLines(skipped: number): string {
+  return skipped === 1 ? '1 equal line' : `${skipped} equal lines`;
 }
 
 function spansOf({ mark, text }: DiffLine): Span[] {
@@ -51,69 +79,12 @@ function blankRun(lines: readonly DiffLine[], from: number): number {
   return end - from;
 }
 
-function isNearChange(lines: readonly DiffLine[], index: number): boolean {
-  return lines.slice(Math.max(0, index - CONTEXT_LINES), index + CONTEXT_LINES + 1).some(({ mark }) => mark !== ' ');
-}
-
-/** A longest common subsequence, after equal beginnings and ends. */
-function compare(before: readonly string[], after: readonly string[]): DiffLine[] {
-  let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
-  let end = 0;
-  while (
-    end < before.length - start &&
-    end < after.length - start &&
-    before[before.length - 1 - end] === after[after.length - 1 - end]
-  )
-    end += 1;
-  return [
-    ...before.slice(0, start).map(equal),
-    ...compareMiddle(before.slice(start, before.length - end), after.slice(start, after.length - end)),
-    ...before.slice(before.length - end).map(equal),
-  ];
-}
-
-function compareMiddle(before: readonly string[], after: readonly string[]): DiffLine[] {
-  if (before.length * after.length > MAX_CELLS) return [...before.map(removed), ...after.map(added)];
-  const lengths = commonLengths(before, after);
-  const width = after.length + 1;
-  const lines: DiffLine[] = [];
-  let [row, column] = [0, 0];
-  while (row < before.length || column < after.length) {
-    const [old, fresh] = [before[row], after[column]];
-    if (old !== undefined && old === fresh) {
-      lines.push(equal(old));
-      row += 1;
-      column += 1;
-    } else if (
-      fresh === undefined ||
-      (old !== undefined && (lengths[(row + 1) * width + column] ?? 0) >= (lengths[row * width + column + 1] ?? 0))
-    ) {
-      lines.push(removed(old ?? ''));
-      row += 1;
-    } else {
-      lines.push(added(fresh));
-      column += 1;
-    }
+/** For each line whether it is changed or near a changed one. */
+function nearChanges(lines: readonly DiffLine[]): boolean[] {
+  const isShown = lines.map(() => false);
+  for (const [index, { mark }] of lines.entries()) {
+    if (mark === ' ') continue;
+    isShown.fill(true, Math.max(0, index - CONTEXT_LINES), index + CONTEXT_LINES + 1);
   }
-  return lines;
+  return isShown;
 }
-
-/** The length of the longest common subsequence of the rest of both texts, for each pair of positions. */
-function commonLengths(before: readonly string[], after: readonly string[]): Uint32Array {
-  const width = after.length + 1;
-  const lengths = new Uint32Array((before.length + 1) * width);
-  for (let row = before.length - 1; row >= 0; row -= 1) {
-    for (let column = after.length - 1; column >= 0; column -= 1) {
-      lengths[row * width + column] =
-        before[row] === after[column]
-          ? (lengths[(row + 1) * width + column + 1] ?? 0) + 1
-          : Math.max(lengths[(row + 1) * width + column] ?? 0, lengths[row * width + column + 1] ?? 0);
-    }
-  }
-  return lengths;
-}
-
-const equal = (text: string): DiffLine => ({ mark: ' ', text });
-const removed = (text: string): DiffLine => ({ mark: '-', text });
-const added = (text: string): DiffLine => ({ mark: '+', text });

@@ -1,5 +1,5 @@
 import { type Block, foreign, foreignList, heading, type Inline, paragraph, warning } from '../page/document.ts';
-import type { ToolReview } from '../tool-review.ts';
+import type { ToolReview, Verification } from '../tool-review.ts';
 
 const NOTICE =
   'Text of the tool, of models and of agents appears only in boxes like the one around the name above. Characters that are not drawn, or that change the direction of text, appear as escapes such as \\u{202e}.';
@@ -67,9 +67,7 @@ function warnings({ promotion, verification, verdicts, uses }: ToolReview): Bloc
     const reason: Inline[] = revoked.reason === undefined ? [] : [': ', foreign(revoked.reason)];
     found.push(['Revoked by ', foreign(revoked.by), ...reason]);
   }
-  if (verification === undefined) found.push(['No verification is recorded for this digest.']);
-  else if (verification.tests.failed > 0)
-    found.push([`${verification.tests.failed} tests failed in the verification.`]);
+  found.push(...verificationWarnings(verification));
   const refusals = verdicts.filter(({ approved }) => !approved).length;
   if (refusals > 0) found.push([`${refusals} of ${verdicts.length} verdicts refuse the tool.`]);
   if (verdicts.length === 0) found.push(['No verdict is recorded for this digest.']);
@@ -78,6 +76,17 @@ function warnings({ promotion, verification, verdicts, uses }: ToolReview): Bloc
   if (uses !== undefined && uses.total > 0 && uses.reported === uses.total)
     found.push(['Every recorded use is only a claim of an agent.']);
   return found.map((text) => warning(...text));
+}
+
+function verificationWarnings(verification: Verification | undefined): Inline[][] {
+  if (verification === undefined) return [['No verification is recorded for this digest.']];
+  const { tests, reruns } = verification;
+  return [
+    ...(tests.failed > 0 ? [[`${tests.failed} tests failed in the verification.`]] : []),
+    ...((reruns?.reportedAnswers ?? 0) > 0
+      ? [['Repeated uses got answers that only a pod reported; a pod can invent them.']]
+      : []),
+  ];
 }
 
 function optional(label: string, text: string | undefined): [string, Inline[]][] {

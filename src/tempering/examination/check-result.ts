@@ -45,3 +45,8 @@ export function unfinishedCheck(check: CheckName, problem: string): CheckResult 
 export function skippedCheck(check: CheckName, consequence: Consequence, reason: string): CheckResult {
   return { ...checkResult(check, consequence, 0, []), skipped: printable(reason, MAX_VALUE_CHARACTERS) };
 }
+
+/** With the number of versions of the source that the static gate refused, so that they did not run. */
+export function withoutVariants(result: CheckResult, refused: number): CheckResult {
+  return refused === 0 ? result : { ...result, refusedVariants: refused };
+}

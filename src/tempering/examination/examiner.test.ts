@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import { vetArtifact } from '../../forge/static-gates.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -14,7 +15,7 @@ import { singleRuns } from './examination.testing.ts';
 import { createExaminer } from './examiner.ts';
 import { createModelTesters } from './testers/model-testers.ts';
 import type { CheckName, CheckResult, ExaminationReport, ExaminationSubject } from './types.ts';
-import { examinationVerdict } from './verdict.ts';
+import { examinationFigures, examinationVerdict } from './verdict.ts';
 
 let supervisor: Supervisor;
 before(async () => {
@@ -110,6 +111,54 @@ describe('the examination of a tool', () => {
     assert.ok((found(report, 'input-mutation')?.disagreements ?? 0) > 0);
     assert.ok((found(report, 'additional-members')?.disagreements ?? 0) > 0);
     assert.equal(outcomeOf(report), 'Pass');
+  });
+
+  it('a version of the source that the static gate refuses does not run, and is counted', async () => {
+    const hidden = 'a\u202eb';
+    const textInput = { properties: { text: { type: 'string' } }, required: ['text'], type: 'object' };
+    const artifact = aTool(
+      `const known = { 'a\\u202eb': 1, colour: 2 };\nfunction execute({ text }) { return { result: (known[text] ?? 0) + text.length }; }`,
+      {
+        inputSchema: JSON.stringify(textInput),
+        tests: [
+          { input: JSON.stringify({ text: hidden }), expectedOutput: '{"result":4}' },
+          { input: '{"text":"colour"}', expectedOutput: '{"result":8}' },
+        ],
+      },
+    );
+    assert.deepEqual(vetArtifact(artifact as unknown as Json).code.violations, []);
+    const sources: string[] = [];
+    const runs = singleRuns(supervisor);
+    const report = await examine(artifact, {
+      verifier: {
+        outputs: (ran, inputs, op) => {
+          sources.push(ran.implementation.source ?? '');
+          return runs.outputs(ran, inputs, op);
+        },
+      },
+    });
+    const variants = sources.filter((source) => source.includes('temper_colour'));
+    assert.equal(variants.length, 1);
+    assert.deepEqual(
+      sources.filter((source) => source.includes(hidden)),
+      [],
+    );
+    assert.equal(found(report, 'memorized-tests')?.refusedVariants, 1);
+    assert.equal(examinationFigures(report)['refusedVariants'], 1);
+  });
+
+  it('a source whose counted version exceeds the limits of a source is not measured, and the report says so', async () => {
+    const functions = Array.from({ length: 1_800 }, (_, index) => `()=>${index}`).join(',');
+    const report = await examine(
+      aTool(`const all = [${functions}];\nfunction execute(input) { return { result: input.value * 2 }; }`, {
+        inputSchema:
+          '{"properties":{"list":{"type":"array"},"value":{"type":"number"}},"required":["value"],"type":"object"}',
+        tests: [{ input: '{"list":[1,2],"value":2}', expectedOutput: '{"result":4}' }],
+      }),
+    );
+    const growth = found(report, 'growth');
+    assert.match(growth?.skipped ?? '', /the static gate refuses/);
+    assert.equal(growth?.refusedVariants, 1);
   });
 
   it('the reason of a refusal contains no value of an input or an output', async () => {

@@ -3,7 +3,7 @@ import type { ParsedArtifact } from '../../forge/parse-artifact.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Json } from '../../lib/json.ts';
-import type { ToolsInService } from './redundancy/compared-tool.ts';
+import type { IncomparableTool, ToolsInService } from './redundancy/compared-tool.ts';
 import type { TesterAnswer } from './testers/ask-tester.ts';
 
 /** The tool to examine. */
@@ -62,6 +62,8 @@ export interface CheckResult {
   examples: Disagreement[];
   /** Why the check ran no case. */
   skipped?: string;
+  /** Versions of the source that did not run, because the static gate refuses them. Absent when there are none. */
+  refusedVariants?: number;
 }
 
 /** A property that the name or the description of a tool claims, read by fixed rules. */
@@ -115,6 +117,8 @@ export interface ExaminationReport {
   inputs: number;
   /** Tools in service that it was not compared with. Absent when there are no tools in service. */
   incomparableTools?: number;
+  /** The first of them, each with the reason. */
+  incomparable?: IncomparableTool[];
 }
 
 /** The independent testers of a policy. */

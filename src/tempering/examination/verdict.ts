@@ -89,6 +89,11 @@ function comparedTools({ checks, incomparableTools }: ExaminationReport): Record
   return { comparedTools: cases, redundantTools: disagreements, incomparableTools: incomparableTools ?? 0 };
 }
 
+function refusedVariants({ checks }: ExaminationReport): Record<string, number> {
+  const total = checks.reduce((sum, { refusedVariants: refused = 0 }) => sum + refused, 0);
+  return total === 0 ? {} : { refusedVariants: total };
+}
+
 /** The counts of a report as whole numbers, for the panel, which reads no text of an author, and for the audit record. */
 export function examinationFigures(report: ExaminationReport): Record<string, number> {
   const sum = (results: readonly CheckResult[], of: 'cases' | 'disagreements'): number =>
@@ -106,6 +111,7 @@ export function examinationFigures(report: ExaminationReport): Record<string, nu
     ),
     testersWithEvidence: report.testers.filter(({ verdict }) => verdict !== 'None').length,
     testersAgainst: report.testers.filter(({ verdict }) => verdict === 'Disagrees').length,
+    ...refusedVariants(report),
     ...comparedTools(report),
   };
 }

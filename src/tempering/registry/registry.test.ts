@@ -362,6 +362,7 @@ describe('uses', () => {
       reportedUses: 1,
       distinctInputs: 2,
       rootMessages: 2,
+      sessions: 1,
       agents: 1,
       recordedInputs: { none: 2, observed: 0, reported: 0 },
       unrecorded: {},

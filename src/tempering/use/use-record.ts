@@ -24,6 +24,8 @@ export interface UseRecord {
   inputs: string[];
   roots: string[];
   agents: string[];
+  /** Absent in records of earlier versions. */
+  sessions?: string[];
   /** Outcome of the last 20 uses, oldest first: `+` or `-`. */
   recent: string;
   kept: KeptInput[];
@@ -104,6 +106,7 @@ export function countUse(record: UseRecord, counted: CountedUse, stored: UseStor
     inputs: addDistinct(record.inputs, inputDigest),
     roots: addDistinct(record.roots, root),
     agents: addDistinct(record.agents, use.agent),
+    sessions: addDistinct(record.sessions ?? [], use.session),
     recent: `${record.recent}${use.succeeded ? '+' : '-'}`.slice(-RECENT_USES),
     kept: storage.kept,
     unrecorded: storage.reason === undefined ? record.unrecorded : addOne(record.unrecorded, storage.reason),
@@ -211,6 +214,7 @@ export function statisticsOf(record: UseRecord): ToolStatistics {
     distinctInputs: record.inputs.length,
     rootMessages: record.roots.length,
     agents: record.agents.length,
+    sessions: record.sessions?.length ?? 0,
     recordedInputs: countAnswers(record.kept.map(({ answers = 'none' }) => ({ answers }))),
     unrecorded: record.unrecorded,
     averageMilliseconds: record.averageMilliseconds,

@@ -7,6 +7,7 @@ import { createPromotionStates } from '../../../src/nats/promotion/promotion-sta
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
+import type { VerificationWork } from '../../../src/gateway-api/verification/verification-schemas.ts';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { TesterAnswer } from '../../../src/tempering/examination/testers/ask-tester.ts';
 import { unavailablePanel } from '../../../src/tempering/judge/panel.ts';
@@ -150,6 +151,26 @@ describe('promotion to tier Agent', () => {
     assert.ok(record.reason.startsWith(reason), record.reason);
     assert.deepEqual([...ran], ['twice', promoted]);
     assert.doesNotMatch(JSON.stringify(seen), /expectedOutput/);
+    seen.length = 0;
+    const implementation = {
+      mode: 'Compose' as const,
+      steps: [{ name: 'one', tool: `${promoted}@${agent.tool.digest}`, inputMapping: '{"value":"$input.value"}' }],
+    };
+    const composed = await addTool(fixture.gateway, agent, {
+      change: { artifact: { name: 'chained', implementation } },
+    });
+    await fixture.request(composed);
+    const ofComposed = await fixture.settled(composed);
+    assert.ok(ofComposed?.state === 'Rejected', JSON.stringify(ofComposed));
+    assert.ok(ofComposed.reason.startsWith(reason), ofComposed.reason);
+    const pinnedIn = (name: string) =>
+      seen.flatMap((work) => {
+        const { artifact, dependencies } = work as unknown as VerificationWork;
+        return artifact.name === name ? [dependencies.map(({ digest }) => digest)] : [];
+      });
+    assert.ok(pinnedIn('chained').length > 0);
+    for (const digests of pinnedIn('chained')) assert.deepEqual(digests, [agent.tool.digest]);
+    for (const digests of pinnedIn(promoted)) assert.deepEqual(digests, []);
     const records = (await createNatsAudit(fixture.gateway).all('team-a', 10_000)).filter(
       ({ subject }) => subject === another.tool.digest,
     );

@@ -90,7 +90,7 @@ async function assertAttested(
   assert.ok(shared);
   const keys = rotateAuditKeys(undefined, new Date());
   const inAnHour = new Date(Date.now() + 3_600_000).toISOString();
-  const head = signHead({ sequence: 1, records: 1, digest: shared.spec.digest }, inAnHour, headKeysOf(keys));
+  const head = signHead({ sequence: 1, records: 1, digest: shared.spec.digest }, { time: inAnHour }, headKeysOf(keys));
   const record = { name, by: ALICE.user, createdAt: inAnHour, decision: 'Approve', nonce: NONCE } as const;
   const attestations = new ToolAttestations({
     client,

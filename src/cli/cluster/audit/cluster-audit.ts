@@ -1,19 +1,18 @@
-import { headMembers } from '../../../audit/known-head.ts';
-import type { SignedHead } from '../../../audit/stream-chain.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { isJsonObject, parseUntrustedJson, textAt } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import { showToolLife } from '../../audit/audit-show.ts';
 import { concerns, type LifeRecord } from '../../audit/tool-life.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { type CliIo, EXIT } from '../../io.ts';
 import { openCluster } from '../cluster.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
 import type { PagedRecord } from './audit-pages.ts';
 import { assertSigned, readHeadFile } from './head-file.ts';
 import { readHeads } from './read-heads.ts';
-import { type ChainVerdict, verifyCluster } from './verify-chain.ts';
+import { showKnownHead, showVerdict } from './show-verdict.ts';
+import { verifyCluster } from './verify-chain.ts';
 
 export interface ClusterAuditOptions extends ClusterOptions {
   /** The name or digest of the tool whose life to print; without it only the verdict is printed. */
@@ -52,25 +51,7 @@ export async function clusterAudit(options: ClusterAuditOptions, io: CliIo): Pro
   if (!verdict.ok) throw broken(verdict.problem);
   if (tool !== undefined) showToolLife(life, tool, output, io);
   showVerdict(verdict, own, { output, isLife: tool !== undefined, location: cluster.location }, io);
-  return known === undefined ? EXIT.ok : showKnownHead(known, verdict, options, io);
-}
-
-/** A head that nothing can be compared with proves nothing, so that a caller must not take it for a success. */
-function showKnownHead(
-  { sequence, time }: SignedHead,
-  { known, from }: ChainVerdict & { ok: true },
-  { output }: ClusterAuditOptions,
-  io: CliIo,
-): number {
-  const about = `the head of record ${sequence}, signed at ${printable(time, 40)}`;
-  if (known === 'verified') {
-    if (output === 'text') io.out(`${about}, lies on this chain\n`);
-    return EXIT.ok;
-  }
-  io.error(
-    `${about}, is older than the kept records, which begin at ${from}: nothing proves that it lies on this chain. Give a newer head\n`,
-  );
-  return EXIT.refused;
+  return known === undefined ? EXIT.ok : showKnownHead(known, verdict, output, io);
 }
 
 /** Undefined for a record of another form; the chain covers its bytes all the same. */
@@ -92,33 +73,5 @@ function broken({ sequence, problem }: { sequence: number; problem: string }): T
   return new TemperError(
     'TEMPER_AUDIT_CHAIN_INVALID',
     `record ${sequence} of the audit stream ${printable(problem, 300)}; ${next}`,
-  );
-}
-
-function showVerdict(
-  { records, from, through, signed, known }: ChainVerdict & { ok: true },
-  own: number,
-  { output, isLife, location }: { output: 'text' | 'json'; isLife: boolean; location: string },
-  io: CliIo,
-): void {
-  if (output === 'json') {
-    if (!isLife)
-      writeJsonLine(io, {
-        intact: true,
-        records,
-        own,
-        from,
-        through,
-        signedUpTo: signed.sequence,
-        signedAt: signed.time,
-        head: headMembers(signed),
-        ...(known === undefined ? {} : { givenHead: known }),
-      });
-    return;
-  }
-  const unsigned = through - signed.sequence;
-  const tail = unsigned > 0 ? `; ${unsigned} later records have no signed head yet` : '';
-  io.out(
-    `${records} records, ${own} of them of ${location}, chain intact from ${from} to ${through}, signed up to ${signed.sequence} at ${printable(signed.time, 40)}${tail}\n`,
   );
 }

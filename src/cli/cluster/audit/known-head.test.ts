@@ -82,7 +82,7 @@ describe('a head that was kept outside of the cluster', () => {
     const verdict = await verdictOn(made, known);
     assert.ok(verdict.ok);
     assert.deepEqual([verdict.known, verdict.from], ['verified', 21]);
-    const forged = { ...known, ...signHead({ ...known, digest: 'sha256:0' }, known.time, headKeysOf(KEYS)) };
+    const forged = { ...known, ...signHead({ ...known, digest: 'sha256:0' }, known, headKeysOf(KEYS)) };
     assert.equal((await verdictOn(made, forged)).ok, false);
   });
 

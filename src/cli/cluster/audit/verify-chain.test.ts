@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { parseKnownHead } from '../../../audit/known-head.ts';
 import { headVerifier } from '../../../audit/signed-heads.ts';
 import { auditPage } from '../../../gateway/users/audit.ts';
 import type { Json } from '../../../lib/json.ts';
 import { aSignedStream, FORGERIES, KEYS } from '../../../operator/provenance/signed-stream.testing.ts';
 import type { PagedRecord } from './audit-pages.ts';
+import { aTerminal } from '../../io.testing.ts';
+import { showVerdict } from './show-verdict.ts';
 import { verifyCluster } from './verify-chain.ts';
 
 type Signed = Awaited<ReturnType<typeof aSignedStream>>;
@@ -45,6 +48,24 @@ describe('the provenance chain of a cluster, verified by a user of a namespace',
       assert.equal(verdict.ok, false);
     });
   }
+
+  it('the verdict names what only the gateway states, and the option that proves it, unless a kept head was given', async () => {
+    const made = await aSignedStream();
+    const { verdict } = await verified(made);
+    assert.ok(verdict.ok);
+    const printedFor = (output: 'text' | 'json', known?: 'verified') => {
+      const io = aTerminal();
+      const about = { output, isLife: false, location: 'prod/team-a' };
+      showVerdict({ ...verdict, ...(known === undefined ? {} : { known }) }, 20, about, io);
+      return io.printed();
+    };
+    assert.match(printedFor('text'), /^note: the gateway states where the records begin, .*; --head FILE proves /m);
+    assert.doesNotMatch(printedFor('text', 'verified'), /gateway/);
+    const json = JSON.parse(printedFor('json')) as { boundsStatedBy?: string; head: Json };
+    assert.equal(json.boundsStatedBy, 'gateway');
+    assert.deepEqual(parseKnownHead(JSON.stringify(json.head)), made.heads.heads?.at(-1));
+    assert.doesNotMatch(printedFor('json', 'verified'), /boundsStatedBy/);
+  });
 
   it('a gateway that edits, hides, repeats or invents a record is detected, and one that sends no page is an error', async () => {
     const edits: Record<string, (text: string) => string> = {

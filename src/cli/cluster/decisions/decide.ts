@@ -2,13 +2,14 @@ import type { Approval, ApprovalSpec } from '../../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../../api/v1alpha1/approvalrequest.ts';
 import type { KubeObject } from '../../../kube/informer/store.ts';
 import { shortDigest } from '../../../lib/canonical.ts';
-import { TemperError } from '../../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { type Cluster, openCluster, toTemperError } from '../cluster.ts';
 import { clusterKind } from '../cluster-kinds.ts';
 import type { ClusterOptions } from '../options.ts';
 import { approvalObject, createApproval } from './approval-object.ts';
+import { requestChanges } from './request-review.ts';
 
 export interface DecideOptions extends ClusterOptions {
   decision: 'Approve' | 'Deny';
@@ -24,7 +25,9 @@ type FoundRequest = KubeObject & ApprovalRequest;
 export async function decide(options: DecideOptions, io: CliIo): Promise<number> {
   const { decision, reason } = options;
   await using cluster = await openCluster(options, io);
-  const { metadata, spec } = await undecidedRequest(cluster, options.request, io);
+  const found = await undecidedRequest(cluster, options.request, io);
+  const { metadata, spec } = found;
+  if (decision === 'Approve' && options.output === 'text') await showChanges(cluster, found, io);
   const approval = await approvalObject(
     cluster,
     { name: metadata.name, decision, nonce: spec.nonce, request: metadata.name, reason, subject: spec.subject },
@@ -53,6 +56,16 @@ async function undecidedRequest(cluster: Cluster, name: string, { signal }: CliI
     'TEMPER_USAGE',
     `approvalrequest "${shown}" in ${location} is already decided: ${decision} by ${printable(decidedBy, 120)}; a decision is final`,
   );
+}
+
+/** What the approver approves. A user who may decide but not read tools gets a line instead. */
+async function showChanges(cluster: Cluster, found: FoundRequest, io: CliIo): Promise<void> {
+  try {
+    io.out((await requestChanges(cluster, found, io)) ?? '');
+  } catch (error) {
+    if (!isTemperError(error)) throw error;
+    io.error(`note: the difference to the replaced version cannot be shown: ${printable(error.message, 400)}\n`);
+  }
 }
 
 function report(

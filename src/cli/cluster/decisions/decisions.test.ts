@@ -160,6 +160,33 @@ describe('the verbs for decisions on a cluster', () => {
     await assert.rejects(demote({ ...options, tool: 'unknown' }, aTerminal()), /no tool "unknown"/);
   });
 
+  it('an approval first shows the difference to the version that the tool replaces, in text and not in JSON', async () => {
+    const before = anArtifact('csv_rows', {
+      implementation: { mode: 'Sandbox', source: 'function execute() { return {}; }' },
+    });
+    const replaced = { ...tool('csv-rows-old', { artifact: before, digest: artifactDigest(before), tier: 'Shared' }) };
+    const review = { replaces: { object: 'csv-rows-old', digest: artifactDigest(before) }, agents: [] };
+    const asked = { ...request(), spec: { ...request().spec, review } };
+    const printedFor = async (output: 'text' | 'json', colour: boolean, mayRead = true) => {
+      await using cluster = await aCluster(({ method, path }) => {
+        if (path === `${GROUP}/approvalrequests/csv-rows-1`) return { status: 200, body: asked };
+        if (method !== 'GET') return undefined;
+        if (!mayRead) return { status: 403, body: { kind: 'Status', reason: 'Forbidden', message: 'no' } };
+        return path.startsWith(`${GROUP}/emergenttools`) ? listOf(tool('csv-rows-own'), replaced) : listOf();
+      });
+      const io = { ...aTerminal(), colour };
+      const options = { request: 'csv-rows-1', reason: 'ok', output, kubeconfig: cluster.kubeconfig };
+      await decide({ ...options, decision: 'Approve' }, io);
+      assert.ok(createdIn(cluster.requests) !== undefined);
+      return io;
+    };
+    assert.match((await printedFor('text', false)).printed(), /^- │ function execute\(\) \{ return \{\}; \}$/m);
+    // oxlint-disable-next-line no-control-regex -- colour sequences start with ESC
+    assert.match((await printedFor('text', true)).printed(), /\u001b\[31m-/);
+    assert.doesNotMatch((await printedFor('json', true)).printed(), /execute/);
+    assert.match((await printedFor('text', false, false)).errors(), /^note: the difference .* cannot be shown/);
+  });
+
   it('the description of a request shows the source of the tool and its difference to the version that it replaces', async () => {
     const before = anArtifact('csv_rows', {
       implementation: { mode: 'Sandbox', source: 'function execute() { return {}; }' },

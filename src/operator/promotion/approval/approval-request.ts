@@ -8,7 +8,7 @@ import type { PromotionRecord } from '../../../tempering/promotion/promotion-rec
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
-import { promotionFacts } from '../../sharing/request-evidence.ts';
+import { promotionFacts, type RequestEvidence } from '../../sharing/request-evidence.ts';
 
 const MAX_SUMMARY = 1_024;
 const NAME_CHARACTERS = 8;
@@ -19,13 +19,20 @@ export function approvalRequestName({ tool, digest, attempt }: PromotionRecord):
   return `${tool.replaceAll('_', '-')}-${hash.slice(0, NAME_CHARACTERS)}`;
 }
 
+/** What the request of a promotion shows of its tool. */
+export interface RequestedTool {
+  readonly tool: RegisteredTool;
+  readonly tainted: boolean;
+  readonly claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>;
+}
+
 /** The ApprovalRequest for a promotion to tier Agent, which is deleted with its agent. Its summary has no text of an author. Pure. */
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { tool: { artifact }, tainted }: { tool: RegisteredTool; tainted: boolean },
+  { tool: { artifact }, tainted, claimed }: RequestedTool,
 ): ApprovalRequest {
-  const { tool, digest, nonce, request, figures, questions } = record;
+  const { tool, digest, nonce, request, figures, verdicts, questions } = record;
   const { apis } = artifact.requires;
   const needs = apis.length === 0 ? 'it requires no host function' : `it requires ${apis.join(', ')}`;
   const topics = topicsOf(questions);
@@ -53,7 +60,8 @@ export function approvalRequest(
         artifact,
         agents: [],
         tainted,
-        ...promotionFacts(record),
+        ...promotionFacts({ figures, verdicts }),
+        ...claimed,
         questions: questions.map(({ topic, reason, cases }) => ({
           topic,
           reason,

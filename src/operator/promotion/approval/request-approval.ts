@@ -1,14 +1,14 @@
 import type { KubeClient } from '../../../kube/client/kube-client.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import { TYPES } from '../../kube/types.ts';
-import type { OperatorAudit } from '../../ports.ts';
-import { createRequest } from '../../sharing/create-request.ts';
+import { createRequest, type RequestWriterDeps } from '../../sharing/create-request.ts';
+import { claimedUses } from '../../sharing/request-evidence.ts';
 import type { PromotionSnapshot } from '../observe.ts';
+import type { PromotionStore } from '../ports.ts';
 import { approvalRequest } from './approval-request.ts';
 
-export interface RequestApprovalDeps {
-  readonly client: Pick<KubeClient, 'create'>;
-  readonly audit: OperatorAudit | undefined;
+export interface RequestApprovalDeps extends RequestWriterDeps {
+  readonly store: Pick<PromotionStore, 'statistics'>;
 }
 
 /** Creates the request of the state; a repetition changes nothing. Throws ApiError and TEMPER_BUS_*. */
@@ -19,7 +19,9 @@ export async function requestApproval(
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
-  await createRequest(deps, approvalRequest(record, agent, { tool, tainted }), signal);
+  const { namespace } = agent.metadata;
+  const claimed = await claimedUses(deps.store, agent, { digest: record.digest, namespace }, []);
+  await createRequest(deps, approvalRequest(record, agent, { tool, tainted, claimed }), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */

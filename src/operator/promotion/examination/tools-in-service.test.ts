@@ -10,6 +10,9 @@ import type { Stored } from '../../kube/types.ts';
 import { agentToolName } from '../tool-object.ts';
 import { pruneTool, sharedName, type StoredTool } from '../../tool/stored-tool.ts';
 import { TOOL_INDEX } from '../../tool/tool-index.ts';
+import { digestOf } from '../../../lib/canonical.ts';
+import type { JsonObject } from '../../../lib/json.ts';
+import type { RecordedInput } from '../../../tempering/types.ts';
 import { toolsInService } from './tools-in-service.ts';
 
 const NAMESPACE = 'team-a';
@@ -46,11 +49,15 @@ function anObject(name: string, { artifact: changes, owner, active = true }: Cha
   } as unknown as Stored<EmergentTool>;
 }
 
+function aRecordedInput(input: JsonObject): RecordedInput {
+  return { digest: digestOf(input), root: 'root', input, answers: 'none' };
+}
+
 async function compared(objects: Stored<EmergentTool>[], examined: Partial<ToolArtifact> = {}, read = objects) {
-  const store = new Store<StoredTool>();
-  const tools = new Cache([store]);
+  const objectStore = new Store<StoredTool>();
+  const tools = new Cache([objectStore]);
   tools.addIndex(TOOL_INDEX.namespace, ({ metadata }) => [metadata.namespace]);
-  for (const object of objects) store.set(pruneTool(object));
+  for (const object of objects) objectStore.set(pruneTool(object));
   let reads = 0;
   const client = {
     get: async (_type: unknown, { name }: { name: string }) => {
@@ -59,8 +66,16 @@ async function compared(objects: Stored<EmergentTool>[], examined: Partial<ToolA
     },
   };
   const tool = { ...aSharedTool('double', examined), tier: 'Session' as const };
-  const found = await toolsInService({ client: client as never, tools }, AGENT, tool, NEVER_ABORTED);
-  return { names: found.tools.map(({ artifact }) => artifact.name), incomparable: found.incomparable, reads, found };
+  const store = {
+    recordedInputs: async (uid: string) => (uid === AGENT.uid ? [aRecordedInput({ value: 9 })] : []),
+  };
+  const found = await toolsInService({ client: client as never, tools, store }, AGENT, tool, NEVER_ABORTED);
+  return {
+    names: found.tools.map(({ artifact }) => artifact.name),
+    incomparable: found.incomparable.length,
+    reads,
+    found,
+  };
 }
 
 describe('the tools of a cluster that a tool is compared with', () => {
@@ -73,21 +88,43 @@ describe('the tools of a cluster that a tool is compared with', () => {
       anObject('double', { artifact: { description: 'The version that it replaces.' } }),
     ]);
     assert.deepEqual(names.toSorted(), ['own', 'shared']);
-    for (const tool of found.tools) assert.deepEqual(await tool.recorded(), [], 'inputs of other agents stay away');
+    for (const tool of found.tools) assert.deepEqual(await tool.recorded(), [{ value: 9 }], 'uses of this agent alone');
   });
 
-  it('composed tools, and tools whose output depends on more than the input, are counted', async () => {
+  it('composed tools of which every step is compared too run, and those with other steps are counted', async () => {
     const clock: Partial<ToolArtifact> = { requires: { apis: ['clock'], domains: [], paths: [] } };
-    const step = { name: 'one', tool: 'file_read', inputMapping: '{}' };
+    const steps = (tool: string): Partial<ToolArtifact> => ({
+      implementation: { mode: 'Compose', steps: [{ name: 'one', tool, inputMapping: '{}' }] },
+    });
+    const plain = anObject('plain');
+    const timed = anObject('timed', { artifact: clock });
+    const chain = anObject('chain', { artifact: steps(`plain@${plain.spec.digest}`) });
     const objects = [
-      anObject('plain'),
-      anObject('timed', { artifact: clock }),
-      anObject('chain', { artifact: { implementation: { mode: 'Compose', steps: [step] } } }),
+      plain,
+      timed,
+      chain,
+      anObject('long_chain', { artifact: steps(`chain@${chain.spec.digest}`) }),
+      anObject('files', { artifact: steps('file_read') }),
+      anObject('timed_chain', { artifact: steps(`timed@${timed.spec.digest}`) }),
+      anObject('broken_chain', { artifact: steps(`gone@sha256:${'0'.repeat(64)}`) }),
     ];
     const { names, incomparable } = await compared(objects);
-    assert.deepEqual([names, incomparable], [['plain'], 2]);
-    const timed = await compared(objects, clock);
-    assert.deepEqual([timed.names, timed.incomparable, timed.reads], [[], 3, 0]);
+    assert.deepEqual([names.toSorted(), incomparable], [['chain', 'long_chain', 'plain'], 4]);
+    const examined = await compared(objects, steps(`chain@${chain.spec.digest}`));
+    assert.deepEqual(examined.names.toSorted(), ['chain', 'long_chain', 'plain']);
+    for (const impure of [clock, steps('file_read'), steps(`timed@${timed.spec.digest}`)]) {
+      const none = await compared(objects, impure);
+      assert.deepEqual([none.names, none.incomparable, none.reads], [[], 7, 0]);
+    }
+  });
+
+  it('a tool whose schemas exclude the values of the examined one is not read, whatever its name is', async () => {
+    const inputSchema = '{"properties":{"text":{"type":"string"}},"required":["text"],"type":"object"}';
+    const objects = Array.from({ length: 30 }, (_, index) =>
+      anObject(`double_${index}`, { artifact: { inputSchema } }),
+    );
+    const { names, reads } = await compared([...objects, anObject('zzz')]);
+    assert.deepEqual([names, reads], [['zzz'], 1]);
   });
 
   it('an object whose content is not that of its digest is not compared', async () => {

@@ -2,12 +2,13 @@ import type { TestCase } from '../../../forge/request.ts';
 import { parseSource } from '../../../forge/static/parse.ts';
 import { isJsonObject, type Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { checkResult, shownValue, skippedCheck } from '../check-result.ts';
+import { checkResult, shownValue, skippedCheck, withoutVariants } from '../check-result.ts';
 import { scalarsOf } from '../inputs/nodes.ts';
 import type { CheckResult, Consequence, Disagreement } from '../types.ts';
 import { literalsOf, type SourceLiteral, type TableKeys } from './literals.ts';
 import type { ProbeCall } from './probe-source.ts';
 import { MAX_VARIANT_CHARACTERS, type ProbeResult } from './run-probe.ts';
+import type { VetSource } from './vetted-variants.ts';
 
 const MAX_MUTANTS = 24;
 const MAX_TESTS = 12;
@@ -22,17 +23,20 @@ export interface MutationPlan {
   neighbours: Json[];
   inputs: Json[];
   mutants: { literal: SourceLiteral; source: string }[];
+  /** Versions that may not run. */
+  refused: number;
   calls: ProbeCall[];
 }
 
 /**
  * Finds the literals of the source that also stand in a test, and changes one after the other. A literal whose change alters the result
- * of a test and of no input near it serves the test alone.
+ * of a test and of no input near it serves the test alone. A version that `vet` refuses does not run.
  */
 export function planMutants(
   source: string,
   tests: readonly TestCase[],
   nearby: readonly Json[],
+  vet: VetSource,
 ): MutationPlan | undefined {
   const { program } = parseSource(source);
   if (program === undefined) return undefined;
@@ -40,15 +44,16 @@ export function planMutants(
   const inTests = new Set(stated.flatMap(({ input, expectedOutput = null }) => textsOf([input, expectedOutput])));
   const literals = literalsOf(program, source).filter(({ value }) => inTests.has(String(value)));
   let remaining = MAX_VARIANT_CHARACTERS - source.length;
-  const mutants = literals.slice(0, MAX_MUTANTS).flatMap((literal) => {
+  const made = literals.slice(0, MAX_MUTANTS).flatMap((literal) => {
     remaining -= source.length + 40;
     return remaining < 0 ? [] : [{ literal, source: mutate(source, literal) }];
   });
+  const mutants = made.filter((mutant) => vet(mutant.source));
   const neighbours = nearby.slice(0, MAX_NEIGHBOURS);
   const inputs = [...stated.map(({ input }) => input), ...neighbours];
   const variants = [source, ...mutants];
   const calls = variants.flatMap((_, variant) => inputs.map((_input, index): ProbeCall => [variant, index, 0]));
-  return { tests: stated, neighbours, inputs, mutants, calls };
+  return { tests: stated, neighbours, inputs, mutants, refused: made.length - mutants.length, calls };
 }
 
 /** Numbers as texts, so that a key that the language turns into a text is found. */
@@ -70,7 +75,7 @@ export function judgeMutants(
   plan: MutationPlan,
   probed: { results: readonly ProbeResult[] } | { problem: string },
 ): CheckResult {
-  if ('problem' in probed) return skippedCheck('memorized-tests', 'Ask', probed.problem);
+  if ('problem' in probed) return withoutVariants(skippedCheck('memorized-tests', 'Ask', probed.problem), plan.refused);
   const rows = [undefined, ...plan.mutants].map((_, variant) =>
     probed.results.slice(variant * plan.inputs.length, (variant + 1) * plan.inputs.length),
   );
@@ -82,12 +87,8 @@ export function judgeMutants(
     }
   }
   const disagreements = [...served].map(([index, literal]) => disagreementOf(plan, index, literal, original));
-  return checkResult(
-    'memorized-tests',
-    consequenceOf(served.size, plan.tests.length),
-    plan.tests.length,
-    disagreements,
-  );
+  const consequence = consequenceOf(served.size, plan.tests.length);
+  return withoutVariants(checkResult('memorized-tests', consequence, plan.tests.length, disagreements), plan.refused);
 }
 
 /** One exceptional value may be honest; a tool that answers most of its tests from literals has learned them. */

@@ -1,13 +1,15 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Verifier } from '../../types.ts';
+import { skippedCheck, withoutVariants } from '../check-result.ts';
 import type { InputRuns } from '../input-runs.ts';
 import type { RelationSources } from '../properties/relation.ts';
-import type { CheckResult, ExaminationSubject } from '../types.ts';
+import type { CheckName, CheckResult, ExaminationSubject } from '../types.ts';
 import { judgeGrowth, planGrowth } from './growth.ts';
 import { judgeMutants, planMutants } from './memorized-tests.ts';
 import { FEW_CALLS, judgeRepeatedCalls, planRepeatedCalls } from './repeated-calls.ts';
 import { runProbe } from './run-probe.ts';
 import { judgeShiftedCalls, planShiftedCalls } from './shifted-clock.ts';
+import { vetCounted, vetVariant } from './vetted-variants.ts';
 import { withWorkCounters } from './work-counters.ts';
 
 /** An input that runs hundreds of times must be small. */
@@ -58,8 +60,9 @@ async function mutantChecks(
   op: CallOptions,
 ): Promise<CheckResult[]> {
   const nearby = sources.plan.neighbours.filter((input) => runs.outputOf(input) !== undefined);
-  const plan = planMutants(source, sources.open.tests, nearby);
-  if (plan === undefined || plan.mutants.length === 0) return [];
+  const plan = planMutants(source, sources.open.tests, nearby, vetVariant(subject.artifact));
+  if (plan === undefined) return [];
+  if (plan.mutants.length === 0) return plan.refused === 0 ? [] : [refusedByGate('memorized-tests', plan.refused)];
   const variants = [source, ...plan.mutants.map((mutant) => mutant.source)];
   return [judgeMutants(plan, await runProbe(verifier, subject.artifact, { variants }, plan, op))];
 }
@@ -72,6 +75,7 @@ async function growthChecks(
   const plan = planGrowth(sources.plan.bases, sources.isValid);
   const counted = withWorkCounters(source);
   if (plan.calls.length === 0 || counted === undefined) return [];
+  if (!vetCounted(subject.artifact)(counted)) return [refusedByGate('growth', 1)];
   const program = { variants: [counted], countsWork: true };
   return [judgeGrowth(plan, await runProbe(verifier, subject.artifact, program, plan, op))];
 }
@@ -85,4 +89,9 @@ async function clockChecks(
   if (plan.calls.length === 0) return [];
   const program = { variants: [source], shiftsClock: true };
   return [judgeShiftedCalls(plan, await runProbe(verifier, subject.artifact, program, plan, op))];
+}
+
+function refusedByGate(check: CheckName, variants: number): CheckResult {
+  const reason = 'the static gate refuses the versions of the source that the check would run';
+  return withoutVariants(skippedCheck(check, 'Ask', reason), variants);
 }

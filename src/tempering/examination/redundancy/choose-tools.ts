@@ -1,6 +1,7 @@
 import { type ParsedArtifact, parseArtifact } from '../../../forge/parse-artifact.ts';
 import type { Json, JsonObject } from '../../../lib/json.ts';
 import type { ComparedTool } from './compared-tool.ts';
+import { areCompatible, shapesOf } from './schema-shape.ts';
 import { bySimilarity } from './similar-tools.ts';
 
 /** Whether the values match a schema. */
@@ -13,7 +14,7 @@ export interface ChosenTool {
 }
 
 const MAX_TOOLS = 8;
-/** Tools whose schemas are looked at: an agent can have hundreds. */
+/** Tools whose tests are tried: an agent can have hundreds. */
 const MAX_CANDIDATES = 16;
 /** Tests of each tool that its schemas are tried with. */
 const MAX_TESTS = 5;
@@ -24,7 +25,9 @@ export function chooseTools(
   tools: readonly ComparedTool[],
   matches: SchemaMatch,
 ): readonly ChosenTool[] {
-  const described = tools.map((tool) => {
+  const shapes = shapesOf(open.artifact);
+  const compatible = tools.filter((tool) => areCompatible(shapes, shapesOf(tool.artifact)));
+  const described = compatible.map((tool) => {
     const { name, description } = tool.artifact;
     return { name, description, tool };
   });

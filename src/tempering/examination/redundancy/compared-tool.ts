@@ -12,6 +12,16 @@ export interface ComparedTool {
 /** The tools of tiers Agent and Shared that the agent of an examined tool can call, and whose digest and name are others. */
 export interface ToolsInService {
   tools: readonly ComparedTool[];
-  /** Tools that are not compared, because an output depends on more than its input. */
-  incomparable: number;
+  incomparable: readonly IncomparableTool[];
+}
+
+/** A tool that is not compared, because an output depends on more than its input: the recorded answers of one tool are not those of another. */
+export interface IncomparableTool {
+  name: string;
+  reason: string;
+}
+
+/** The reason why no tool is compared with an examined one that has another influence than its input. */
+export function ofExamined(influence: string): string {
+  return `the examined tool is the cause: ${influence}`;
 }

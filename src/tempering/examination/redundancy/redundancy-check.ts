@@ -49,7 +49,10 @@ export async function redundancyCheck(
     : checkResult('redundancy', 'Refuse', comparisons.length, []);
 }
 
-/** Only tools of which each schema accepts all inputs of the other tool. */
+/**
+ * Only tools of which each schema accepts the tests of the other one, and the other one all inputs of the examined tool. A recorded input of
+ * the other tool that the examined one refuses is left out: it says what the other one does besides.
+ */
 async function comparisonsOf(
   { open, recorded }: ExaminedTool,
   chosen: readonly ChosenTool[],
@@ -57,7 +60,8 @@ async function comparisonsOf(
 ): Promise<Comparison[]> {
   const comparisons: Comparison[] = [];
   for (const { tool, open: other } of chosen) {
-    const theirs = { tests: inputsOf(other), recorded: await tool.recorded() };
+    const isAccepted = (input: Json): boolean => matches(open.inputSchema, [input]);
+    const theirs = { tests: inputsOf(other), recorded: (await tool.recorded()).filter(isAccepted) };
     const inputs = sharedInputs({ tests: inputsOf(open), recorded }, theirs);
     if (matches(open.inputSchema, inputs) && matches(other.inputSchema, inputs)) {
       comparisons.push({ tool, open: other, inputs });

@@ -95,7 +95,7 @@ describe('the tools of a registry that a tool is compared with', () => {
   const compared = (tools: RegisteredTool[], examined = aTool('double', { tier: 'Session' })) => {
     const registry = { all: () => [...tools, examined], recordedInputs: async () => [] };
     const found = registeredTools(registry, examined, OWNER);
-    return [found.tools.map(({ artifact }) => artifact.name), found.incomparable];
+    return [found.tools.map(({ artifact }) => artifact.name), found.incomparable.map(({ reason }) => reason)];
   };
 
   it('they are those of tier Agent of the agent and of tier Shared of the namespace, under another name', () => {
@@ -108,10 +108,10 @@ describe('the tools of a registry that a tool is compared with', () => {
       aTool('of_another_namespace', { owner: { ...OWNER, namespace: 'team-b', session: '' } }),
       aTool('double', { tier: 'Agent' }, { description: 'The version that it replaces.' }),
     ];
-    assert.deepEqual(compared(tools), [['shared', 'own'], 0]);
+    assert.deepEqual(compared(tools), [['shared', 'own'], []]);
   });
 
-  it('tools whose output depends on more than the input are counted and not compared', () => {
+  it('tools whose output depends on more than the input are not compared, each with its reason', () => {
     const clock: Partial<ToolArtifact> = { requires: { apis: ['clock'], domains: [], paths: [] } };
     const pinned = aTool('pinned');
     const steps = (tool: string): Partial<ToolArtifact> => ({
@@ -120,9 +120,20 @@ describe('the tools of a registry that a tool is compared with', () => {
     const chain = aTool('chain', {}, steps(`pinned@${pinned.digest}`));
     const files = aTool('files', {}, steps('file_read'));
     const timed = aTool('timed', {}, clock);
-    assert.deepEqual(compared([pinned, chain, files, timed]), [['pinned', 'chain'], 2]);
+    const timedChain = aTool('timed_chain', {}, steps(`timed@${timed.digest}`));
+    const gone = aTool('gone_chain', {}, steps(`gone@sha256:${'0'.repeat(64)}`));
+    assert.deepEqual(compared([pinned, chain, files, timed, timedChain, gone]), [
+      ['pinned', 'chain'],
+      [
+        'its step calls the built-in tool "file_read"',
+        'it declares clock',
+        'its step calls "timed": it declares clock',
+        'its step calls "gone": it is not in service',
+      ],
+    ]);
     const examined = aTool('double', { tier: 'Session' }, clock);
-    assert.deepEqual(compared([pinned, chain], examined), [[], 2]);
+    const cause = 'the examined tool is the cause: it declares clock';
+    assert.deepEqual(compared([pinned, chain], examined), [[], [cause, cause]]);
   });
 });
 
@@ -159,7 +170,7 @@ describe('the comparison of a tool with tools in service', () => {
     assert.ok(!('malformed' in open));
     const examined = { open, recorded, runs: new InputRuns(verifier, artifact) };
     const deps = { verifier, schemas: createSchemaCompiler() };
-    const comparison = await compareWithTools(examined, { tools, incomparable: 0 }, deps, anOp());
+    const comparison = await compareWithTools(examined, { tools, incomparable: [] }, deps, anOp());
     return { ran, check: comparison?.check ?? assert.fail('no check') };
   }
   const counts = ({ cases, disagreements }: CheckResult) => [cases, disagreements];

@@ -1,10 +1,10 @@
 import type { ToolArtifact } from '../../../api/v1alpha1/emergenttool.ts';
-import { isPure } from '../../../forge/compose/purity.ts';
 import { splitReference } from '../../../forge/request.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { ToolOwner } from '../../registry/visibility.ts';
 import type { RegisteredTool } from '../../types.ts';
-import type { ComparedTool, ToolsInService } from './compared-tool.ts';
+import { type ComparedTool, ofExamined, type ToolsInService } from './compared-tool.ts';
+import { type DeclaredTool, outsideInfluences } from './outside-influence.ts';
 
 type ReadableRegistry = Pick<Registry, 'all' | 'recordedInputs'>;
 
@@ -18,11 +18,18 @@ export function registeredTools(
   const others = active.filter(
     (other) => isInService(other, owner) && other.digest !== digest && other.artifact.name !== artifact.name,
   );
-  const dependsOnInputAlone = purityAmong(active);
-  const comparable = dependsOnInputAlone(artifact) ? others.filter((other) => dependsOnInputAlone(other.artifact)) : [];
+  const byDigest = new Map(active.map((tool) => [tool.digest as string, declaredTool(tool.artifact)]));
+  const influenceOn = outsideInfluences(byDigest);
+  const own = influenceOn(declaredTool(artifact));
+  const judged = others.map((other) => ({
+    other,
+    reason: own === undefined ? influenceOn(declaredTool(other.artifact)) : ofExamined(own),
+  }));
   return {
-    tools: comparable.map((other) => comparedTool(registry, other)),
-    incomparable: others.length - comparable.length,
+    tools: judged.flatMap(({ other, reason }) => (reason === undefined ? [comparedTool(registry, other)] : [])),
+    incomparable: judged.flatMap(({ other, reason }) =>
+      reason === undefined ? [] : [{ name: other.artifact.name, reason }],
+    ),
   };
 }
 
@@ -39,16 +46,6 @@ function comparedTool(registry: ReadableRegistry, { artifact, digest, tier, owne
   };
 }
 
-/** Whether the output of an artifact depends on its input alone, also through its steps. Looks at each called tool once. */
-function purityAmong(active: readonly RegisteredTool[]): (artifact: ToolArtifact) => boolean {
-  const byDigest = new Map<string, ToolArtifact>(active.map(({ digest, artifact }) => [digest, artifact]));
-  const known = new Map<string, boolean>();
-  const isPureStep = (step: string): boolean => {
-    const { digest = '' } = splitReference(step);
-    const called = byDigest.get(digest);
-    const isPureTool = known.get(digest) ?? (called !== undefined && isPure(called, isPureStep));
-    known.set(digest, isPureTool);
-    return isPureTool;
-  };
-  return (artifact) => isPure(artifact, isPureStep);
+function declaredTool({ requires, implementation: { steps } }: ToolArtifact): DeclaredTool {
+  return { requires, steps: steps?.map(({ tool }) => splitReference(tool)) };
 }

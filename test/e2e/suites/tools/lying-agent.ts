@@ -96,16 +96,15 @@ export function lyingAgent(current: () => ForgedTools): void {
 
     it('the trust in the agent falls, and its neighbours keep theirs', async () => {
       const { agents, sessionOf } = current();
-      const levelOf = async (name: string) =>
-        ((await agents.get(name)) as { status?: { level?: string } }).status?.level;
-      await pollValue(
+      const trustOf = async (name: string) =>
+        ((await agents.get(name)) as { status?: { level?: string; trust?: { reason?: string } } }).status;
+      const fallen = await pollValue(
         'the level of the lying agent',
-        () => levelOf('liar'),
-        (level) => level === 'restricted' || level === 'sandboxed',
+        () => trustOf('liar'),
+        (status) => status?.level === 'restricted' || status?.level === 'sandboxed',
       );
-      const { stdout } = await agents.temper('trust', 'explain', 'liar');
-      assert.match(stdout, /of the last \d+ tasks failed|failed/);
-      assert.equal(await levelOf('smith'), 'standard');
+      assert.match(fallen?.trust?.reason ?? '', /\d+ of the last \d+ tasks failed/);
+      assert.equal((await trustOf('smith'))?.level, 'standard');
       const session = sessionOf('smith', 'neighbour');
       await sendAll(session, ['hello']);
       await endsOf(session, 1);

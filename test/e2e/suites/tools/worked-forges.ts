@@ -57,6 +57,11 @@ export function workedForges(current: () => ForgedTools): void {
 
     it('verifier pods repeat and examine them, and they rise to tier Agent', async () => {
       assert.deepEqual(await allInService('Agent'), RISING);
+      const chain = (await list<EmergentTool>('emergenttools')).find(
+        ({ spec }) => spec.artifact.name === 'research_and_summarize',
+      );
+      const condition = chain?.status?.conditions?.find(({ type }) => type === 'Active');
+      assert.match(condition?.message ?? '', /recorded answers: \d+ observed, 0 reported by the pod/);
       const { stdout } = await current().agents.temper('audit', 'show', 'slugify', '--output', 'json');
       const actions = jsonLines<{ action: string; text: string }>(stdout);
       const examined = actions.find(({ action }) => action === 'tool.examined');
