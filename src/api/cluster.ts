@@ -22,6 +22,8 @@ export const ANNOTATIONS = {
   template: 'temper.dev/template-digest',
   /** On a pod: the name of the agent. Only for human readers. */
   agent: 'temper.dev/agent',
+  /** On an EmergentTool: the digest of the tool that leaves for it, and why. Its agent had its maximum of tools. */
+  replaces: 'temper.dev/replaces',
 } as const;
 
 /** Objects with a fixed name in every namespace with agents. */

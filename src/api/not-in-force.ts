@@ -66,27 +66,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'TrustPolicy',
-    field: 'spec.decay.maxErrorPercent',
-    where: 'cluster',
-    plan: 'demote a tool that fails too often; it applies to agents',
-    inForce: is(15),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.decay.maxHarmPercent',
-    where: 'cluster',
-    plan: 'deactivate a tool for an agent whose tasks it spoils',
-    inForce: is(100),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.forge.limits.whenFull',
-    where: 'cluster',
-    plan: 'deactivate the least useful tool of an agent for a new one; until then the promotion waits',
-    inForce: is('Refuse'),
-  },
-  {
-    kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',

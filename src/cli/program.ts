@@ -208,14 +208,17 @@ function addDecisions(program: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addReactivate(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
-    .command('reactivate <tool>', { hidden: isPlugin(io) })
+  addClusterOptions(program.command('reactivate <tool>'))
     .description('verify a deactivated tool again, and reactivate it')
     .requiredOption('--reason <text>', 'reason; it is stored with the decision')
+    .option('--agent <name>', 'agent that lost the tool; required on a cluster')
     .addOption(state())
     .addOption(output())
     .action(async (target: string, options) => {
-      refusePlugin('reactivate', io);
+      if (selectsCluster(options, io)) {
+        const { reactivate } = await import('./cluster/decisions/reactivate.ts');
+        return finish(await reactivate({ ...options, tool: target }, io));
+      }
       const { recordDecision: decide } = await import('./state/record-decision.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => decide({ ...options, verb: 'Reactivate', target }, io)));

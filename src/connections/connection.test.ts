@@ -11,6 +11,7 @@ import { NEVER_ABORTED } from '../../test/support/stubs.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { Network } from '../net/dialer.ts';
 import { createConnectionClient } from './connection-client.ts';
+import { createConnectionTransport } from './connection-transport.ts';
 import { type Connection, gitConnectionFor, parseConnections } from './connection.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../test/fixtures/tls');
@@ -30,7 +31,7 @@ function section(changes: object = {}): object {
 describe('the section of connections', () => {
   it('a connection is found only for its namespaces, and a foreign one looks like an unknown one', () => {
     const connections = parseConnections([section()], 'test');
-    assert.equal(gitConnectionFor(connections, 'tools-repo', 'team-a').git.repository, 'org/tools');
+    assert.equal(gitConnectionFor(connections, 'tools-repo', 'team-a').git.approver, 'system:admin');
     const messageFor = (name: string, namespace: string): string => {
       try {
         gitConnectionFor(connections, name, namespace);
@@ -54,6 +55,7 @@ describe('the section of connections', () => {
       repository: 'org/tools',
       approver: 'system:admin',
     };
+    const remote = { type: 'Git', url: 'https://api.example.com/tools.git', approver: 'system:admin' };
     const cases: [changes: object, expected: RegExp][] = [
       [{ hosts: ['*.example.com:443'] }, /connections\/0\/hosts\/0/],
       [{ hosts: ['api.example.com'] }, /connections\/0\/hosts\/0/],
@@ -65,6 +67,11 @@ describe('the section of connections', () => {
       [{ git: { ...git, apiUrl: 'https://user:secret@api.example.com' } }, /apiUrl/],
       [{ git: { ...git, repository: '../tools' } }, /repository/],
       [{ token: 'secret' }, /connections\/0/],
+      [{ git: { type: 'Other' } }, /connections\/0\/git\/type must be equal to one of/],
+      [{ git: { ...remote, url: 'http://api.example.com/tools.git' } }, /connections\/0\/git\/url must match/],
+      [{ git: { ...remote, url: 'https://git.example.com/tools.git' } }, /git\/url leads to git\.example\.com:443/],
+      [{ git: { ...remote, username: 'a:b' } }, /connections\/0\/git\/username must match/],
+      [{ git: { ...remote, repository: 'org/tools' } }, /connections\/0\/git\/repository/],
     ];
     for (const [changes, message] of cases) {
       assert.throws(() => parseConnections([section(changes)], 'gateway.yaml'), {
@@ -147,6 +154,33 @@ describe('requests over a connection', () => {
         return true;
       });
     }
+  });
+
+  it('a protocol with a password hides it in every form, and only its own headers are sent', async () => {
+    const [connection] = parseConnections(
+      [section({ credentialFile: join(folder, 'token'), caFile: join(FIXTURES, 'certificate.pem') })],
+      'test',
+    );
+    assert.ok(connection);
+    const encoded = Buffer.from(`git:${TOKEN}`).toString('base64');
+    const protocol = {
+      authorizationOf: (credential: string) => `Basic ${Buffer.from(`git:${credential}`).toString('base64')}`,
+      messageIn: (bytes: Buffer) => bytes.toString('utf8'),
+      sentHeaders: new Set(['git-protocol']),
+    };
+    const transport = createConnectionTransport(connection, protocol, { clock: systemClock, network });
+    const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 20_000, key: 'test' };
+    const request = { url: 'https://api.example.com/x', method: 'POST', body: Buffer.from([0, 255]) };
+    seen = [];
+    answer = { status: 200, body: 'ok' };
+    const { bytes } = await transport({ ...request, headers: { 'git-protocol': 'version=2' } }, op);
+    assert.deepEqual([bytes.toString(), ...seen], ['ok', `Basic ${encoded}`]);
+    await assert.rejects(transport({ ...request, headers: { cookie: 'x' } }, op), { message: /may not be sent/ });
+    answer = { status: 403, body: `refused ${TOKEN} in Basic ${encoded}` };
+    await assert.rejects(transport(request, op), {
+      code: 'TEMPER_CONNECTION_UNAUTHORIZED',
+      message: /refused \[credential\] in Basic \[credential\]/,
+    });
   });
 
   it('a redirect to another host is refused, and one to another host of the connection has no credential', async () => {

@@ -1,11 +1,24 @@
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { TemperError } from '../lib/errors.ts';
+import { type Json, textAt } from '../lib/json.ts';
 
 const closed = { additionalProperties: false } as const;
 const LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$';
 
-const GitSection = Type.Object(
+const approver = Type.String({
+  minLength: 1,
+  maxLength: 253,
+  description: 'The account that applies the repository to the cluster; Approvals name it.',
+});
+const revocations = Type.Optional(
+  Type.Enum(['PullRequest', 'Commit'], {
+    description: 'How a gateway writes revocations: with a pull request, or with a commit on the branch itself.',
+  }),
+);
+
+/** A repository on a server with pull requests. */
+const HostedSection = Type.Object(
   {
     type: Type.Enum(['GitHub', 'GitLab', 'Gitea'], { description: 'The interface of the server.' }),
     apiUrl: Type.String({
@@ -18,19 +31,35 @@ const GitSection = Type.Object(
       maxLength: 512,
       description: 'The repository with its owner or groups.',
     }),
-    approver: Type.String({
-      minLength: 1,
-      maxLength: 253,
-      description: 'The account that applies the repository to the cluster; Approvals name it.',
-    }),
-    revocations: Type.Optional(
-      Type.Enum(['PullRequest', 'Commit'], {
-        description: 'How a gateway writes revocations: with a pull request, or with a commit on the branch itself.',
-      }),
-    ),
+    approver,
+    revocations,
   },
   closed,
 );
+
+/** A repository that is known by its URL alone. */
+const RemoteSection = Type.Object(
+  {
+    type: Type.Literal('Git', { description: "Git's own protocol over HTTPS, without pull requests." }),
+    url: Type.String({
+      pattern: '^https://[^\\s?#@]+$',
+      maxLength: 256,
+      description: 'The URL of the repository, as `git clone` takes it. Its host and port must be in `hosts`.',
+    }),
+    username: Type.Optional(
+      Type.String({
+        pattern: '^[!-9;-~]+$',
+        maxLength: 100,
+        description: 'The user name for the token. `git` when absent.',
+      }),
+    ),
+    approver,
+    revocations,
+  },
+  closed,
+);
+
+const GitSection = Type.Union([HostedSection, RemoteSection]);
 
 /** One entry of `connections`. */
 const ConnectionSection = Type.Object(
@@ -63,6 +92,8 @@ const ConnectionSection = Type.Object(
 );
 export type Connection = Static<typeof ConnectionSection>;
 export type GitConnection = Connection & { git: NonNullable<Connection['git']> };
+export type HostedGitConnection = Connection & { git: Static<typeof HostedSection> };
+export type RemoteGitConnection = Connection & { git: Static<typeof RemoteSection> };
 
 /** The section `connections` of a configuration. */
 const ConnectionsSection = Type.Array(ConnectionSection, {
@@ -76,7 +107,7 @@ const check = Compile(ConnectionsSection);
 export function parseConnections(value: unknown, source: string): Connection[] {
   if (value === undefined) return [];
   if (!check.Check(value)) {
-    const [first] = check.Errors(value);
+    const first = firstError(value);
     throw invalid(source, `connections${first?.instancePath ?? ''} ${first?.message ?? 'is invalid'}`);
   }
   for (const [index, connection] of value.entries()) {
@@ -86,17 +117,29 @@ export function parseConnections(value: unknown, source: string): Connection[] {
   return value;
 }
 
+/** Of the two forms of a git section only the one that its type names says what is wrong, and the type itself comes first. */
+function firstError(value: unknown) {
+  const errors = check.Errors(value).filter(({ instancePath, schemaPath }) => {
+    const index = /^\/(\d+)\/git/.exec(instancePath)?.[1];
+    const entry: unknown = Array.isArray(value) && index !== undefined ? value[Number(index)] : undefined;
+    const other = textAt(entry as Json, ['git', 'type']) === 'Git' ? 0 : 1;
+    return !schemaPath.includes(`/git/anyOf/${other}`);
+  });
+  return errors.find(({ instancePath }) => instancePath.endsWith('/git/type')) ?? errors[0];
+}
+
 function problemOf({ name, hosts, git }: Connection, earlier: readonly Connection[]): string | undefined {
   if (earlier.some((other) => other.name === name))
     return `/name "${name}" is used twice; give each connection its own`;
   const port = hosts.find((host) => Number(host.split(':')[1]) > 65_535);
   if (port !== undefined) return `/hosts "${port}" has no valid port; use 1 to 65535`;
   if (git === undefined) return undefined;
-  const api = URL.parse(git.apiUrl);
-  if (api === null) return '/git/apiUrl is not a URL';
-  const host = `${api.hostname}:${api.port === '' ? '443' : api.port}`;
+  const [field, text] = git.type === 'Git' ? ['url', git.url] : ['apiUrl', git.apiUrl];
+  const url = URL.parse(text);
+  if (url === null) return `/git/${field} is not a URL`;
+  const host = `${url.hostname}:${url.port === '' ? '443' : url.port}`;
   if (!hosts.includes(host))
-    return `/git/apiUrl leads to ${host}, which is not in hosts; add it there, or correct the URL`;
+    return `/git/${field} leads to ${host}, which is not in hosts; add it there, or correct the URL`;
   return undefined;
 }
 
@@ -116,7 +159,7 @@ export function gitConnectionFor(connections: readonly Connection[], name: strin
   if (git !== undefined) return { ...found, git };
   throw new TemperError(
     'TEMPER_CONNECTION_DENIED',
-    `connection "${name}" has no git section, so it opens no pull requests`,
+    `connection "${name}" has no git section, so nothing is shared through it`,
   );
 }
 

@@ -156,6 +156,21 @@ export const TaskRatingReceipt = Type.Object(
 );
 export type TaskRatingReceipt = Static<typeof TaskRatingReceipt>;
 
+export const ReactivationRequest = Type.Object(
+  {
+    tool: Type.String({ minLength: 1, maxLength: 80, description: 'The name that models use, or the digest.' }),
+    reason: text(1_000, 'Why the tool should be verified again.'),
+  },
+  closed,
+);
+export type ReactivationRequest = Static<typeof ReactivationRequest>;
+
+export const ReactivationReceipt = Type.Object(
+  { agent: Type.String(), tool: Type.String(), digest: Type.String() },
+  { ...closed, description: 'The tool whose tests run again. The status of the agent has the result.' },
+);
+export type ReactivationReceipt = Static<typeof ReactivationReceipt>;
+
 export const TopAgent = Type.Object(
   {
     agent: Type.String(),

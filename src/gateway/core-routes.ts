@@ -8,6 +8,7 @@ import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
 import { userAuditRoutes } from './users/audit.ts';
 import { userRatingRoutes } from './users/ratings.ts';
+import { userReactivationRoutes } from './users/reactivations.ts';
 import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
 import { userReportRoutes } from './users/reports.ts';
@@ -33,5 +34,6 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userDeadLetterRoutes,
   userRatingRoutes,
   userTrustRoutes,
+  userReactivationRoutes,
   userAuditRoutes,
 ];

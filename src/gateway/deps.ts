@@ -134,7 +134,7 @@ export interface GatewayDeps {
   closeTools: (agentUid: string, session: string) => Promise<number>;
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
-  tasks: Pick<TaskRecords, 'find' | 'rate' | 'read'>;
+  tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;
   uses: ToolUseReports;
   verifications: Pick<Verifications, 'waitForWork' | 'putOutputs'>;
   /** Bytes per second that an agent reports. */

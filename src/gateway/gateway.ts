@@ -38,6 +38,7 @@ import { startTracing, type Tracing } from '../telemetry/tracing.ts';
 import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
+import { AgentDeactivations } from './cluster/agent-deactivations.ts';
 import { inService, WatchedDemotions } from './cluster/demotions.ts';
 import { CallApprovals } from './approvals/call-approvals.ts';
 import { indexCallApprovals } from './approvals/approval-index.ts';
@@ -60,6 +61,7 @@ import { createSessionContent } from './storage/session-content.ts';
 import { createSources, type GatewaySources, watchSourceKeys } from './storage/sources.ts';
 import { withheldSessions, withholdsSources } from './storage/withheld-sessions.ts';
 import { withResidents } from './storage/resident-inbox.ts';
+import { startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { FileWatcher } from './file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
@@ -111,7 +113,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store);
+  const deactivations = new AgentDeactivations(directory);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -121,7 +124,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const { models } = config;
   const keyring = await watchSourceKeys(config.sourceKeys, { clock, log }, stack);
   const sources = createSources(keyring, { bus, storage, clock });
-  const catalog = startCatalog(watches, { transport, log, demotions, directory, sources });
+  const catalog = startCatalog(watches, { transport, log, demotions, deactivations, directory, sources });
   const sessionsOf = openSessions({ bus, storage, sources, directory });
   const shared = { storage, sources, sessionsOf, bus, directory, demotions, catalog };
   const modules = stack.use(await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models }));
@@ -139,11 +142,12 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     verifiers: new VerifierPodIndex(watches.verifiers.store),
     draining: draining.signal,
   };
-  const server = await openServer(context, stack);
+  const deps = depsOf(context);
+  const server = await openServer(context, deps, stack);
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
-  stack.use(openPullRequests(context));
+  startTasks(context, deps, stack);
   await server.listen(config.listen);
   pending.delete('listener');
   run.listening?.({ port: portOf(server), healthPort: health.port });
@@ -228,10 +232,24 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
   });
 }
 
+/** What a gateway does besides answering requests. */
+function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
+  stack.use(openPullRequests(context));
+  stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
+}
+
 function openPullRequests({ config, transport, bus, directory, watches, log }: ServerContext): AsyncDisposable {
   const client = createKubeClient(transport, { isLeader: () => false });
   const { connections, releaseNamespace } = config;
   return startPullRequests({ connections, releaseNamespace, client, bus, directory, watches, clock, log });
+}
+
+function ownersOf({ agents }: GatewayInformers): { namespace: string; name: string; uid: string }[] {
+  return agents.store
+    .list()
+    .flatMap(({ metadata: { namespace, name, uid } }) =>
+      namespace === undefined || uid === undefined ? [] : [{ namespace, name, uid }],
+    );
 }
 
 interface ServerContext {
@@ -270,12 +288,13 @@ interface CatalogDeps {
   transport: Transport;
   log: Logger;
   demotions: WatchedDemotions;
+  deactivations: AgentDeactivations;
   directory: WatchedAgentDirectory;
   sources: GatewaySources;
 }
 
 function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, directory, sources } = deps;
+  const { transport, log, demotions, deactivations, directory, sources } = deps;
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
@@ -285,8 +304,10 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
     log,
     // The catalog gets its objects from the cache that has both parts.
     isServed: (tool) => demotions.isServed(tool as WatchedTool),
+    isDeactivated: (namespace, agent, digest) => deactivations.has(namespace, agent, digest),
     onChange: (namespace) => directory.toolsChanged(namespace),
   });
+  watches.agents.subscribe(({ object }) => catalog.agentChanged(object.metadata.namespace ?? '', object.metadata.name));
   watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
   watches.tools.subscribe((change) => catalog.toolChanged(change));
   watches.approvals.subscribe(({ object }) => {
@@ -297,8 +318,11 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
   return catalog;
 }
 
-async function openServer(context: ServerContext, stack: AsyncDisposableStack): Promise<GatewayServer> {
-  const { config, log, modules } = context;
+async function openServer(
+  { config, log, modules }: ServerContext,
+  deps: GatewayDeps,
+  stack: AsyncDisposableStack,
+): Promise<GatewayServer> {
   const paths = [config.tls.certificate, config.tls.key];
   let server: GatewayServer | undefined;
   const certificate = stack.use(
@@ -309,7 +333,7 @@ async function openServer(context: ServerContext, stack: AsyncDisposableStack): 
       onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
     }),
   );
-  server = await createGatewayServer(depsOf(context), {
+  server = await createGatewayServer(deps, {
     tls: pairOf(certificate.contents),
     connectionLimits: { max: config.maxConnections },
     routes: [...CORE_ROUTES, ...modules.routes],
@@ -410,9 +434,9 @@ function openApprovals(
 }
 
 function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: WatchedDemotions): GatewayDeps['toolsOf'] {
-  return async ({ agentUid, namespace }, session) => {
-    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
-    return inService(await registry.tools(agentUid, session), isOut);
+  return async (agent, session) => {
+    const isOut = (digest: Digest): boolean => demotions.reason(agent, digest) !== undefined;
+    return inService(await registry.tools(agent.agentUid, session), isOut);
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent } from 'undici';
-import { readBody } from '../lib/async/read-body.ts';
+import { readBytes } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type CallOptions, withTimeout } from '../lib/call-options.ts';
@@ -19,19 +19,29 @@ export interface FetchRequest {
   body?: string;
 }
 
-interface FetchResponse {
+/** A request with any bytes. */
+export type BytesRequest = Omit<FetchRequest, 'body'> & { body?: string | Uint8Array };
+
+interface BytesResponse {
   status: number;
   /** Lower-case names; only allowlisted headers. */
   headers: Record<string, string>;
-  /** Text; invalid UTF-8 is replaced. */
-  body: string;
+  bytes: Buffer;
   /** The URL of the response, after redirects. */
   url: string;
   redirected: boolean;
 }
 
+type FetchResponse = Omit<BytesResponse, 'bytes'> & {
+  /** Text; invalid UTF-8 is replaced. */
+  body: string;
+};
+
 /** Throws TEMPER_FETCH_DENIED for a request that is not allowed, TEMPER_FETCH_FAILED for a request that failed. */
 export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: CallOptions) => Promise<FetchResponse>;
+
+/** As `SafeFetch`, for bodies that are not text. */
+type SafeBytesFetch = (request: BytesRequest, rules: TargetRules, op: CallOptions) => Promise<BytesResponse>;
 
 export interface SafeFetchOptions {
   clock: Clock;
@@ -43,6 +53,8 @@ export interface SafeFetchOptions {
   maxBodyBytes?: number;
   /** Lower-case names of response headers to return in addition to the allowlisted ones. Never for responses that untrusted code reads. */
   returnedHeaders?: ReadonlySet<string>;
+  /** Lower-case names of request headers to permit in addition to the allowlisted ones. Never for requests that untrusted code writes. */
+  sentHeaders?: ReadonlySet<string>;
   /** Called for every request that is sent, redirects included. */
   onRequest?: (hop: { method: string; host: string; port: number }) => void;
 }
@@ -61,10 +73,18 @@ type FetchOptions = SafeFetchOptions & { network: Network; maxBodyBytes: number 
 interface HopRequest {
   method: string;
   headers: Record<string, string>;
-  body: string | undefined;
+  body: string | Uint8Array | undefined;
 }
 
 export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
+  const fetchBytes = createSafeBytesFetch(given);
+  return async (request, rules, op) => {
+    const { bytes, ...response } = await fetchBytes(request, rules, op);
+    return { ...response, body: bytes.toString('utf8') };
+  };
+}
+
+export function createSafeBytesFetch(given: SafeFetchOptions): SafeBytesFetch {
   const options = { network: createSystemNetwork(), maxBodyBytes: MAX_BYTES, ...given };
   return (request, rules, op) =>
     withTimeout(op, options.clock, TOTAL_TIMEOUT_MS, async (bounded) => {
@@ -82,11 +102,11 @@ export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
 }
 
 async function follow(
-  request: FetchRequest,
+  request: BytesRequest,
   rules: TargetRules,
   op: CallOptions,
   options: FetchOptions,
-): Promise<FetchResponse> {
+): Promise<BytesResponse> {
   let hop = firstHop(request, options);
   let target = validateTarget(request.url, rules);
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
@@ -102,7 +122,7 @@ async function follow(
   throw new TemperError('TEMPER_FETCH_FAILED', `more than ${MAX_REDIRECTS} redirects`);
 }
 
-function firstHop(request: FetchRequest, { maxBodyBytes }: FetchOptions): HopRequest {
+function firstHop(request: BytesRequest, { maxBodyBytes, sentHeaders = NO_HEADERS }: FetchOptions): HopRequest {
   const method = (request.method ?? 'GET').toUpperCase();
   if (!METHODS.has(method)) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the method is not one of ${[...METHODS].join(', ')}`);
@@ -111,7 +131,7 @@ function firstHop(request: FetchRequest, { maxBodyBytes }: FetchOptions): HopReq
   if (body !== undefined && Buffer.byteLength(body) > maxBodyBytes) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the body is larger than ${maxBodyBytes} bytes`);
   }
-  return { method, headers: headersToSend(request.headers ?? {}), body };
+  return { method, headers: headersToSend(request.headers ?? {}, sentHeaders), body };
 }
 
 /** After a 303, and after a 301 or 302 of a POST, the next request is a GET. A redirect to another origin drops the credentials. */
@@ -126,7 +146,7 @@ function absolute(location: string, target: Target): string {
 }
 
 interface HopResponse {
-  response: FetchResponse;
+  response: BytesResponse;
   /** The target of a redirect. */
   location?: string;
 }
@@ -166,11 +186,13 @@ async function requestHop(
     });
     const { location } = received.headers;
     const redirects = [301, 302, 303, 307, 308].includes(received.statusCode) && typeof location === 'string';
-    const body = redirects ? '' : await textOf(received.body, received.headers['content-encoding'], options);
-    const response: FetchResponse = {
+    const bytes = redirects
+      ? Buffer.alloc(0)
+      : await bytesOf(received.body, received.headers['content-encoding'], options);
+    const response: BytesResponse = {
       status: received.statusCode,
       headers: headersToReturn(received.headers, options.returnedHeaders ?? NO_HEADERS),
-      body,
+      bytes,
       url: target.url.href,
       redirected: false,
     };
@@ -181,13 +203,13 @@ async function requestHop(
   }
 }
 
-/** The decompressed text of the body. The limit applies to the decompressed size, against decompression bombs. */
-function textOf(
+/** The decompressed body. The limit applies to the decompressed size, against decompression bombs. */
+function bytesOf(
   body: Readable,
   encoding: string | string[] | undefined,
   { maxBodyBytes }: FetchOptions,
-): Promise<string> {
-  return readBody(decoded(body, encoding), maxBodyBytes, () => {
+): Promise<Buffer> {
+  return readBytes(decoded(body, encoding), maxBodyBytes, () => {
     body.destroy();
     return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${maxBodyBytes} bytes`);
   });

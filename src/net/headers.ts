@@ -33,11 +33,14 @@ const RETURNED: ReadonlySet<string> = new Set([
 const MAX_VALUE = 8_192;
 
 /** The request headers with lower-case names. Throws TEMPER_FETCH_DENIED for a header that is not allowed or contains a line break. */
-export function headersToSend(headers: Readonly<Record<string, string>>): Record<string, string> {
+export function headersToSend(
+  headers: Readonly<Record<string, string>>,
+  additional: ReadonlySet<string>,
+): Record<string, string> {
   const sent: Record<string, string> = { 'user-agent': 'temper' };
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
-    if (!SENT.has(key)) {
+    if (!SENT.has(key) && !additional.has(key)) {
       throw new TemperError(
         'TEMPER_FETCH_DENIED',
         `the header "${printable(name, 64)}" may not be sent; allowed are ${[...SENT].join(', ')}`,

@@ -385,9 +385,9 @@ describe('a hostile registry', () => {
 
   it('an error repeats a code of the registry and none of its texts', async () => {
     for (const [body, words] of [
-      [`{"errors":[{"code":"DENIED","message":"${SECRET}"}]}`, /answered 503 DENIED$/],
-      [`{"errors":[{"code":"${SECRET}"}]}`, /answered 503$/],
-      [`\u001b[2J${SECRET}`, /answered 503$/],
+      [`{"errors":[{"code":"DENIED","message":"${SECRET}"}]}`, /answered 503 DENIED; repeat the command later$/],
+      [`{"errors":[{"code":"${SECRET}"}]}`, /answered 503; repeat the command later$/],
+      [`\u001b[2J${SECRET}`, /answered 503; repeat the command later$/],
     ] as const) {
       registry.hostile = (_request, response) => {
         response.writeHead(503).end(body);

@@ -73,7 +73,8 @@ function assertUsable(reference: OciReference, { status, body }: RegistryRespons
       'TEMPER_OCI_UNAUTHORIZED',
       `${reference.host} answered ${said} for ${reference.repository}; check the credential in the Docker configuration file and its permissions`,
     );
-  throw failed(reference, `it answered ${said}`);
+  const next = status === 429 || status >= 500 ? 'repeat the command later' : 'check the reference';
+  throw failed(reference, `it answered ${said}; ${next}`);
 }
 
 /** Only a code: the texts of a registry may repeat what it received. */

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Clock } from '../lib/clock.ts';
-import { messageOf, TemperError } from '../lib/errors.ts';
+import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { type Json, jsonExcess, parseUntrustedJson } from '../lib/json.ts';
 import type { Network } from '../net/dialer.ts';
 import { createSafeFetch, type FetchRequest } from '../net/fetch.ts';
@@ -39,7 +39,9 @@ export function createTransport(
       ...(network === undefined ? {} : { network }),
     });
     return fetch(request, rules, op).catch((error: unknown) => {
-      throw failed(reference, messageOf(error, 300), error);
+      const isDenied = isTemperError(error, 'TEMPER_FETCH_DENIED');
+      const next = isDenied ? '' : '; check the host and the network, then repeat the command';
+      throw failed(reference, `${messageOf(error, 300)}${next}`, error);
     });
   };
 }

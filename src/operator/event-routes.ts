@@ -11,6 +11,7 @@ import type { Informers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
 import type { QuotaReleases } from './pods/quota-releases.ts';
+import type { StoredTool } from './tool/stored-tool.ts';
 import type { ToolQueues } from './tool/routes.ts';
 import { policyKeyOf } from './policy/agent-ranks.ts';
 import type { WarmPool } from './pool/warm-pool.ts';
@@ -58,6 +59,7 @@ export function routeEvents(deps: RouteDeps): void {
   informers.agents.subscribe((change, origin) => onAgent(deps, change, priorityOf(origin)));
   informers.policies.subscribe((change, origin) => onPolicy(deps, change, priorityOf(origin)));
   informers.pods.subscribe((change, origin) => onPod(deps, change, priorityOf(origin)));
+  informers.tools.subscribe((change) => onTool(deps, change));
   for (const child of informers.children) {
     child.subscribe((change, origin) => onChild(deps, child.type.plural, change, priorityOf(origin)));
   }
@@ -106,6 +108,25 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   for (const agent of agents) queues.agents.add(keyOf(agent), priority);
   // The quotas of the policy are part of the ResourceQuota of the namespace.
   queues.namespaces.add(change.object.metadata.namespace, priority);
+}
+
+/** The records of an agent are asked about the tools that it has, and its deactivated tools return when their tests passed. */
+function onTool({ informers, queues }: RouteDeps, change: Change<StoredTool>): void {
+  const { cache } = informers.agents;
+  const { metadata, facts } = change.object;
+  const { namespace } = metadata;
+  const before = change.type === 'updated' ? change.before : undefined;
+  const isServiceChange = before === undefined || before.status?.active !== change.object.status?.active;
+  if (!isServiceChange && verifiedAt(before) === verifiedAt(change.object)) return;
+  const own = facts.agent === undefined ? [] : [cache.get(namespace, facts.agent)];
+  const lost = cache.byIndex(INDEX.deactivated, `${namespace}/${facts.digest}`);
+  const all = facts.tier === 'Shared' && isServiceChange ? cache.byIndex(INDEX.namespace, namespace) : [];
+  for (const agent of new Set([...own, ...lost, ...all]))
+    if (agent !== undefined) queues.agents.add(keyOf(agent), PRIORITY.resync);
+}
+
+function verifiedAt({ status }: StoredTool): string | undefined {
+  return status?.verification?.verifiedAt;
 }
 
 function onPod({ queues, pool, quotaReleases }: RouteDeps, change: Change<Pod>, priority: Priority): void {

@@ -1,4 +1,6 @@
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
+import type { ReactivationOrder } from '../nats/tasks/task-record.ts';
+import type { AssessedTool, FindingRules, ToolFinding } from '../tempering/hygiene/tool-findings.ts';
 import type { PullRequestState } from '../nats/pull-requests.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Resident, ResidentAgent } from '../nats/residents/resident.ts';
@@ -122,10 +124,24 @@ export interface TrustChange {
   readonly key: string;
 }
 
-/** The folded records of tasks, by which agents earn and lose their level. */
+/** What the records of an agent are asked about its tools. */
+export interface ToolMarks extends FindingRules {
+  readonly tools: readonly AssessedTool[];
+}
+
+/** What the records of an agent say about its tools. */
+export interface AgentToolEvidence {
+  readonly findings: readonly ToolFinding[];
+  /** What users want verified again. */
+  readonly orders: readonly ReactivationOrder[];
+}
+
+/** The folded records of tasks, by which agents earn and lose their level, and lose tools. */
 export interface TrustEvidence {
   /** Reads from memory. Undefined until the records of the agent are folded from these marks; `updates` then emits the agent. */
   get(agentUid: string, marks: EvidenceMarks): TaskEvidence | undefined;
+  /** The same for its tools. */
+  tools(agentUid: string, marks: ToolMarks): AgentToolEvidence | undefined;
   forget(agentUid: string): void;
   /** Emits the UIDs of agents whose evidence is new. Does not throw. Ends with the signal. */
   updates(signal: AbortSignal): AsyncIterable<readonly string[]>;

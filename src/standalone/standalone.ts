@@ -1,3 +1,4 @@
+import { SESSION_IDLE_MS } from '../agent/session/session-age.ts';
 import { createRecordMemory } from '../agent/tools/memory.ts';
 import { createRecordSessionStore, type RecordSessionStore } from '../agent/session/session-store.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
@@ -43,8 +44,6 @@ import { ensureStateFormat } from './state-format.ts';
 import type { StateKeys } from './trust/state-key.ts';
 import { trustedKey } from './trust/trust.ts';
 
-/** Sessions that are idle for 30 days are closed at startup, together with their tools. */
-const SESSION_IDLE_MS = 30 * 24 * 3_600_000;
 const DEFAULT_NAMESPACE = 'default';
 
 export interface StandaloneOptions {
@@ -124,7 +123,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   await storeManifests(records, options, agent);
   const parked = createParkedTurns({ records, sessions: components.sessions, agent });
   await expireAbandonedRequests(records, parked);
-  await closeIdleSessions(components.sessions, engine);
+  await closeIdleSessions(components.sessions, parked, engine);
   await engine.resume();
   const decisionWatcher = new DecisionWatcher({ ...components, state: options.state, engine, agent, events });
   opening.defer(() => decisionWatcher.stop());
@@ -221,6 +220,12 @@ async function storeManifests(
   await records.put('agents', agent.metadata.name, storedForm(agent, { level }));
 }
 
-async function closeIdleSessions(sessions: RecordSessionStore, engine: Engine): Promise<void> {
-  for (const session of await sessions.idle(SESSION_IDLE_MS)) await engine.closeSession(session);
+/** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
+async function closeIdleSessions(
+  sessions: RecordSessionStore,
+  turns: Pick<ParkedTurnsOfAgent, 'unended'>,
+  engine: Engine,
+): Promise<void> {
+  for (const session of await sessions.idle(SESSION_IDLE_MS))
+    if ((await turns.unended(session)) === undefined) await engine.closeSession(session);
 }

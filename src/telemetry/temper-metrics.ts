@@ -176,6 +176,11 @@ export const OPERATOR_METRICS = {
     labels: [],
     help: 'Test results and outputs of uses that an agent pod reported and that re-runs in a verifier pod contradict. The audit records name the agents.',
   },
+  temper_tools_deactivated_total: {
+    type: 'counter',
+    labels: ['cause'],
+    help: 'Tools that were deactivated for one agent, by cause: Harmful, Failing, LeastUseful. The statuses of the agents name them.',
+  },
   temper_agents: {
     type: 'gauge',
     labels: ['ready', 'reason'],

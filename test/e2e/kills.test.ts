@@ -4,29 +4,23 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { type InstalledCluster, ROOT, startInstalledCluster, natsVolume } from './support/installed-cluster.ts';
 
+import { kill, pidsOf, PROCESSES } from './support/kills.ts';
+import { killedWalks, walkRules } from './suites/killed-walks.ts';
 import { assertCompletes, NAMESPACE, slowReplayScript, runQuickstart } from './support/quickstart-flow.ts';
 import { pollAssertion } from '../support/poll.ts';
 
 /** The operator writes the spend into the status once per minute. */
 const SPEND_TIMEOUT_MS = 150_000;
 const TIMES = Number(process.env['TIMES'] ?? 3);
-/** The processes to kill, each with a part of its command line that is unique on the node. */
-const PROCESSES = {
-  operator: 'temper.mjs serve operator',
-  gateway: 'temper.mjs serve gateway',
-  'nats-server': '/nats-server --config',
-  'the agent container': 'temper.mjs serve agent',
-  'the sandbox container': 'sandbox.mjs serve sandbox',
-} as const;
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
-describe('the quick start while components are killed', { skip, timeout: 300_000 + TIMES * 300_000 }, () => {
+describe('the quick start while components are killed', { skip, timeout: 300_000 + TIMES * 600_000 }, () => {
   let cluster: InstalledCluster;
 
   before(async () => {
     cluster = await startInstalledCluster();
     const script = join(dirname(cluster.node.kubeconfig), 'slow-replay.yaml');
-    await writeFile(script, await slowReplayScript());
+    await writeFile(script, await slowReplayScript(walkRules));
     await cluster.upgrade('--set-file', `replay.script=${script}`);
     await cluster.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
     await cluster.waitFor('agent/analyst', 'Ready', NAMESPACE);
@@ -35,6 +29,8 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
   after(async () => {
     await cluster?.[Symbol.asyncDispose]();
   });
+
+  killedWalks(() => cluster, Number(process.env['TIMES'] ?? 1));
 
   for (const [name, words] of Object.entries(PROCESSES)) {
     it(`the quick start completes when ${name} is killed, ${TIMES} times`, async () => {
@@ -100,19 +96,6 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     assert.equal(pods.trim().split('\n').length, 1, pods);
   });
 });
-
-/** Kills all processes whose command line contains the words. */
-async function kill(cluster: InstalledCluster, words: string): Promise<void> {
-  await cluster.node.onNode('kill', '-9', ...(await pidsOf(cluster, words)));
-}
-
-/** The pids of all processes whose command line contains the words; fails when there is none. */
-async function pidsOf({ node }: InstalledCluster, words: string): Promise<string[]> {
-  const table = await node.onNode('ps', '-eo', 'pid,args');
-  const found = table.split('\n').filter((row) => row.includes(words));
-  assert.ok(found.length > 0, `no process matches ${words}:\n${table}`);
-  return found.map((row) => row.trim().split(/\s+/)[0] ?? '');
-}
 
 /** Evicts the agent's pod. In a protected namespace only the operator can delete pods, but evictions are allowed. */
 async function evict({ node }: InstalledCluster): Promise<void> {

@@ -22,6 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
 const Grants = Type.Object(
@@ -256,6 +257,7 @@ export const AgentStatus = Type.Object(
     observedGeneration: Type.Optional(ObservedGeneration),
     level: Type.Optional({ ...LevelName, description: 'The current access level.' }),
     trust: Type.Optional(TrustStatus),
+    deactivatedTools: Type.Optional(DeactivatedTools),
     summary: Type.Optional(
       Text(
         256,

@@ -169,6 +169,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         ApprovalMissing:
           'Tier Shared: no Approval with the digest, the tier and spec.requestNonce counts. The message states why an existing one does not.',
         ApprovalDenied: 'An approver denied the request. A new request has a new nonce.',
+        ReportedAnswers:
+          'Tier Shared: the promotion to tier Agent in this namespace rests on recorded answers that only the pod of an agent reported. No approval makes up for them.',
         AdmissionPolicyMissing:
           'The admission policies that check approvers are missing or changed, so no Approval counts. Upgrade, with clusterPrerequisites.enabled, the release of the chart that installs them.',
         NotVerified:
@@ -186,6 +188,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
           'Tier Agent: the TrustPolicy of the agent no longer allows what the tool requires. The tool returns when the policy allows it.',
         SourceLost:
           'Tier Agent: the source that spec.forge.persistSource of the agent withholds is lost with the store of NATS or its keys. The tool returns when its agent forges it again.',
+        Deactivated:
+          'Tier Agent: the agent does not have the tool any more, because of what its tasks or calls showed, or for a new one. The message has the figures. `kubectl temper reactivate` verifies it again.',
         Promoted: 'The tool is in service at tier Shared, as another object. This one is not used meanwhile.',
         Inactive: 'A user demoted the tool, or it was demoted because of its failures. The message states why.',
         Demoted: 'The operator demoted the tool, with an Approval that revokes it. The gateway refuses calls of it.',

@@ -113,7 +113,7 @@ const Forge = Type.Object(
           whenFull: Type.Optional(
             Type.Enum(['Refuse', 'DeactivateLeastUseful'], {
               description:
-                'What a promotion to tier Agent does when the agent has `agentTools` tools: it is refused, or deactivates the tool that the fewest messages used. When absent: `Refuse` with strategy `Disabled`, else `DeactivateLeastUseful`.',
+                'What a promotion to tier Agent does when the agent has `agentTools` tools: it waits, or deactivates the tool that the fewest messages used. When absent: `Refuse` with strategy `Disabled`, else `DeactivateLeastUseful`.',
             }),
           ),
           minTestCases: Type.Optional(count(1, 50, 'Minimum number of test cases in a forge request.', 1)),

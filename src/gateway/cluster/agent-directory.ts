@@ -150,8 +150,10 @@ function isSameAgent(before: Agent, after: Agent): boolean {
     before.status,
     after.status,
   ];
+  const isSameTools = isDeepStrictEqual(before.status?.deactivatedTools, after.status?.deactivatedTools);
   const isSamePod = oldPod?.uid === pod?.uid && oldPod?.name === pod?.name;
-  return hasSameSpec(before, after) && isSamePod && oldLevel === level && isDeepStrictEqual(oldTrust, trust);
+  const isSameTrust = oldLevel === level && isDeepStrictEqual(oldTrust, trust);
+  return hasSameSpec(before, after) && isSamePod && isSameTrust && isSameTools;
 }
 
 function agentTopic({ metadata: { namespace = '', name } }: Agent): string {

@@ -52,9 +52,11 @@ function approval(decision: ApprovalSpec['decision'], second = 1, nonce = NONCE,
   });
 }
 
-function newDemotions() {
+const agentOf = (namespace: string) => ({ namespace, agentUid: `u-${namespace}` });
+
+function newDemotions(deactivation: (agentUid: string) => string | undefined = () => undefined) {
   const [tools, approvals] = [new Store<ToolServiceStatus>(), new Store<ApprovalSummary>()];
-  return { tools, approvals, demotions: new WatchedDemotions(tools, approvals) };
+  return { tools, approvals, demotions: new WatchedDemotions(tools, approvals, deactivation) };
 }
 
 describe('the demotions', () => {
@@ -62,14 +64,26 @@ describe('the demotions', () => {
     const { tools, demotions } = newDemotions();
     for (const reason of ['Demoted', 'Revoked']) {
       tools.set(tool('csv-rows', reason));
-      assert.match(demotions.reason('team-a', DIGEST) ?? '', /EmergentTool "csv-rows" \((Demoted|Revoked)\): by alice/);
-      assert.equal(demotions.reason('team-a', OTHER), undefined);
-      assert.equal(demotions.reason('team-b', DIGEST), undefined);
+      assert.match(
+        demotions.reason(agentOf('team-a'), DIGEST) ?? '',
+        /EmergentTool "csv-rows" \((Demoted|Revoked)\): by alice/,
+      );
+      assert.equal(demotions.reason(agentOf('team-a'), OTHER), undefined);
+      assert.equal(demotions.reason(agentOf('team-b'), DIGEST), undefined);
     }
     for (const reason of ['NotVerified', 'Verified']) {
       tools.set(tool('csv-rows', reason));
-      assert.equal(demotions.reason('team-a', DIGEST), undefined, reason);
+      assert.equal(demotions.reason(agentOf('team-a'), DIGEST), undefined, reason);
     }
+  });
+
+  it('a tool that is deactivated for one agent stays in service for the others of its namespace', () => {
+    const { tools, demotions } = newDemotions((uid) => (uid === 'u-liar' ? '9 of its 9 tasks ended badly' : undefined));
+    const shared = tool('shared', 'Approved', { tier: 'Shared', nonce: NONCE });
+    tools.set(shared);
+    const reason = (agentUid: string) => demotions.reason({ namespace: 'team-a', agentUid }, DIGEST);
+    assert.equal(reason('u-liar'), 'deactivated for this agent: 9 of its 9 tasks ended badly');
+    assert.equal(reason('u-neighbour'), undefined);
   });
 
   it('a revocation applies when its watch event arrives, although the status says that the tool is in service', () => {
@@ -81,7 +95,7 @@ describe('the demotions', () => {
     assert.deepEqual([demotions.isServed(own), demotions.isServed(shared)], [true, true]);
     approvals.set(approval('Revoke', 2));
     assert.deepEqual([demotions.isServed(own), demotions.isServed(shared)], [false, false]);
-    assert.equal(demotions.reason('team-a', DIGEST), 'revoked by Approval "revoke-2"');
+    assert.equal(demotions.reason(agentOf('team-a'), DIGEST), 'revoked by Approval "revoke-2"');
     assert.notEqual(demotions.revocations('team-a'), '');
     assert.equal(demotions.revocations('team-b'), '');
   });
@@ -92,9 +106,9 @@ describe('the demotions', () => {
     tools.set(tool('own', 'Revoked'));
     tools.set(tool('shared', 'Approved', { tier: 'Shared', nonce }));
     approvals.set(approval('Revoke', 2));
-    assert.match(demotions.reason('team-a', DIGEST) ?? '', /Revoked/);
+    assert.match(demotions.reason(agentOf('team-a'), DIGEST) ?? '', /Revoked/);
     approvals.set(approval('Approve', 3, nonce));
-    assert.equal(demotions.reason('team-a', DIGEST), undefined);
+    assert.equal(demotions.reason(agentOf('team-a'), DIGEST), undefined);
   });
 });
 

@@ -6,10 +6,15 @@ import type { KubeObject, Store } from '../../kube/informer/store.ts';
 import { type Digest, sha256 } from '../../lib/canonical.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 
-/** Tools that were taken out of service. */
+/** Tools that were taken out of service, for all agents or for one. */
 export interface Demotions {
-  /** Why the tool with this digest is out of service; undefined when it is in service. Contains text of users: print it sanitized. */
-  reason(namespace: string, digest: Digest): string | undefined;
+  /** Why the agent has no tool with this digest in service; undefined when it may have it. Contains text of users: print it sanitized. */
+  reason(agent: ToolHolder, digest: Digest): string | undefined;
+}
+
+export interface ToolHolder {
+  readonly namespace: string;
+  readonly agentUid: string;
 }
 
 /** The cached members of an EmergentTool. */
@@ -67,11 +72,17 @@ const OUT_OF_SERVICE_REASONS: ReadonlySet<string> = new Set(['Demoted', 'Revoked
 export class WatchedDemotions implements Demotions {
   readonly #tools: Store<ToolServiceStatus>;
   readonly #approvals: Store<ApprovalSummary>;
+  readonly #deactivation: (agentUid: string, digest: Digest) => string | undefined;
 
-  /** Adds indexes to the stores. */
-  constructor(tools: Store<ToolServiceStatus>, approvals: Store<ApprovalSummary>) {
+  /** Adds indexes to the stores. `deactivation`: why this agent does not have the tool, by its status. */
+  constructor(
+    tools: Store<ToolServiceStatus>,
+    approvals: Store<ApprovalSummary>,
+    deactivation: (agentUid: string, digest: Digest) => string | undefined,
+  ) {
     this.#tools = tools;
     this.#approvals = approvals;
+    this.#deactivation = deactivation;
     tools.addIndex(BY_DIGEST, ({ metadata, spec }) => [keyOf(metadata.namespace, spec.digest)]);
     approvals.addIndex(BY_DIGEST, ({ metadata, record: { subject } }) =>
       subject.promotion === undefined ? [] : [keyOf(metadata.namespace, subject.promotion.digest)],
@@ -81,7 +92,9 @@ export class WatchedDemotions implements Demotions {
     );
   }
 
-  reason(namespace: string, digest: Digest): string | undefined {
+  reason({ namespace, agentUid }: ToolHolder, digest: Digest): string | undefined {
+    const deactivation = this.#deactivation(agentUid, digest);
+    if (deactivation !== undefined) return `deactivated for this agent: ${deactivation}`;
     const key = keyOf(namespace, digest);
     const tools = this.#tools.byIndex(BY_DIGEST, key);
     // A new request with a new nonce makes a revoked tool active again; the object of the agent stays revoked.

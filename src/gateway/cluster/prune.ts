@@ -1,10 +1,11 @@
 import type { Agent } from '../../api/v1alpha1/agent.ts';
+import { isDeactivated } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 
 /** Keeps of an Agent what a gateway reads. Any user of a namespace may store 256 KiB of annotations on each, and every gateway holds every Agent. */
 export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent): Agent {
-  const { pod, level, trust } = status ?? {};
+  const { pod, level, trust, deactivatedTools } = status ?? {};
   return {
     apiVersion,
     kind,
@@ -14,6 +15,7 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: Agent):
       ...(pod === undefined ? {} : { pod }),
       ...(level === undefined ? {} : { level }),
       ...(trust === undefined ? {} : { trust }),
+      ...(deactivatedTools === undefined ? {} : { deactivatedTools: deactivatedTools.filter(isDeactivated) }),
     },
   };
 }

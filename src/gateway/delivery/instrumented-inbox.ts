@@ -54,8 +54,17 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       await inbox.working(at);
       metrics.count('temper_delivery_extensions_total', {});
     },
+    ...uncounted(inbox),
+  };
+}
+
+type Uncounted = 'resume' | 'unendedIn' | 'unendedSessions' | 'parked' | 'inFlight' | 'redeliver' | 'depth' | 'remove';
+
+function uncounted(inbox: NatsInbox): Pick<NatsInbox, Uncounted> {
+  return {
     resume: (agentUid, message) => inbox.resume(agentUid, message),
     unendedIn: (agentUid, session) => inbox.unendedIn(agentUid, session),
+    unendedSessions: (agentUid) => inbox.unendedSessions(agentUid),
     parked: (agentUid) => inbox.parked(agentUid),
     inFlight: (agentUid) => inbox.inFlight(agentUid),
     redeliver: (agentUid, only) => inbox.redeliver(agentUid, only),

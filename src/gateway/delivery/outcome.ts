@@ -101,15 +101,19 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
  */
 function contentOf(
   request: FastifyRequest,
-  { append, reports }: OutcomeContent,
-  { agentUid, session }: DeliveryTokenClaims,
+  { append, reports, toolCalls = [] }: OutcomeContent,
+  claims: DeliveryTokenClaims,
   deps: GatewayDeps,
 ): { store: () => Promise<void> } {
+  const { agentUid, session } = claims;
   if (reports !== undefined) takeReportBytes(agentUid, reports.batch, deps);
   return {
     async store() {
       if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append);
-      if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps);
+      const storeBatch = async (): Promise<void> => {
+        if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps);
+      };
+      await Promise.all([storeBatch(), deps.recorder.called(claims, toolCalls)]);
     },
   };
 }

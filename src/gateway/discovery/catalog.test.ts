@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { search } from '../../discovery/search.ts';
 import { keyOf } from '../../kube/informer/store.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
 import { anArtifact } from '../../tempering/tempering.testing.ts';
@@ -29,7 +30,7 @@ function aTool(artifact: ToolArtifact, agent?: string): EmergentTool {
   };
 }
 
-function aCatalog() {
+function aCatalog(isDeactivated: (agent: string, digest: Digest) => boolean = () => false) {
   const lines: string[] = [];
   const objects = new Map<string, EmergentTool>();
   let reads = 0;
@@ -42,6 +43,7 @@ function aCatalog() {
     log,
     isServed: () => true,
     sources: { get: async () => undefined },
+    isDeactivated: (_namespace, agent, digest) => isDeactivated(agent, digest),
     async read(_namespace, name) {
       reads += 1;
       return objects.get(name);
@@ -83,6 +85,20 @@ describe('the catalog of the gateway', () => {
     assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
     objects.delete(tool.metadata.name);
     assert.deepEqual(await library.tools(NAMESPACE, 'analyst'), []);
+  });
+
+  it('a tool that is deactivated for one agent leaves its tools and changes its version, and no other agent loses it', async () => {
+    const lost = new Set<string>();
+    const { library, put } = aCatalog((agent, digest) => lost.has(`${agent} ${digest}`));
+    const tool = aTool(anArtifact('double_it'));
+    put(tool);
+    const [liar, neighbour] = [library.version(NAMESPACE, 'liar'), library.version(NAMESPACE, 'neighbour')];
+    lost.add(`liar ${tool.spec.digest}`);
+    library.agentChanged(NAMESPACE, 'liar');
+    assert.notEqual(library.version(NAMESPACE, 'liar'), liar);
+    assert.equal(library.version(NAMESPACE, 'neighbour'), neighbour);
+    assert.deepEqual(await library.tools(NAMESPACE, 'liar'), []);
+    assert.equal((await library.tools(NAMESPACE, 'neighbour')).length, 1);
   });
 
   it("the agent's own tool precedes a shared one of the same name, and at most a hundred tools are returned", () => {

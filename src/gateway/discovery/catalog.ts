@@ -28,6 +28,8 @@ export interface WatchedCatalogOptions {
   sources: WithheldSourceReader;
   /** Is the tool in service, by its status and by the Approvals? */
   isServed: (tool: PromotedTool) => boolean;
+  /** Does the agent not have the tool, although it is in service? */
+  isDeactivated?: (namespace: string, agent: string, digest: Digest) => boolean;
   /** Called after a change of the tools in service of a namespace. */
   onChange?: (namespace: string) => void;
   log: Logger;
@@ -79,6 +81,11 @@ export class WatchedCatalog implements CapabilityCatalog {
     this.#options.onChange?.(namespace);
   }
 
+  /** The version of the agent follows its deactivated tools. */
+  agentChanged(namespace: string, agent: string): void {
+    this.#catalogs.get(namespace)?.versions.delete(agent);
+  }
+
   version(namespace: string, agent: string): string {
     const { versions } = this.#catalogOf(namespace);
     const known = versions.get(agent);
@@ -94,8 +101,10 @@ export class WatchedCatalog implements CapabilityCatalog {
   }
 
   promotedTools(namespace: string, agent: string): PromotedTool[] {
+    const { isDeactivated } = this.#options;
     const available = [...(this.#catalogs.get(namespace)?.tools.values() ?? [])]
       .filter(({ entry, tier }) => tier === 'Shared' || entry?.agent === agent)
+      .filter(({ digest }) => digest !== undefined && isDeactivated?.(namespace, agent, digest) !== true)
       .sort(agentFirst);
     const byName = new Map<string, PromotedTool>();
     for (const tool of available) {

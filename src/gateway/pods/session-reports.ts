@@ -29,7 +29,7 @@ export function createSessionReports(deps: SessionReportsDeps): SessionReports {
     const { artifact, digest, owner, acceptedAt } = tool;
     const statistics = await evidence.statistics(agentUid, { namespace: owner.namespace, digest });
     const promotion = await promotionOf(agentUid, tool, statistics);
-    const outOfService = demotions.reason(owner.namespace, digest);
+    const outOfService = demotions.reason({ namespace: owner.namespace, agentUid }, digest);
     return {
       name: artifact.name,
       digest,

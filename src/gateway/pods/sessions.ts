@@ -66,7 +66,7 @@ export function sessionRoutes({ sessionsOf, registry, demotions }: SessionRouteD
     );
     server.get(`${path}/tools`, { config, schema: toolsSchema }, async ({ pod, params }) => {
       const tools = await registry.tools(pod.agentUid, params.session);
-      return inService(tools, (digest) => demotions.reason(pod.namespace, digest) !== undefined);
+      return inService(tools, (digest) => demotions.reason(pod, digest) !== undefined);
     });
     server.post(
       `${path}/items`,

@@ -4,7 +4,7 @@ import { API_VERSION } from '../../api/names.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
-import type { Connection } from '../../connections/connection.ts';
+import type { Connection, GitConnection } from '../../connections/connection.ts';
 import type { KubeReader } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import { canonicalJson, isDigest } from '../../lib/canonical.ts';
@@ -13,7 +13,8 @@ import { createNatsAudit } from '../../nats/audit.ts';
 import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
-import { pullRequestServer } from '../../review/pull-requests/servers.ts';
+import { repositoryOf } from '../../review/pull-requests/servers.ts';
+import type { Repository } from '../../review/pull-requests/port.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayInformers } from '../cluster/informers.ts';
 import type { AgentDirectory } from '../deps.ts';
@@ -57,7 +58,7 @@ export function startPullRequests(options: PullRequestOptions): AsyncDisposable 
             connections,
             clock,
             log,
-            serverOf: (connection) => pullRequestServer(connection, { clock }),
+            repositoryOf: repositories(clock),
             tasks: async (aborted) =>
               inTurns(await Promise.all(namespaces.map((one) => tasksIn(options, one, aborted)))),
           },
@@ -68,6 +69,16 @@ export function startPullRequests(options: PullRequestOptions): AsyncDisposable 
       stopping.abort();
       await running;
     },
+  };
+}
+
+/** One repository per connection, so that what it read last serves all tasks. */
+function repositories(clock: Clock): (connection: GitConnection) => Repository {
+  const known = new Map<string, Repository>();
+  return (connection) => {
+    const repository = known.get(connection.name) ?? repositoryOf(connection, { clock });
+    known.set(connection.name, repository);
+    return repository;
   };
 }
 
@@ -90,8 +101,10 @@ async function requestTasks(options: PullRequestOptions, namespace: string, sign
     if (request.status?.decision !== undefined || subject.promotion?.tier !== 'Shared') return [];
     const gitOps = directory.agent(namespace, agent.name)?.policy?.spec.promotion?.toShared?.gitOps;
     if (gitOps === undefined) return [];
-    const { digest } = subject.promotion;
-    return [requestTask({ request, namespace, gitOps }, () => materialOf(options, { namespace, digest }, signal))];
+    const { tool, digest } = subject.promotion;
+    if (!isDigest(digest)) return [];
+    const pending = { request, namespace, promotion: { tool, digest }, gitOps };
+    return [requestTask(pending, () => materialOf(options, { namespace, digest }, signal))];
   });
 }
 

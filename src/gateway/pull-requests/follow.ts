@@ -5,7 +5,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import type { RepositoryPlace } from '../../review/pull-requests/draft.ts';
-import type { PullRequestServer } from '../../review/pull-requests/port.ts';
+import type { Proposal, Repository } from '../../review/pull-requests/port.ts';
 
 /** `promotion.toShared.gitOps` of a policy. */
 export type GitOpsPlace = RepositoryPlace & { readonly connection: string };
@@ -23,7 +23,7 @@ export interface GitTask {
 }
 
 interface TaskRepository {
-  readonly server: PullRequestServer;
+  readonly repository: Repository;
   readonly connection: GitConnection;
   readonly op: CallOptions;
 }
@@ -38,7 +38,7 @@ interface GitTaskResult {
 export interface FollowDeps {
   readonly connections: readonly Connection[];
   readonly clock: Clock;
-  serverOf(connection: GitConnection): PullRequestServer;
+  repositoryOf(connection: GitConnection): Repository;
 }
 
 const OPEN_INTERVAL_MS = 60_000;
@@ -67,6 +67,17 @@ export function isStateOf({ kind, uid, gitOps }: GitTask): (state: PullRequestSt
   return (state) => state.kind === kind && state.requestUid === uid && (kind === 'Request' || state.place === place);
 }
 
+/** What a proposal needs of an earlier look. After a failure a pull request is looked for again, since a step may be missing. */
+export function knownTo(state: PullRequestState | undefined): Pick<Proposal, 'known'> {
+  const { number, url } = state ?? {};
+  return {
+    known: {
+      ...(number === undefined || state?.state === 'Failed' ? {} : { number }),
+      ...(url === undefined ? {} : { url }),
+    },
+  };
+}
+
 /** Does one task. A failure is a state too; never throws but for an aborted signal. */
 export async function follow(
   task: GitTask,
@@ -81,7 +92,7 @@ export async function follow(
   try {
     const connection = gitConnectionFor(deps.connections, gitOps.connection, namespace);
     const op: CallOptions = { signal, deadline: deps.clock.monotonic() + TIMEOUT_MS, key: uid };
-    const found = await task.run({ server: deps.serverOf(connection), connection, op }, known);
+    const found = await task.run({ repository: deps.repositoryOf(connection), connection, op }, known);
     return found === undefined
       ? { ...about, state: 'Absent' }
       : { ...about, ...before, ...identityOf(found), state: found.state };

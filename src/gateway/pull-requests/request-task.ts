@@ -1,15 +1,16 @@
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
-import { type PromotionObjects, reviewOfObjects } from '../../review/gitops/review-of-objects.ts';
-import { pullRequestDraft } from '../../review/pull-requests/draft.ts';
-import { openPullRequest } from '../../review/pull-requests/open-pull-request.ts';
+import { type PromotionObjects, reviewOfObjects, sharedObjectName } from '../../review/gitops/review-of-objects.ts';
+import { branchOf, folderIn, pullRequestDraft } from '../../review/pull-requests/draft.ts';
 import type { ToolReview } from '../../review/tool-review.ts';
-import type { GitOpsPlace, GitTask } from './follow.ts';
+import { type GitOpsPlace, type GitTask, knownTo } from './follow.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import type { RecordedFacts } from './recorded-facts.ts';
 
 /** An ApprovalRequest for tier Shared whose policy asks for a pull request. */
 export interface PendingRequest {
   readonly request: ApprovalRequest;
   readonly namespace: string;
+  readonly promotion: { readonly tool: string; readonly digest: Digest };
   readonly gitOps: GitOpsPlace;
 }
 
@@ -21,7 +22,7 @@ export interface PromotionMaterial {
 
 /** Opens the pull request of a request. `material`: undefined when the tool does not exist. */
 export function requestTask(
-  { request, namespace, gitOps }: PendingRequest,
+  { request, namespace, promotion, gitOps }: PendingRequest,
   material: () => Promise<PromotionMaterial | undefined>,
 ): GitTask {
   const { metadata, spec } = request;
@@ -31,15 +32,24 @@ export function requestTask(
     name: metadata.name,
     uid: metadata.uid ?? '',
     gitOps,
-    async run({ server, connection, op }, known) {
-      if (known?.number !== undefined && known.state !== 'Failed') return server.get(known.number, op);
-      const found = await material();
-      if (found === undefined) throw new Error('the tool of the request does not exist');
-      const { approver } = connection.git;
-      const { objects, facts } = found;
-      const decided = { namespace, nonce: spec.nonce, approvedBy: approver };
-      const review = { ...reviewOfObjects({ ...objects, request }, decided), ...facts };
-      return openPullRequest(server, pullRequestDraft(review, gitOps), op);
+    async run({ repository, connection, op }, known) {
+      const object = sharedObjectName(namespace, promotion.tool, promotion.digest);
+      const proposal = {
+        branch: branchOf(spec.nonce, 'share'),
+        base: gitOps.branch,
+        folder: folderIn(gitOps, { namespace, object }),
+        ...knownTo(known),
+        draft: async () => {
+          const found = await material();
+          if (found === undefined) throw new Error('the tool of the request does not exist');
+          const decided = { namespace, nonce: spec.nonce, approvedBy: connection.git.approver };
+          const review = { ...reviewOfObjects({ ...found.objects, request }, decided), ...found.facts };
+          // Its draft would be the revocation, which is a task of its own.
+          if (review.promotion.revoked !== undefined) throw new Error('the tool of the request is revoked');
+          return pullRequestDraft(review, gitOps);
+        },
+      };
+      return repository.propose(proposal, op);
     },
   };
 }

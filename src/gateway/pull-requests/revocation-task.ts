@@ -1,9 +1,9 @@
 import { reviewOfObjects, sharedObjectName } from '../../review/gitops/review-of-objects.ts';
 import type { PromotionFacts } from '../../review/gitops/gitops-files.ts';
-import { folderIn, pullRequestDraft, revocationDraft } from '../../review/pull-requests/draft.ts';
+import { branchOf, folderIn, pullRequestDraft, revocationDraft } from '../../review/pull-requests/draft.ts';
 import type { PullRequestDraft } from '../../review/pull-requests/port.ts';
 import { recordRevocation } from '../../review/pull-requests/record-revocation.ts';
-import type { GitOpsPlace, GitTask } from './follow.ts';
+import { type GitOpsPlace, type GitTask, knownTo } from './follow.ts';
 import type { PromotionMaterial } from './request-task.ts';
 import type { WithdrawnPromotion } from './revoked-promotions.ts';
 
@@ -21,11 +21,12 @@ export function revocationTask(
     name: approval.name,
     uid: approval.uid,
     gitOps,
-    async run({ server, connection, op }) {
+    async run({ repository, connection, op }, known) {
       const { approver, revocations: how = 'PullRequest' } = connection.git;
       const folder = folderIn(gitOps, { namespace, object });
       const draft = async () => draftOf(revoked, gitOps, approver, await material());
-      return recordRevocation(server, { folder, base: gitOps.branch, how, draft }, op);
+      const place = { folder, base: gitOps.branch, branch: branchOf(revoked.nonce, 'revoke') };
+      return recordRevocation(repository, { ...place, ...knownTo(known), how, draft }, op);
     },
   };
 }

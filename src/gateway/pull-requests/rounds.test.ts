@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { parseConnections } from '../../connections/connection.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { PullRequestDocument, PullRequestStore } from '../../nats/pull-requests.ts';
-import type { PullRequest, PullRequestDraft, PullRequestServer } from '../../review/pull-requests/port.ts';
+import { hostedRepository } from '../../review/pull-requests/open-pull-request.ts';
+import type { NumberedPullRequest, PullRequestDraft, PullRequestServer } from '../../review/pull-requests/port.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';
@@ -23,6 +25,8 @@ const TOOL = {
   metadata: { name: 'double-1', namespace: 'team-a' },
   spec: { artifact: ARTIFACT, digest: DIGEST, tier: 'Agent' },
 } satisfies EmergentTool;
+
+const PENDING = { namespace: 'team-a', promotion: { tool: 'double', digest: DIGEST } };
 
 function aRequest(nonce = 'k4q7pWm2Zc8vN1xRt6Yb'): ApprovalRequest {
   return {
@@ -45,15 +49,15 @@ class MemoryServer implements PullRequestServer {
   readonly opened: PullRequestDraft[] = [];
   readonly comment: string[] = [];
   readonly calls: string[] = [];
-  state: PullRequest['state'] = 'Open';
+  state: NumberedPullRequest['state'] = 'Open';
   problem: Error | undefined;
 
-  async find(branch: string): Promise<PullRequest | undefined> {
+  async find(branch: string): Promise<NumberedPullRequest | undefined> {
     this.#called('find');
     const index = this.opened.findIndex((draft) => draft.branch === branch);
     return index === -1 ? undefined : this.#pull(index);
   }
-  async get(number: number): Promise<PullRequest> {
+  async get(number: number): Promise<NumberedPullRequest> {
     this.#called('get');
     return this.#pull(number - 1);
   }
@@ -69,7 +73,7 @@ class MemoryServer implements PullRequestServer {
   async commit(): Promise<void> {
     this.#called('commit');
   }
-  async create(draft: PullRequestDraft): Promise<PullRequest> {
+  async create(draft: PullRequestDraft): Promise<NumberedPullRequest> {
     this.#called('create');
     this.opened.push(draft);
     return this.#pull(this.opened.length - 1);
@@ -80,7 +84,7 @@ class MemoryServer implements PullRequestServer {
   async createComment(_number: number, text: string): Promise<void> {
     this.comment.push(text);
   }
-  #pull(index: number): PullRequest {
+  #pull(index: number): NumberedPullRequest {
     return { number: index + 1, url: `https://git.example.com/${index + 1}`, state: this.state };
   }
   #called(name: string): void {
@@ -122,17 +126,18 @@ function aFixture(requests: ApprovalRequest[] = [aRequest()]) {
     'test',
   );
   const pendingRequests = { requests, gitOps: { connection: 'tools', branch: 'main', path: 'tools' } };
+  const material: { approvals: Approval[] } = { approvals: [] };
   const depsOf = (holder: string): RoundDeps => ({
     holder,
     store,
     clock,
     connections,
     log: createLogger({ level: 'error', destination: { write: () => undefined }, secrets: createSecretRedactor() }),
-    serverOf: () => server,
+    repositoryOf: () => hostedRepository(server),
     tasks: async () =>
       pendingRequests.requests.map((request) =>
-        requestTask({ request, namespace: 'team-a', gitOps: pendingRequests.gitOps }, async () => ({
-          objects: { tool: TOOL, tools: [TOOL], approvals: [] },
+        requestTask({ ...PENDING, request, gitOps: pendingRequests.gitOps }, async () => ({
+          objects: { tool: TOOL, tools: [TOOL], approvals: material.approvals },
           facts: { verdicts: [], provenance: [] },
         })),
       ),
@@ -143,7 +148,7 @@ function aFixture(requests: ApprovalRequest[] = [aRequest()]) {
   const loseStore = () => {
     store = memoryStore();
   };
-  return { clock, holder: () => store.document()?.holder, server, round, states, pendingRequests, loseStore };
+  return { clock, holder: () => store.document()?.holder, server, round, states, pendingRequests, loseStore, material };
 }
 
 describe('a round over the pull requests of promotions', () => {
@@ -202,6 +207,21 @@ describe('a round over the pull requests of promotions', () => {
       assert.match(states()?.[0] ?? '', message);
       assert.equal(server.opened.length, 0);
     }
+  });
+
+  it('a request whose tool is revoked opens no pull request of the revocation', async () => {
+    const { round, states, server, material } = aFixture();
+    const subject = { promotion: { tool: 'double', digest: DIGEST, tier: 'Shared' } } as const;
+    const spec = {
+      decision: 'Revoke',
+      nonce: 'k4q7pWm2Zc8vN1xRt6Yb',
+      approvedBy: { username: 'alice' },
+      subject,
+    } as const;
+    const metadata = { name: 'no-more', namespace: 'team-a', creationTimestamp: '2031-01-01T00:00:00Z' };
+    material.approvals = [{ apiVersion: 'temper.dev/v1alpha1', kind: 'Approval', metadata, spec }];
+    await round();
+    assert.deepEqual([states(), server.opened], [['the tool of the request is revoked'], []]);
   });
 
   it('a request that is decided or gone leaves the document', async () => {

@@ -172,7 +172,7 @@ async function openReview(
     deps.sessions.tainted(agentUid, session),
     own.registry.tools(agentUid, session),
   ]);
-  const isOut = (digest: Digest): boolean => own.demotions.reason(claims.namespace, digest) !== undefined;
+  const isOut = (digest: Digest): boolean => own.demotions.reason(claims, digest) !== undefined;
   const tools = inService(registered, isOut);
   const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, tainted);
   const { judge: judgeModel, judgeMayBeAuthor } = modelAccess.agentModel();
@@ -262,7 +262,7 @@ function toolsOf(
     clock: deps.clock,
     builtIn: builtInNames(),
     limits: decider.forgeLimits,
-    demoted: (digest) => own.demotions.reason(namespace, digest),
+    demoted: (digest) => own.demotions.reason({ namespace, agentUid }, digest),
     async removeEvidence(digest) {
       const all = await own.registry.allTools(agentUid);
       if (!all.some((tool) => tool.digest === digest)) await own.evidence.remove(agentUid, digest);

@@ -40,8 +40,9 @@ export function createSessionContent({
   demotions,
   onError,
 }: SessionContentDeps): ReadSessionContent {
-  return async ({ agentUid, namespace }, session) => {
-    const isOut = (digest: Digest): boolean => demotions.reason(namespace, digest) !== undefined;
+  return async (pod, session) => {
+    const { agentUid } = pod;
+    const isOut = (digest: Digest): boolean => demotions.reason(pod, digest) !== undefined;
     const historyOf = async (): Promise<SessionHistory | undefined> => {
       const sessions = sessionsOf(agentUid);
       const history = await sessions.loadBelow(session, MAX_DELIVERED_BYTES);

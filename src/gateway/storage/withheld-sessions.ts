@@ -50,5 +50,11 @@ export function withheldSessions(store: NatsSessionStore, texts: EncryptedTexts,
     isClosed: (session) => store.isClosed(session),
     list: () => store.list(),
     idle: (milliseconds) => store.idle(milliseconds),
+    unused: (since) => store.unused(since),
+    discard: (session, since, removeRest) =>
+      store.discard(session, since, async () => {
+        await removeCallSources(texts, agentUid, session);
+        await removeRest();
+      }),
   };
 }

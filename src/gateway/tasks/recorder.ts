@@ -5,6 +5,7 @@ import { messageOf } from '../../lib/errors.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
 import type { TaskRecords } from '../../nats/tasks/task-records.ts';
+import type { ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
@@ -12,12 +13,14 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 export interface TaskRecorder {
   answered(claims: DeliveryTokenClaims, finishReason: FinishReason): Promise<void>;
   deadLettered(letter: StoredDeadLetter): Promise<void>;
+  /** The pod of the agent states which forged tools it called for this delivery. */
+  called(claims: DeliveryTokenClaims, tools: readonly ToolCalls[]): Promise<void>;
   /** The gateway carried a call of a tool of this category. */
   used(claims: DeliveryTokenClaims, category: ToolCategoryName): Promise<void>;
 }
 
 export interface TaskRecorderDeps {
-  readonly records: Pick<TaskRecords, 'end' | 'use'>;
+  readonly records: Pick<TaskRecords, 'end' | 'use' | 'called'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -29,7 +32,7 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
     } catch (error) {
       log.warn(
         { agentUid, error: messageOf(error, 200) },
-        'a task was not recorded; it does not count for the trust of its agent',
+        'a task was not recorded; it does not count for the trust of its agent or for its tools',
       );
     }
   };
@@ -46,6 +49,10 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
       const { id, session } = message;
       const end = { message: id, session, outcome: outcomeOf(code), deliveries, endedAt: clock.now().getTime() };
       await stored(agentUid, () => records.end(agentUid, end));
+    },
+    async called({ agentUid, message, at }, tools) {
+      const of = { message, deliveries: at.deliveries, endedAt: clock.now().getTime() };
+      if (tools.length > 0) await stored(agentUid, () => records.called(agentUid, of, tools));
     },
     async used({ agentUid, message, depth }, category) {
       if (depth === 0) await stored(agentUid, () => records.use(agentUid, message, category));

@@ -164,6 +164,16 @@ export class InboxDeliveries {
     return (await this.#messagesOf(agentUid, session)).map(({ message }) => message);
   }
 
+  /** A message that ended and is not removed yet counts too. */
+  async unendedSessions(agentUid: string): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    for await (const { data, traceparent } of this.#deps.store.messages(agentUid, 1)) {
+      const { envelope } = parseMessage(data, traceparent);
+      if (envelope !== undefined) found.add(envelope.session);
+    }
+    return found;
+  }
+
   /** Rejects all messages of the session that have not ended, delivered or not. Returns their ids. */
   async rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]> {
     const found = await this.#messagesOf(agentUid, session);

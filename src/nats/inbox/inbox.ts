@@ -73,6 +73,8 @@ export interface NatsInbox {
   parked(agentUid: string): Promise<{ message: string; session: string }[]>;
   /** Ids of the messages of a session that have not ended: those that wait, also for an approval, and the one in flight. */
   unendedIn(agentUid: string, session: string): Promise<string[]>;
+  /** The sessions of all messages that have not ended: queued, in flight, parked or waiting for a redelivery. */
+  unendedSessions(agentUid: string): Promise<ReadonlySet<string>>;
   /** Moves all these messages to the dead letters. Returns their ids. */
   rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]>;
   /** Moves the message to the dead letters. */
@@ -176,6 +178,10 @@ class JetStreamInbox implements NatsInbox {
 
   async unendedIn(agentUid: string, session: string): Promise<string[]> {
     return this.#current().unendedIn(agentUid, session);
+  }
+
+  async unendedSessions(agentUid: string): Promise<ReadonlySet<string>> {
+    return this.#current().unendedSessions(agentUid);
   }
 
   async rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]> {

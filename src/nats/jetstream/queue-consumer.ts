@@ -13,7 +13,7 @@ export interface QueueConsumerOptions {
   onFailure?: (error: unknown) => void;
 }
 
-const ACK_WAIT_MS = 60_000;
+const ACK_WAIT_MS = 20_000;
 const PULL_TIMEOUT_MS = 30_000;
 const RETRY = { minMs: 500, maxMs: 30_000 };
 const NANOS_PER_MS = 1_000_000;

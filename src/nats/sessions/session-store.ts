@@ -41,8 +41,22 @@ export interface NatsSessionStore extends SessionStore {
   isClosed(session: string): Promise<boolean>;
   /** Most recently used first. */
   list(): Promise<StoredSession[]>;
-  /** Ids of the sessions that were not used for this long. The caller closes them with all their data. */
+  /** Ids of the sessions that were not used for this long. */
   idle(milliseconds: number): Promise<string[]>;
+  /** Sessions that were not used since, closed ones included with the time of their closing. Times in milliseconds since 1970. */
+  unused(since: { open: number; closed: number }): Promise<UnusedSession[]>;
+  /**
+   * Deletes a session that was not used since, as if it had never existed. `removeRest` deletes what else belongs to it; it may run
+   * again after a crash. False, without effect, when the session was used meanwhile: a session is marked as used before it is read.
+   */
+  discard(session: string, since: number, removeRest: () => Promise<void>): Promise<boolean>;
+}
+
+export interface UnusedSession {
+  session: string;
+  /** RFC 3339. */
+  lastUsedAt: string;
+  isClosed: boolean;
 }
 
 interface SizedHistory {
@@ -76,6 +90,8 @@ const NO_SESSION: SessionHead = {
 const LARGE_BYTES = 1_024 * 1_024;
 /** Bytes of a head, about. */
 const HEAD_BYTES = 256;
+/** The time of the last use is exact to a day. */
+const USED_AGAIN_MS = 24 * 3_600_000;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
 const REREAD_MS = 100;
@@ -127,7 +143,7 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadSized(session: string): Promise<SizedHistory> {
-    const found = await this.#openHead(session);
+    const found = await this.#usedHead(session);
     if (found === undefined) return { history: emptyHistory(), bytes: 0 };
     const { bytes = Number.POSITIVE_INFINITY } = found.head;
     const load = () => this.#load(session, found);
@@ -135,7 +151,7 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined> {
-    const found = await this.#openHead(session);
+    const found = await this.#usedHead(session);
     if (found === undefined) return emptyHistory();
     return (found.head.bytes ?? bytes) < bytes ? (await this.#load(session, found)).history : undefined;
   }
@@ -246,24 +262,67 @@ class BucketSessionStore implements NatsSessionStore {
 
   async list(): Promise<StoredSession[]> {
     const found: StoredSession[] = [];
-    const heads = bucketSubject(BUCKETS.sessions, `${this.#owner}.*.head`);
-    for await (const { subject, data } of readMessages(this.#connection, STREAM, heads)) {
-      const head = parseSessionHead(parseJsonBytes(data));
-      if (head === undefined || head.closedAt !== undefined) continue;
-      const { openedAt, usedAt: lastUsedAt, items, tainted } = head;
-      found.push({ session: sessionFromToken(subject.split('.').at(-2) ?? ''), openedAt, lastUsedAt, items, tainted });
+    for await (const { session, head } of this.#storedHeads()) {
+      const { openedAt, usedAt: lastUsedAt, items, tainted, closedAt } = head;
+      if (closedAt === undefined) found.push({ session, openedAt, lastUsedAt, items, tainted });
     }
     return found.sort((a, b) => (a.lastUsedAt < b.lastUsedAt ? 1 : -1));
   }
 
   async idle(milliseconds: number): Promise<string[]> {
-    const before = this.#connection.clock.now().getTime() - milliseconds;
-    const sessions = await this.list();
-    return sessions.filter(({ lastUsedAt }) => Date.parse(lastUsedAt) < before).map(({ session }) => session);
+    const open = this.#connection.clock.now().getTime() - milliseconds;
+    return (await this.unused({ open, closed: 0 })).map(({ session }) => session);
+  }
+
+  async unused(since: { open: number; closed: number }): Promise<UnusedSession[]> {
+    const found: UnusedSession[] = [];
+    for await (const { session, head } of this.#storedHeads()) {
+      const isClosed = head.closedAt !== undefined;
+      if (Date.parse(head.usedAt) < (isClosed ? since.closed : since.open))
+        found.push({ session, lastUsedAt: head.usedAt, isClosed });
+    }
+    return found.sort((a, b) => (a.lastUsedAt < b.lastUsedAt ? -1 : 1));
+  }
+
+  async discard(session: string, since: number, removeRest: () => Promise<void>): Promise<boolean> {
+    const found = await this.#readHead(session);
+    if (found === undefined || Date.parse(found.head.usedAt) >= since) return false;
+    const { openedAt, usedAt, closedAt } = found.head;
+    const empty: SessionHead = { ...NO_SESSION, openedAt, usedAt, ...(closedAt === undefined ? {} : { closedAt }) };
+    if (!(await this.#writeHead(session, empty, found.revision))) return false;
+    // What is written from here on belongs to a new session of this id.
+    const end = this.#heads.get(this.#key(session, 'head'))?.revision ?? found.revision;
+    await purge(this.#connection, STREAM, this.#key(session, 'history.>'), end);
+    await removeRest();
+    // The head last: until then the next attempt repeats everything.
+    this.#heads.delete(this.#key(session, 'head'));
+    await purge(this.#connection, STREAM, this.#key(session, 'head'), end + 1);
+    await this.#quota?.recount('sessions');
+    return true;
   }
 
   #key(session: string, rest: string): string {
     return bucketSubject(BUCKETS.sessions, `${this.#owner}.${sessionToken(session)}.${rest}`);
+  }
+
+  async *#storedHeads(): AsyncGenerator<{ session: string; head: SessionHead }> {
+    const heads = bucketSubject(BUCKETS.sessions, `${this.#owner}.*.head`);
+    for await (const { subject, data } of readMessages(this.#connection, STREAM, heads)) {
+      const head = parseSessionHead(parseJsonBytes(data));
+      if (head !== undefined) yield { session: sessionFromToken(subject.split('.').at(-2) ?? ''), head };
+    }
+  }
+
+  /** The open head of a session that is about to be used, marked as used when that was long ago: see `discard`. */
+  async #usedHead(session: string): Promise<StoredHead | undefined> {
+    for (let attempt = 1; attempt <= MAX_CLOSE_ATTEMPTS; attempt += 1) {
+      const found = await this.#openHead(session);
+      const now = this.#connection.clock.now();
+      if (found === undefined || now.getTime() - Date.parse(found.head.usedAt) < USED_AGAIN_MS) return found;
+      const bytes = found.head.bytes ?? (await this.#countHistory(session));
+      await this.#writeHead(session, { ...found.head, usedAt: now.toISOString(), bytes }, found.revision);
+    }
+    throw corrupt(session, 'other writers change it without a pause');
   }
 
   /** Throws TEMPER_SESSION_CLOSED. */

@@ -10,7 +10,7 @@ import type { AgentQuota } from '../residents/storage-quota.ts';
 import type { ToolSources } from '../sources/tool-sources.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
-/** Tools at tier Session, each under the digest of its artifact, stored for 7 days. Methods throw TEMPER_BUS_*. */
+/** Tools at tier Session, each under the digest of its artifact, stored as long as its session. Methods throw TEMPER_BUS_*. */
 export interface SessionToolStore {
   /** False when the session already has this digest; the stored tool is kept. Throws TEMPER_BUS_TOO_LARGE above 200 KiB. */
   put(agentUid: string, tool: RegisteredTool): Promise<boolean>;

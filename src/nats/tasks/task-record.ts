@@ -1,6 +1,9 @@
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
+import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { TaskOutcome } from '../../policy/trust/evidence.ts';
+import type { MessageToolCalls, ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
+import { MAX_TASK_TOOLS } from '../../tempering/hygiene/tool-task.ts';
 
 /** How a message of a user ended, as the gateway saw it. */
 export interface TaskEnd {
@@ -40,6 +43,34 @@ export function parseTaskRating(value: Json | undefined): TaskRating | undefined
   const { rating, category } = value;
   if (!isCount(rating) || rating > MAX_RATING) return undefined;
   return { rating, ...(isToolCategory(category) ? { category } : {}) };
+}
+
+/** A user asks to verify a deactivated tool of the agent again. */
+export interface ReactivationOrder {
+  readonly digest: Digest;
+  readonly reason: string;
+  /** Epoch milliseconds. */
+  readonly requestedAt: number;
+}
+
+export function parseToolCalls(message: string, value: Json | undefined): MessageToolCalls | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { endedAt, tools } = value;
+  if (!isCount(endedAt) || !Array.isArray(tools)) return undefined;
+  return { message, endedAt, tools: tools.slice(0, MAX_TASK_TOOLS).flatMap((tool) => toolCallsIn(tool) ?? []) };
+}
+
+function toolCallsIn(value: Json): ToolCalls | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { digest, calls, failures } = value;
+  return isDigest(digest) && isCount(calls) && isCount(failures) ? { digest, calls, failures } : undefined;
+}
+
+export function parseReactivationOrder(value: Json | undefined): ReactivationOrder | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { digest, reason, requestedAt } = value;
+  const isValid = isDigest(digest) && typeof reason === 'string' && isCount(requestedAt);
+  return isValid ? { digest, reason, requestedAt } : undefined;
 }
 
 function isCount(value: Json | undefined): value is number {

@@ -15,7 +15,18 @@ import {
   readMessages,
 } from '../jetstream/stream-reader.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
-import { isToolCategory, parseTaskEnd, parseTaskRating, type TaskEnd, type TaskRating } from './task-record.ts';
+import type { AgentHistory } from '../../tempering/hygiene/tool-findings.ts';
+import type { MessageToolCalls, ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
+import {
+  isToolCategory,
+  parseReactivationOrder,
+  parseTaskEnd,
+  parseTaskRating,
+  parseToolCalls,
+  type ReactivationOrder,
+  type TaskEnd,
+  type TaskRating,
+} from './task-record.ts';
 
 type Stored = { readonly subject: string; readonly data: Uint8Array };
 
@@ -24,18 +35,29 @@ const STREAM = bucketStream(BUCKETS.tasks);
 const TRIM_STEP = 50;
 const MAX_COUNTED_AGENTS = 20_000;
 /** The subjects of an agent by what they record. Of each kind at most MAX_TASK_RECORDS and one step are stored. */
-const KINDS = ['end.*', 'rating.*', 'use.*.*'];
+const TASK_KINDS = ['end.*', 'rating.*', 'use.*.*'];
+const TOOL_KINDS = ['tools.*.*', 'reactivation.*'];
+const KINDS = [...TASK_KINDS, ...TOOL_KINDS];
 
 /**
  * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and
- * `<agent>.rating.<message>`, each with one value. Only the newest records of each agent are kept. Methods throw TEMPER_BUS_* and, for a
- * namespace that stores too much, TEMPER_STORAGE_LIMIT_EXCEEDED.
+ * `<agent>.rating.<message>`, each with one value. `<agent>.tools.<message>.<delivery>` is the word of the pod about the forged tools that
+ * the agent called, and `<agent>.reactivation.<digest>` the order of a user. Only the newest records of each agent are kept. Methods throw
+ * TEMPER_BUS_* and, for a namespace that stores too much, TEMPER_STORAGE_LIMIT_EXCEEDED.
  */
 export interface TaskRecords {
   /** Records how a task ended; a repeated call changes nothing. */
   end(agentUid: string, end: TaskEnd): Promise<void>;
   /** Records that a task used a tool category through the gateway. Idempotent. */
   use(agentUid: string, message: string, category: ToolCategoryName): Promise<void>;
+  /** Records which forged tools one delivery of a message called. Idempotent. */
+  called(
+    agentUid: string,
+    of: Omit<MessageToolCalls, 'tools'> & { deliveries: number },
+    tools: readonly ToolCalls[],
+  ): Promise<void>;
+  /** Asks to verify a deactivated tool again. */
+  reactivate(agentUid: string, order: ReactivationOrder): Promise<void>;
   /** Sets the one rating of a task that has ended. */
   rate(agentUid: string, message: string, rating: TaskRating): Promise<void>;
   /** An ended task: the message, or the latest one of a session. */
@@ -63,6 +85,13 @@ export function createTaskRecords(
     async use(agentUid, message, category) {
       await put(agentUid, `use.${token(message)}.${category}`, 1);
     },
+    async called(agentUid, { message, deliveries, endedAt }, tools) {
+      const value = { endedAt, tools: tools.map((tool) => ({ ...tool })) };
+      await put(agentUid, `tools.${token(message)}.${deliveries}`, value);
+    },
+    async reactivate(agentUid, order) {
+      await put(agentUid, `reactivation.${order.digest.slice('sha256:'.length)}`, { ...order });
+    },
     async rate(agentUid, message, rating) {
       await put(agentUid, `rating.${token(message)}`, { ...rating });
     },
@@ -82,15 +111,19 @@ export function createTaskRecords(
   };
 }
 
+/** A task with the message that it was. */
+export interface MessageTask extends TaskRecord {
+  readonly message: string;
+}
+
 /** The tasks of one agent with their ratings and tool categories. */
-export async function readTasks(connection: JetStreamConnection, agentUid: string): Promise<TaskRecord[]> {
+export async function readTasks(connection: JetStreamConnection, agentUid: string): Promise<MessageTask[]> {
   const ends: TaskEnd[] = [];
   const ratings = new Map<string, TaskRating>();
   const categories = new Map<string, Set<ToolCategoryName>>();
-  for (const filter of KINDS) {
-    for await (const { subject: key, data } of await readKind(connection, subject(agentUid, filter))) {
-      const [kind, message = '', category] = key.slice(subject(agentUid, '').length).split('.');
-      const value = parseJsonBytes(data);
+  for (const filter of TASK_KINDS) {
+    for await (const { key, value } of readRecords(connection, agentUid, filter)) {
+      const [kind, message = '', category] = key;
       const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
       if (end !== undefined) ends.push(end);
       const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
@@ -101,9 +134,38 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   }
   return ends.slice(-MAX_TASK_RECORDS).map(({ message, outcome, deliveries, endedAt }) => {
     const rating = ratings.get(message)?.rating;
-    const task = { endedAt, outcome, deliveries, categories: [...(categories.get(message) ?? [])] };
+    const task = { message, endedAt, outcome, deliveries, categories: [...(categories.get(message) ?? [])] };
     return rating === undefined ? task : { ...task, rating };
   });
+}
+
+/** The calls of forged tools that the pod of an agent reported, and the orders of users about its tools. */
+export async function readToolRecords(
+  connection: JetStreamConnection,
+  agentUid: string,
+): Promise<Pick<AgentHistory, 'calls'> & { readonly orders: readonly ReactivationOrder[] }> {
+  const calls: MessageToolCalls[] = [];
+  const orders: ReactivationOrder[] = [];
+  for (const filter of TOOL_KINDS) {
+    for await (const { key, value } of readRecords(connection, agentUid, filter)) {
+      const [kind, message = ''] = key;
+      const called = kind === 'tools' ? parseToolCalls(message, value) : undefined;
+      if (called !== undefined) calls.push(called);
+      const order = kind === 'reactivation' ? parseReactivationOrder(value) : undefined;
+      if (order !== undefined) orders.push(order);
+    }
+  }
+  return { calls, orders };
+}
+
+/** `key`: the parts of the subject after the agent. */
+async function* readRecords(
+  connection: JetStreamConnection,
+  agentUid: string,
+  filter: string,
+): AsyncIterable<{ key: string[]; value: Json | undefined }> {
+  for await (const { subject: key, data } of await readKind(connection, subject(agentUid, filter)))
+    yield { key: key.slice(subject(agentUid, '').length).split('.'), value: parseJsonBytes(data) };
 }
 
 async function readKind(

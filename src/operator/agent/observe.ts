@@ -16,6 +16,8 @@ import { latestWarning, isLate } from '../pods/start-delay.ts';
 import type { ValidationCache } from './validation-cache.ts';
 import type { CrashBackoff } from '../pods/crash-backoff.ts';
 import type { ObservedAgent } from './observed.ts';
+import { observeTools } from '../hygiene/observe-tools.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
 import { isOwnedBy } from '../pods/pod-ownership.ts';
 import { podState } from '../pods/pod-state.ts';
 import { type AgentRanks, policyKeyOf } from '../policy/agent-ranks.ts';
@@ -29,6 +31,7 @@ export interface ObserveDeps {
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
   readonly pods: Cache<Pod>;
+  readonly tools: Cache<StoredTool>;
   readonly ranks: AgentRanks;
   readonly validation: ValidationCache;
   readonly crashBackoff: CrashBackoff;
@@ -49,6 +52,8 @@ export const INDEX = {
   boundPod: 'boundPod',
   agent: 'agent',
   uid: 'uid',
+  /** Agents by the digests that are deactivated for them, in their namespace. */
+  deactivated: 'deactivated',
 } as const;
 
 export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
@@ -59,6 +64,9 @@ export function addIndexes(agents: Cache<StoredAgent>, pods: Cache<Pod>): void {
   agents.addIndex(INDEX.namespace, ({ metadata }) => [metadata.namespace]);
   agents.addIndex(INDEX.boundPod, ({ status }) => (status?.pod === undefined ? [] : [status.pod.uid]));
   agents.addIndex(INDEX.uid, ({ metadata }) => [metadata.uid]);
+  agents.addIndex(INDEX.deactivated, ({ metadata, status }) =>
+    (status?.deactivatedTools ?? []).map(({ digest }) => `${metadata.namespace}/${digest}`),
+  );
   pods.addIndex(INDEX.agent, ({ metadata }) => {
     const uid = metadata.labels?.[LABELS.agentUid];
     return uid === undefined ? [] : [uid];
@@ -110,6 +118,7 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
+    tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
 }

@@ -76,6 +76,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
     lastActivity: undefined,
     runtimeState: {},
     taskEvidence: undefined,
+    tools: undefined,
     natsUnavailableSince: undefined,
     ...change,
   };
@@ -87,10 +88,5 @@ export function statusOf(observed: ObservedAgent, applied?: ApplyResult) {
   const { step } = planned;
   const pod = step.kind === 'none' || step.kind === 'create' ? undefined : step.pod;
   const done: ApplyResult = applied ?? (pod === undefined ? { kind: 'unbound' } : { kind: 'bound', pod });
-  return summarize(
-    observed,
-    planned,
-    done,
-    evaluateAgent(observed, () => undefined),
-  );
+  return summarize(observed, planned, done, { evaluation: evaluateAgent(observed, () => undefined), tools: undefined });
 }

@@ -1,5 +1,6 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
 import type { TaskEvidence } from '../../policy/trust/evidence.ts';
+import type { ObservedAgentTools } from '../hygiene/plan.ts';
 import type { AgentRuntimeState } from '../ports.ts';
 import type { PodTemplate } from '../pods/pod-template.ts';
 import type { AgentRank } from '../policy/agent-ranks.ts';
@@ -52,5 +53,7 @@ export interface ObservedAgent {
   readonly runtimeState: AgentRuntimeState;
   /** The folded records of its tasks. Undefined while they are not read, and for a policy without rules of trust. */
   readonly taskEvidence: TaskEvidence | undefined;
+  /** Its promoted tools, and what its records say about them. Undefined for an agent without any. */
+  readonly tools: ObservedAgentTools | undefined;
   readonly natsUnavailableSince: Date | undefined;
 }

@@ -17,6 +17,8 @@ import { AgentRanks } from '../policy/agent-ranks.ts';
 import { WarmPool } from '../pool/warm-pool.ts';
 import { NO_AGENT_STATS } from '../ports.ts';
 import { addIndexes } from './observe.ts';
+import type { StoredTool } from '../tool/stored-tool.ts';
+import { addToolIndexes } from '../tool/tool-index.ts';
 import { type AgentDeps, AgentReconciler } from './reconcile.ts';
 import { ValidationCache } from './validation-cache.ts';
 
@@ -62,8 +64,15 @@ function reconciling(initial: object, fault?: Fault) {
   const agentStore = new Store<StoredAgent>({ freeze: true });
   const policyStore = new Store<StoredPolicy>({ freeze: true });
   const podStore = new Store<Pod>({ freeze: true });
-  const cacheOf = { agents: new Cache([agentStore]), policies: new Cache([policyStore]), pods: new Cache([podStore]) };
+  const tools = new Cache([new Store<StoredTool>()]);
+  const cacheOf = {
+    agents: new Cache([agentStore]),
+    policies: new Cache([policyStore]),
+    pods: new Cache([podStore]),
+    tools,
+  };
   addIndexes(cacheOf.agents, cacheOf.pods);
+  addToolIndexes({ tools, approvals: new Cache([]), requests: new Cache([]) });
   agentStore.set(agent);
   policyStore.set(POLICY);
   const client = {

@@ -22,12 +22,14 @@ import { NUMBERS_INTERVAL_MS } from './deferral/status-throttle.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, plan } from './plan.ts';
 import type { TrustEvaluation } from '../../policy/trust/evaluate.ts';
+import { type AgentToolsDeps, countTransitions, evaluateTools, toolEvents } from '../hygiene/agent-tools.ts';
+import type { ToolPlan } from '../hygiene/plan.ts';
 import type { RaiseApprovalsDeps } from '../trust/raise-approvals.ts';
 import { trustEvents } from '../trust/trust-condition.ts';
 import { msUntilEvaluation, TrustEvaluator } from '../trust/trust-evaluator.ts';
 import { statusDiffers, statusPatch, summarize } from './summarize.ts';
 
-export interface AgentDeps extends ObserveDeps, RaiseApprovalsDeps {
+export interface AgentDeps extends ObserveDeps, RaiseApprovalsDeps, AgentToolsDeps {
   readonly namespaces: NamespaceObjects;
   readonly operatorMetrics: OperatorMetrics | undefined;
   readonly starts: StartTimes;
@@ -50,6 +52,8 @@ interface ReconciledAgent {
   readonly applied: ApplyResult;
   /** Undefined when the levels stay as they are. */
   readonly evaluation: TrustEvaluation | undefined;
+  /** Undefined when its tools stay as they are. */
+  readonly tools: ToolPlan | undefined;
 }
 
 /** Reconciles one agent in four steps: observe, plan, apply, report. The only writer of Agent status. */
@@ -91,7 +95,8 @@ export class AgentReconciler {
     recordPlan(this.#deps, observed, planned);
     const applied = await this.#bind(observed, planned, log, signal);
     const evaluation = await this.#trust.evaluate(observed, log, signal);
-    await this.#report({ cached, observed, planned, applied, evaluation }, signal);
+    const tools = await evaluateTools(this.#deps, observed.agent, observed.tools, log);
+    await this.#report({ cached, observed, planned, applied, evaluation, tools }, signal);
     return this.#result(observed, planned, applied, evaluation);
   }
 
@@ -177,12 +182,12 @@ export class AgentReconciler {
 
   /** Reports the result in the status, the Events and the metrics. */
   async #report(
-    { cached, observed, planned, applied, evaluation }: ReconciledAgent,
+    { cached, observed, planned, applied, evaluation, tools }: ReconciledAgent,
     signal: AbortSignal,
   ): Promise<void> {
     const { agent, now } = observed;
     const { uid } = agent.metadata;
-    const status = summarize(observed, planned, applied, evaluation);
+    const status = summarize(observed, planned, applied, { evaluation, tools });
     const change = { observed, planned, applied, ready: reasonOf(status.conditions, 'Ready') };
     if (this.#firstStatuses.defer(agent, status, applied)) {
       recordChange(this.#deps, change);
@@ -192,6 +197,10 @@ export class AgentReconciler {
     if (transitions !== undefined) this.#numbersWrittenAt.set(uid, now.getTime());
     if (transitions !== undefined && evaluation !== undefined)
       this.#statuses.recordEvents(agent, trustEvents(evaluation));
+    if (transitions !== undefined && tools !== undefined) {
+      this.#statuses.recordEvents(agent, toolEvents(tools));
+      countTransitions(this.#deps, tools);
+    }
     recordChange(this.#deps, change);
     // No Event for a claim: the pod shows the claim, and one Event per claim would cost more than the warm pool saves.
     const isClaim = applied.kind === 'bound' && applied.origin === 'claimed';

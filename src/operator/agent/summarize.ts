@@ -17,6 +17,7 @@ import { trustCondition } from '../trust/trust-condition.ts';
 import { notReady } from './admission.ts';
 import type { ApplyResult } from './apply.ts';
 import { NUMBER_FIELDS, changesQueueState } from './deferral/status-throttle.ts';
+import type { ToolPlan } from '../hygiene/plan.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, natsUnavailable } from './plan.ts';
 import { podState } from '../pods/pod-state.ts';
@@ -27,7 +28,7 @@ export function summarize(
   observed: ObservedAgent,
   planned: PodPlan,
   applied: ApplyResult,
-  evaluation: TrustEvaluation | undefined,
+  { evaluation, tools }: { evaluation: TrustEvaluation | undefined; tools: ToolPlan | undefined },
 ): AgentStatus {
   const { agent, runtimeState, template } = observed;
   const before = agent.status ?? {};
@@ -40,9 +41,16 @@ export function summarize(
     ...runtimeFields(runtimeState),
     observedGeneration: agent.metadata.generation,
     ...trustFields(observed, evaluation),
+    ...toolFields(before, tools),
     ...bound,
     conditions: conditionsOf(observed, planned, applied, evaluation),
   } as AgentStatus;
+}
+
+/** Absent until a tool of the agent is deactivated. */
+function toolFields(before: AgentStatus, tools: ToolPlan | undefined): Pick<AgentStatus, 'deactivatedTools'> {
+  if (tools === undefined || (tools.entries.length === 0 && before.deactivatedTools === undefined)) return {};
+  return { deactivatedTools: [...tools.entries] };
 }
 
 function conditionsOf(
@@ -172,6 +180,9 @@ function modelFinding({ runtimeState, modelError }: ObservedAgent): ConditionUpd
   return { type: 'ModelAvailable', status: 'False', reason: 'ModelDenied', message: modelError };
 }
 
+/** What gateways decide by. */
+const DECIDING_FIELDS = ['trust', 'deactivatedTools'] as const;
+
 /** Does the status have to be written? With `includeNumbers` also when only numbers changed. */
 export function statusDiffers(before: AgentStatus | undefined, after: AgentStatus, includeNumbers: boolean): boolean {
   const previous = before ?? {};
@@ -179,7 +190,7 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (previous.pod?.uid !== after.pod?.uid || previous.runtime !== after.runtime || previous.level !== after.level)
     return true;
   if (previous.observedGeneration !== after.observedGeneration) return true;
-  if (!isDeepStrictEqual(previous.trust, after.trust)) return true;
+  if (DECIDING_FIELDS.some((field) => !isDeepStrictEqual(previous[field], after[field]))) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
   if (after.pod === undefined && changesQueueState(previous, after)) return true;
   return includeNumbers && NUMBER_FIELDS.some((field) => previous[field] !== after[field]);

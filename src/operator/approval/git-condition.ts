@@ -16,7 +16,7 @@ export function planGitCondition(
   return state === undefined ? undefined : { type: GIT_CONDITION, ...contentOf(state) };
 }
 
-function contentOf({ state, url, message = '' }: PullRequestState): Omit<ConditionUpdate, 'type'> {
+function contentOf({ state, number, url, message = '' }: PullRequestState): Omit<ConditionUpdate, 'type'> {
   const where = url ?? 'the branch';
   switch (state) {
     case 'Open':
@@ -29,7 +29,7 @@ function contentOf({ state, url, message = '' }: PullRequestState): Omit<Conditi
       return {
         status: 'False',
         reason: 'RevocationRefused',
-        message: `${where} was closed without a merge, so a cluster rebuilt from Git uses the tool again; reopen it`,
+        message: `${where} was ${number === undefined ? 'deleted' : 'closed'} without a merge, so a cluster rebuilt from Git uses the tool again; ${number === undefined ? 'push the branch again' : 'reopen it'}`,
       };
     case 'Failed':
       return {

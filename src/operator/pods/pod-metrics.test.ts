@@ -29,7 +29,7 @@ function recorder(hasPool = true) {
     const planned = plan(observed);
     recordPlan(deps, observed, planned);
     const result = applied(planned.step.kind);
-    const status = summarize(observed, planned, result, undefined);
+    const status = summarize(observed, planned, result, { evaluation: undefined, tools: undefined });
     recordChange(deps, { observed, planned, applied: result, ready: reasonOf(status.conditions, 'Ready') });
     return status;
   };

@@ -13,6 +13,7 @@ import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { formatFigures } from '../../tempering/promotion/promotion-messages.ts';
 import type { WithheldStore } from '../withheld/ports.ts';
+import type { LeavingTool } from '../hygiene/leaving-tool.ts';
 import type { PromotionStore } from './ports.ts';
 import { agentToolObject, verifiedStatus } from './tool-object.ts';
 
@@ -39,10 +40,10 @@ const MAX_REASON_CHARACTERS = 1_000;
 export async function concludePromoted(
   deps: ConcludeDeps,
   record: Promoted,
-  { agent, tool }: { agent: StoredAgent; tool: RegisteredTool },
+  { agent, tool, leaving }: { agent: StoredAgent; tool: RegisteredTool; leaving: LeavingTool | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const object = await ensureObject(deps, agent, tool, signal);
+  const object = await ensureObject(deps, agentToolObject(agent, tool, leaving), signal);
   await keepSource(deps, agent, tool);
   if (object.status?.active === undefined) {
     const { namespace = '', name, generation = 1 } = object.metadata;
@@ -58,9 +59,11 @@ export async function concludePromoted(
     ...factsOf(record),
     object: object.metadata.name,
     note: printable(record.note, MAX_REASON_CHARACTERS),
+    ...(leaving === undefined ? {} : { replaces: leaving.tool }),
   };
   await appendAudit(deps, record, 'tool.promoted', facts);
-  const message = `${record.tool} is at tier Agent as EmergentTool ${object.metadata.name}: ${record.note}`;
+  const replaces = leaving === undefined ? '' : `; ${leaving.tool} leaves for it`;
+  const message = `${record.tool} is at tier Agent as EmergentTool ${object.metadata.name}: ${record.note}${replaces}`;
   deps.events.record(subjectOf(agent), { type: 'Normal', reason: 'ToolPromoted', message });
 }
 
@@ -97,18 +100,16 @@ async function concludeContradicted(
 /** Creates the object, or returns the one that an earlier leader created: its name has the digest and the owner. */
 async function ensureObject(
   { client }: ConcludeDeps,
-  agent: StoredAgent,
-  tool: RegisteredTool,
+  object: ReturnType<typeof agentToolObject>,
   signal: AbortSignal,
 ): Promise<WrittenTool> {
-  const object = agentToolObject(agent, tool);
   const { namespace, name } = object.metadata;
   try {
     return await client.create<WrittenTool>(TYPES.emergentTools, object, signal, { manager: FIELD_MANAGER });
   } catch (error) {
     if (!(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error;
     const existing = await client.get<WrittenTool>(TYPES.emergentTools, { namespace, name }, signal);
-    if (existing?.spec.digest === tool.digest) return existing;
+    if (existing?.spec.digest === object.spec.digest) return existing;
     throw error;
   }
 }

@@ -1,9 +1,11 @@
+import { deactivationOf } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import { panelProblem } from '../../tempering/judge/panel.ts';
 import { promotionRules, useGaps } from '../../tempering/promotion/promotion-rules.ts';
 import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
+import { makesPlace } from '../hygiene/leaving-tool.ts';
 import { agentDecider } from '../trust/agent-decider.ts';
 
 /** Why agent and policy permit no promotion of a tool now. Pure. */
@@ -23,11 +25,18 @@ export function policyGaps(
   return gaps;
 }
 
+/** What the agent and its namespace have already. */
+interface Others {
+  readonly inNamespace: readonly StoredTool[];
+  readonly agent: StoredAgent;
+  readonly agentTools: number;
+}
+
 /** What a session tool lacks for tier Agent. Pure. */
 export function toolGaps(
   { tool, statistics }: { tool: RegisteredTool; statistics: ToolStatistics },
   policy: StoredPolicy,
-  others: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
+  others: Others,
 ): string[] {
   const reviewers = panelProblem(policy.spec.models?.reviewers ?? [], tool.authorModel);
   const rules = promotionRules(policy.spec);
@@ -36,7 +45,7 @@ export function toolGaps(
     ...recordingGaps(statistics, 'Agent', rules),
     ...(reviewers === undefined ? [] : [reviewers]),
     ...sourceGaps(tool, others.agent, rules.requireHuman),
-    ...placeGaps(tool, others),
+    ...placeGaps(tool, { ...others, policy }),
   ];
 }
 
@@ -56,24 +65,29 @@ const OUT_OF_SERVICE: ReadonlySet<string> = new Set(['Demoted', 'Revoked']);
 
 /** A digest that was taken out of service stays out, no tool shadows another, and an agent has a limited number of tools. */
 function placeGaps(
-  { artifact, digest }: RegisteredTool,
-  { inNamespace, agent, agentTools }: { inNamespace: readonly StoredTool[]; agent: StoredAgent; agentTools: number },
+  tool: RegisteredTool,
+  { inNamespace, agent, agentTools, policy }: Others & { policy: StoredPolicy },
 ): string[] {
+  const { artifact, digest } = tool;
   const gaps: string[] = [];
-  const removed = inNamespace.find((tool) => tool.facts.digest === digest && isOutOfService(tool));
+  if (deactivationOf(agent.status?.deactivatedTools, digest) !== undefined)
+    gaps.push(`it is deactivated for the agent; verify it again with kubectl temper reactivate ${artifact.name}`);
+  const removed = inNamespace.find((other) => other.facts.digest === digest && isOutOfService(other));
   if (removed !== undefined) {
     gaps.push(
       `EmergentTool "${removed.metadata.name}" with this digest was taken out of service; forge a corrected version`,
     );
   }
-  const visible = inNamespace.filter((tool) => tool.status?.active === true && isVisibleTo(tool, agent.metadata.uid));
+  const visible = inNamespace.filter(
+    (other) => other.status?.active === true && isVisibleTo(other, agent.metadata.uid),
+  );
   const holder = visible.find(({ facts }) => facts.tool === artifact.name && facts.digest !== digest);
   if (holder !== undefined) {
     const name = holder.metadata.name;
     gaps.push(`EmergentTool "${name}" has the name "${artifact.name}" at tier ${holder.facts.tier}; demote it first`);
   }
   const held = visible.filter(({ facts }) => facts.tier === 'Agent').length;
-  if (held >= agentTools) {
+  if (held >= agentTools && !makesPlace({ agent, policy, tool }, inNamespace)) {
     gaps.push(
       `the agent has ${held} of ${agentTools} tools; demote some, or raise spec.forge.limits.agentTools of the policy`,
     );

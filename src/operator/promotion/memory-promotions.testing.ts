@@ -1,4 +1,5 @@
 import type { AuditRecord } from '../../audit/port.ts';
+import type { Digest } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
@@ -26,6 +27,8 @@ export class MemoryPromotions implements PromotionStore {
   registered: RegisteredTool | undefined;
   tainted = false;
   inputs: RecordedInput[] = [];
+  /** By digest. */
+  messages = new Map<Digest, { rootMessages: number; lastUsedAt: string }>();
   uses: ToolStatistics | undefined;
   #revision = 0;
 
@@ -60,6 +63,10 @@ export class MemoryPromotions implements PromotionStore {
   async statistics(_agentUid?: string): Promise<ToolStatistics> {
     if (this.uses === undefined) throw new Error('the test has no uses');
     return this.uses;
+  }
+
+  async messageUses() {
+    return this.messages;
   }
 
   async recordedInputs(): Promise<RecordedInput[]> {

@@ -5,6 +5,7 @@ import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/pan
 import type { PromotionRequest } from '../../nats/promotion/promotion-requests.ts';
 import type { PromotionKey, StoredPromotion } from '../../nats/promotion/promotion-states.ts';
 import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
+import type { messageUses } from '../../tempering/hygiene/tool-findings.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
 import type { RecordedInput, RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
@@ -21,6 +22,8 @@ export interface PromotionStore {
   sessionTools(agentUid: string, session: string): Promise<RegisteredTool[]>;
   isTainted(agentUid: string, session: string): Promise<boolean>;
   statistics(agentUid: string, tool: UsedTool): Promise<ToolStatistics>;
+  /** How many messages of the agent used each tool, by what its pod reports. */
+  messageUses(agentUid: string): Promise<ReturnType<typeof messageUses>>;
   recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number): Promise<RecordedInput[]>;
   /** False when the pod has work of the round already. */
   assign(podUid: string, round: number, work: Json): Promise<boolean>;

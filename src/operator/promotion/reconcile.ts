@@ -22,12 +22,15 @@ import { goneBefore } from './approval/plan-approval.ts';
 import { removeUndecidable, requestedPromotions, restorePromotion } from './approval/restore.ts';
 import { deleteRequest, requestApproval } from './approval/request-approval.ts';
 import { type ConcludeDeps, concludePromoted, concludeRejected } from './conclude.ts';
+import { type LeavingTool, toolThatLeaves } from '../hygiene/leaving-tool.ts';
 import { startRound } from './examination/start-round.ts';
 import { observePromotion, type ObservePromotionDeps, type PromotionSnapshot } from './observe.ts';
 import { planPromotion } from './plan.ts';
 import { parseQueueKey, queueKeyOf } from './queue-key.ts';
 import { ReviewTurns } from './panel/review-turns.ts';
 import type { ClusterPromotionStep } from './steps.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import type { StoredAgent } from '../kube/types.ts';
 import { expectedReruns, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
@@ -163,7 +166,7 @@ export class PromotionReconciler {
       case 'awaitApproval':
         return this.#awaitApproval(scope, step.verdicts);
       case 'requestApproval':
-        await requestApproval(this.#deps, scope.record, scope.snapshot, scope.signal);
+        await this.#requestApproval(scope);
         return { kind: 'requeueAfter', afterMs: WAIT_MS };
       case 'verify':
         return this.#verify(scope);
@@ -268,6 +271,19 @@ export class PromotionReconciler {
     await this.#deps.store.requestReview(review, repetition);
   }
 
+  async #requestApproval({ record, snapshot, signal }: StepScope): Promise<void> {
+    const { agent, tool } = snapshot;
+    if (agent === undefined || tool === undefined) return;
+    const leaving = await this.#leaving(agent, tool);
+    await requestApproval(this.#deps, record, snapshot, leaving, signal);
+  }
+
+  /** The tool that the agent loses for the new one, because it has its maximum. */
+  async #leaving(agent: StoredAgent, tool: RegisteredTool): Promise<LeavingTool | undefined> {
+    const policy = this.#deps.policies.get(agent.metadata.namespace, agent.spec.trustPolicyRef.name);
+    return policy && (await toolThatLeaves(this.#deps, { agent, policy, tool }));
+  }
+
   async #conclude(scope: StepScope): Promise<ReconcileResult> {
     const { record, snapshot, signal } = scope;
     const { agent, tool } = snapshot;
@@ -277,7 +293,8 @@ export class PromotionReconciler {
       return this.#enter({ state: 'Candidate', missing, notBefore: this.#deps.clock.now().toISOString() }, scope);
     }
     if (record.state === 'Promoted' && tool !== undefined) {
-      await concludePromoted(this.#deps, record, { agent, tool }, signal);
+      const leaving = await this.#leaving(agent, tool);
+      await concludePromoted(this.#deps, record, { agent, tool, leaving }, signal);
     }
     if (record.state === 'Rejected') await concludeRejected(this.#deps, record, agent);
     if (record.state === 'Promoted' || record.state === 'Rejected') {

@@ -7,6 +7,8 @@ import type { RerunFigures } from '../../tempering/promotion/promotion-rules.ts'
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withoutSource } from '../../tempering/withheld/artifact-with-source.ts';
 import type { StoredAgent } from '../kube/types.ts';
+import type { LeavingTool } from '../hygiene/leaving-tool.ts';
+import { replacesAnnotation } from '../hygiene/observe-tools.ts';
 import { ownerReference } from '../pods/pod-ownership.ts';
 
 /** Label with the name of the owner; gateways compare it with the name of the object. */
@@ -18,7 +20,7 @@ export function agentToolName(agent: { namespace: string; name: string }, tool: 
 }
 
 /** The object of a tool at tier Agent, which is deleted with its agent. */
-export function agentToolObject(agent: StoredAgent, tool: RegisteredTool) {
+export function agentToolObject(agent: StoredAgent, tool: RegisteredTool, leaving: LeavingTool | undefined) {
   const { artifact, digest, contributors } = tool;
   const stored = tool.sourceWithheld ? withoutSource(artifact) : { artifact };
   const { namespace, name } = agent.metadata;
@@ -30,6 +32,7 @@ export function agentToolObject(agent: StoredAgent, tool: RegisteredTool) {
       name: agentToolName({ namespace, name }, artifact.name, digest),
       namespace,
       labels: { [OWNER_LABEL]: name },
+      ...(leaving === undefined ? {} : { annotations: replacesAnnotation(leaving.digest, leaving.message) }),
       ownerReferences: [ownerReference(agent)],
     },
     spec,

@@ -21,7 +21,12 @@ export type RerunResult =
 
 /** What the outputs of a pod say about the tool. `work` is what the pod was given. Pure. */
 export function rerunResult(
-  { artifact, order, rules }: { artifact: ToolArtifact; order: RerunOrder; rules: PromotionRules },
+  {
+    artifact,
+    order,
+    withInputs,
+    rules,
+  }: { artifact: ToolArtifact; order: RerunOrder; withInputs: boolean; rules: PromotionRules },
   work: Json,
   sent: Json,
 ): RerunResult {
@@ -33,7 +38,7 @@ export function rerunResult(
   if (compared.kind === 'unusable') return compared;
   const { figures } = compared;
   const { tests, failedTests, reruns, successes } = figures;
-  const hasFailed = order.cause === 'Approval' ? failedVerification(figures, rules) : failedTests > 0;
+  const hasFailed = withInputs ? failedVerification(figures, rules) : failedTests > 0;
   const [gap] = hasFailed ? verificationGaps(figures, rules) : [];
   return {
     kind: 'result',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
 import { aTool, NONCE } from '../tool/tool.testing.ts';
-import { afterRerun, attemptOf, neededRerun } from './rerun-plan.ts';
+import { afterRerun, attemptOf, endsService, neededRerun, type RerunOrder, runsInputs } from './rerun-plan.ts';
 import { revocationOf } from './revocation.ts';
 
 const NOW = new Date('2031-05-05T12:00:00Z');
@@ -33,7 +33,7 @@ const causeOf = (
   tool: ReturnType<typeof aTool>,
   reverifyEveryMs?: number,
   planned: typeof PLANNED | typeof REFUSED = PLANNED,
-) => neededRerun(tool, planned, { now: NOW, reverifyEveryMs })?.cause;
+) => neededRerun(tool, planned, { now: NOW, reverifyEveryMs, losses: [], requests: [] })?.cause;
 
 describe('when the tests of a tool run again', () => {
   it('an approved Shared tool runs them once on this cluster, and again for an edited spec', () => {
@@ -55,6 +55,44 @@ describe('when the tests of a tool run again', () => {
   it('a run has one name until it has a result', () => {
     assert.equal(attemptOf(shared()), attemptOf(shared()));
     assert.notEqual(attemptOf(shared()), attemptOf(shared(PASSED)));
+  });
+});
+
+describe('a run because of what agents lost', () => {
+  const DEACTIVATED = { ...PLANNED, status: 'False', reason: 'Deactivated' } as const;
+  const NONE = { now: NOW, reverifyEveryMs: undefined, losses: [], requests: [] };
+  const [early, late] = ['2031-05-01T11:00:00Z', '2031-05-02T12:00:00Z'];
+
+  it('one agent alone starts no run of a Shared tool, and two do, once after each run', () => {
+    const cause = (losses: string[]) => neededRerun(shared(PASSED), PLANNED, { ...NONE, losses })?.cause;
+    assert.equal(cause([late]), undefined);
+    assert.equal(cause([late, early]), undefined, 'one of them is older than the last run');
+    assert.equal(cause([late, late]), 'Outcomes');
+    assert.equal(neededRerun(agents(PASSED), PLANNED, { ...NONE, losses: [late, late] }), undefined);
+  });
+
+  it('a deactivated tool of tier Agent runs its tests when a user asks, and not before', () => {
+    const cause = (tool: ReturnType<typeof aTool>, requests: string[]) =>
+      neededRerun(tool, DEACTIVATED, { ...NONE, requests })?.cause;
+    assert.equal(cause(agents(PASSED), []), undefined);
+    assert.equal(cause(agents(PASSED), [early]), undefined);
+    assert.equal(cause(agents(PASSED), [late]), 'Reactivation');
+    assert.equal(cause(agents({ ...PASSED, result: 'Failed' }), [late]), 'Reactivation', 'a user may ask again');
+    assert.equal(neededRerun(shared(PASSED), REFUSED, { ...NONE, requests: [late] }), undefined);
+  });
+
+  it('a failed run ends the service of what was in service, and a tool of tier Agent stays as it is', () => {
+    const order = (cause: RerunOrder['cause']) => ({ cause, attempt: 'one' });
+    const ends = (tool: ReturnType<typeof aTool>) =>
+      (['Approval', 'Schedule', 'Outcomes', 'Reactivation'] as const).filter((cause) =>
+        endsService(tool, order(cause)),
+      );
+    assert.deepEqual(ends(shared()), ['Schedule', 'Outcomes', 'Reactivation']);
+    assert.deepEqual(ends(agents()), ['Schedule', 'Outcomes']);
+    assert.deepEqual(
+      [shared(), agents()].map((tool) => runsInputs(tool, order('Reactivation'))),
+      [false, true],
+    );
   });
 });
 

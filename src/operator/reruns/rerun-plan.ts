@@ -6,10 +6,23 @@ import type { StoredTool } from '../tool/stored-tool.ts';
 
 /** A run of the tests of an EmergentTool in a verifier pod. */
 export interface RerunOrder {
-  /** `Approval`: the first run of a Shared tool on this cluster. `Schedule`: `reverifyEvery` has passed. */
-  readonly cause: 'Approval' | 'Schedule';
+  /**
+   * `Approval`: the first run of a Shared tool on this cluster. `Schedule`: `reverifyEvery` has passed. `Outcomes`: several agents lost a
+   * Shared tool by what their tasks and calls showed. `Reactivation`: a user wants a tool that an agent lost verified again.
+   */
+  readonly cause: 'Approval' | 'Schedule' | 'Outcomes' | 'Reactivation';
   /** The same until the run has a result, so that the next leader finds the pod of this run. */
   readonly attempt: string;
+}
+
+/** Whether a failed run ends the service of the tool for all: what was in service was observed to fail. */
+export function endsService({ facts: { tier } }: StoredTool, { cause }: RerunOrder): boolean {
+  return cause !== 'Approval' && (cause !== 'Reactivation' || tier === 'Shared');
+}
+
+/** Whether recorded inputs run too. In service only the tests decide: what one agent reports does not end the use of all others. */
+export function runsInputs({ facts: { tier } }: StoredTool, { cause }: RerunOrder): boolean {
+  return cause === 'Approval' || (cause === 'Reactivation' && tier === 'Agent');
 }
 
 /** How far a run has come. */
@@ -21,18 +34,49 @@ export type RerunProgress =
 /** A pod label and a member of the work of the pod. */
 const ATTEMPT_CHARACTERS = 32;
 
+/** When a run of the tests is needed besides the first one. */
+export interface RerunTimes {
+  readonly reverifyEveryMs: number | undefined;
+  /** One time per agent that lost the tool by its tasks or calls. */
+  readonly losses: readonly string[];
+  /** Of users who want the tool verified again for an agent. */
+  readonly requests: readonly string[];
+}
+
+/** What one agent reports is its own matter; of several agents, something may be wrong with the tool. */
+const MIN_LOSSES = 2;
+
 /** The run that the tool needs now. Pure. */
 export function neededRerun(
   tool: StoredTool,
   planned: Activity,
-  { now, reverifyEveryMs }: { now: Date; reverifyEveryMs: number | undefined },
+  times: RerunTimes & { now: Date },
 ): RerunOrder | undefined {
-  if (planned.status !== 'True') return undefined;
+  const cause = causeOf(tool, planned, times);
+  return cause === undefined ? undefined : { cause, attempt: attemptOf(tool) };
+}
+
+function causeOf(
+  tool: StoredTool,
+  planned: Activity,
+  times: RerunTimes & { now: Date },
+): RerunOrder['cause'] | undefined {
+  if (planned.reason === 'Deactivated') return countSince(tool, times.requests) > 0 ? 'Reactivation' : undefined;
   const known = currentVerification(tool);
-  if (known?.result === 'Failed') return undefined;
-  if (tool.facts.tier === 'Shared' && known === undefined) return { cause: 'Approval', attempt: attemptOf(tool) };
-  const dueAt = dueTime(tool, reverifyEveryMs);
-  return dueAt !== undefined && dueAt <= now.getTime() ? { cause: 'Schedule', attempt: attemptOf(tool) } : undefined;
+  if (planned.status !== 'True' || known?.result === 'Failed') return undefined;
+  if (tool.facts.tier === 'Shared') {
+    if (known === undefined) return 'Approval';
+    if (countSince(tool, times.requests) > 0) return 'Reactivation';
+    if (countSince(tool, times.losses) >= MIN_LOSSES) return 'Outcomes';
+  }
+  const dueAt = dueTime(tool, times.reverifyEveryMs);
+  return dueAt !== undefined && dueAt <= times.now.getTime() ? 'Schedule' : undefined;
+}
+
+/** Since its tests last ran. */
+function countSince(tool: StoredTool, times: readonly string[]): number {
+  const ranAt = Date.parse(lastVerified(tool));
+  return times.filter((time) => Date.parse(time) > ranAt).length;
 }
 
 /** When the next scheduled run of a tool in service is due, in epoch milliseconds. */

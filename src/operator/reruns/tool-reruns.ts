@@ -18,7 +18,7 @@ import { verificationWork } from '../promotion/verification.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { VerifierPods } from '../verifier/verifier-pods.ts';
 import { rerunResult } from './rerun-case.ts';
-import { attemptOf, type RerunOrder, type RerunProgress } from './rerun-plan.ts';
+import { attemptOf, runsInputs, type RerunOrder, type RerunProgress } from './rerun-plan.ts';
 
 type RerunStore = Pick<PromotionStore, 'assign' | 'work' | 'outputs' | 'removeVerification' | 'recordedInputs'>;
 
@@ -168,7 +168,11 @@ export class ToolReruns {
     }
     const sent = work === undefined ? undefined : await store.outputs(run.pod.uid, 0);
     if (work !== undefined && sent !== undefined) {
-      const result = rerunResult({ artifact, order: context.order, rules: context.rules }, work, sent);
+      const result = rerunResult(
+        { artifact, order: context.order, withInputs: runsInputs(tool, context.order), rules: context.rules },
+        work,
+        sent,
+      );
       if (result.kind === 'unusable') return this.#retry(key, run, result.problem);
       const verifiedAt = clock.now().toISOString();
       const verification = { ...result.verification, verifiedAt, observedGeneration: tool.metadata.generation };
@@ -195,15 +199,15 @@ export class ToolReruns {
     return undefined;
   }
 
-  /** The tests decide about a tool in service: what one agent reports does not end the use of all others. */
-  async #inputs({ facts, metadata }: StoredTool, { order, agentUids, rules }: RerunContext): Promise<RecordedInput[]> {
+  async #inputs(stored: StoredTool, { order, agentUids, rules }: RerunContext): Promise<RecordedInput[]> {
+    const { facts, metadata } = stored;
     const found: RecordedInput[] = [];
-    if (order.cause === 'Schedule') return found;
+    if (!runsInputs(stored, order)) return found;
     let bytes = MAX_INPUT_BYTES;
     for (const uid of agentUids) {
       const tool = { digest: facts.digest, namespace: metadata.namespace };
       const recorded = await this.#deps.store.recordedInputs(uid, tool, bytes);
-      found.push(...admissibleInputs(recorded, 'Shared', rules));
+      found.push(...admissibleInputs(recorded, facts.tier, rules));
       bytes -= recorded.reduce((sum, { input, recording }) => sum + bytesOf({ input, recording }), 0);
     }
     return found.slice(0, MAX_INPUTS);

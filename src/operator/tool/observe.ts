@@ -1,10 +1,13 @@
+import { deactivationOf } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { INDEX } from '../agent/observe.ts';
+import type { RerunTimes } from '../reruns/rerun-plan.ts';
 import type { ValidationCache } from '../agent/validation-cache.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AdmissionAge } from './admission-age.ts';
-import type { ObservedTool } from './plan.ts';
+import { type ObservedTool, wasVerified } from './plan.ts';
 import { policyDenial, promotionDenial, sharingRules } from './policy-limits.ts';
 import { promotionRules, type PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import { parseDuration } from '../../api/quantities.ts';
@@ -54,7 +57,9 @@ export class ToolObserver {
       inactiveStep: this.inactiveStep(tool),
       sharedAs: this.#shared(tool).find(isInService)?.metadata.name,
       ownerExists: owner !== undefined,
+      deactivation: deactivationOf(owner?.status?.deactivatedTools, tool.facts.digest),
       policyDenial: owner === undefined ? undefined : policyDenial(tool, owner, this.#policyOf(owner)),
+      foundations: this.#foundations(tool),
     };
   }
 
@@ -89,14 +94,30 @@ export class ToolObserver {
   }
 
   /** What a run of the tests in a verifier pod needs. A Shared tool has no policy of its own: the policy of the agents with its digest counts. */
-  rerun(tool: StoredTool): { rules: PromotionRules; agentUids: string[]; reverifyEveryMs: number | undefined } {
-    const own = this.withDigest(tool).filter(({ facts }) => facts.tier === 'Agent');
+  rerun(tool: StoredTool): RerunTimes & { rules: PromotionRules; agentUids: string[] } {
+    const own =
+      tool.facts.tier === 'Agent' ? [tool] : this.withDigest(tool).filter(({ facts }) => facts.tier === 'Agent');
     const owners = own.map((other) => this.#ownerOf(other)).filter((agent) => agent !== undefined);
     const [first] = owners;
     return {
       rules: promotionRules((first === undefined ? undefined : this.#policyOf(first))?.spec ?? {}),
       agentUids: owners.map(({ metadata }) => metadata.uid),
       reverifyEveryMs: this.#reverifyEvery(tool),
+      ...this.#deactivations(tool),
+    };
+  }
+
+  /** Of the agents that lost the tool. */
+  #deactivations(tool: StoredTool): Pick<RerunTimes, 'losses' | 'requests'> {
+    const { namespace } = tool.metadata;
+    const { digest, tier, agent } = tool.facts;
+    const entries = this.#deps.agents
+      .byIndex(INDEX.deactivated, inNamespace(namespace, digest))
+      .filter(({ metadata }) => tier === 'Shared' || metadata.name === agent)
+      .flatMap(({ status }) => deactivationOf(status?.deactivatedTools, digest) ?? []);
+    return {
+      losses: entries.filter(({ cause }) => cause !== 'LeastUseful').map(({ since }) => since),
+      requests: entries.flatMap(({ requestedAt }) => requestedAt ?? []),
     };
   }
 
@@ -140,6 +161,14 @@ export class ToolObserver {
       .filter((policy) => policy !== undefined && this.#deps.validation.specError(policy) === undefined)
       .flatMap((policy) => policy?.spec.decay?.reverifyEvery ?? []);
     return intervals.length === 0 ? undefined : Math.min(...intervals.map(parseDuration));
+  }
+
+  #foundations(tool: StoredTool): StoredTool[] {
+    if (tool.facts.tier !== 'Shared') return [];
+    const since = tool.metadata.creationTimestamp;
+    return this.withDigest(tool).filter(
+      (other) => other.facts.tier === 'Agent' && wasVerified(other) && other.metadata.creationTimestamp <= since,
+    );
   }
 
   #approvalsOf({ metadata, facts }: StoredTool) {

@@ -31,11 +31,21 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     inactiveStep: undefined,
     sharedAs: undefined,
     ownerExists: true,
+    deactivation: undefined,
     policyDenial: undefined,
     sourceLost: false,
+    foundations: [],
     ...change,
   };
 }
+
+const DEACTIVATION = {
+  digest: DIGEST,
+  tool: 'csv_rows',
+  cause: 'Harmful',
+  message: '8 of its 8 tasks ended badly',
+  since: '2031-05-05T11:00:00Z',
+} as const;
 
 const reasonOf = (change: Partial<ObservedTool>): string => {
   const planned = planActivity(observe(change));
@@ -83,6 +93,22 @@ describe('whether a Shared tool is in service', () => {
     assert.equal(reasonOf({ tool: shared({}, { ownerReferences: [owner] }) }), 'InvalidSpec');
   });
 
+  it('an Approval makes up for no promotion that rests on reported answers alone', () => {
+    const condition = { lastTransitionTime: '2031-05-05T00:00:00Z', message: '' };
+    const active = { type: 'Active', status: 'True' as const, reason: 'Verified', ...condition };
+    const withheld = { type: 'Shareable', status: 'False' as const, ...condition };
+    const verified = (...more: object[]) => agentTool({ active: true, conditions: [active, ...more] });
+    const reported = verified({ ...withheld, reason: 'ReportedAnswers' });
+    assert.equal(reasonOf({ foundations: [reported] }), 'ReportedAnswers');
+    assert.equal(reasonOf({ foundations: [reported, verified()] }), 'Approved', 'another agent has observed answers');
+    assert.equal(reasonOf({ foundations: [verified({ ...withheld, reason: 'SourceWithheld' })] }), 'Approved');
+    const refused = aTool({ requestNonce: NONCE }, { status: inactiveWith('ReportedAnswers') });
+    assert.equal(reasonOf({ tool: refused }), 'ReportedAnswers', 'its agent is deleted');
+    assert.equal(reasonOf({ tool: refused, foundations: [verified()] }), 'Approved');
+    const revoked = approval({ decision: 'Revoke', name: 'revoked' });
+    assert.equal(reasonOf({ approvals: [revoked], foundations: [reported] }), 'Revoked');
+  });
+
   it('a taken name and an inactive dependency delay it', () => {
     assert.equal(reasonOf({ nameHolder: 'a built-in tool' }), 'NameTaken');
     assert.equal(reasonOf({ inactiveStep: 'split_rows' }), 'DependencyInactive');
@@ -115,7 +141,7 @@ describe('whether a tool of tier Agent is in service', () => {
   });
 
   it('a reason that ends by itself does not cost the verification', () => {
-    for (const reason of ['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound'])
+    for (const reason of ['PolicyDenied', 'Promoted', 'NameTaken', 'OwnerNotFound', 'Deactivated'])
       assert.equal(reasonOf({ ...AGENT_APPROVAL, tool: agentTool(inactiveWith(reason)) }), 'Verified', reason);
     for (const reason of ['Revoked', 'Demoted', 'NotVerified', 'InvalidSpec'])
       assert.equal(reasonOf({ ...AGENT_APPROVAL, tool: agentTool(inactiveWith(reason)) }), 'NotVerified', reason);
@@ -126,6 +152,8 @@ describe('whether a tool of tier Agent is in service', () => {
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, policyDenial: 'fetch is not allowed.' }), 'PolicyDenied');
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, sharedAs: 'csv-rows-x' }), 'Promoted');
     assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, ownerExists: false }), 'OwnerNotFound');
+    assert.equal(reasonOf({ ...AGENT_APPROVAL, tool, deactivation: DEACTIVATION }), 'Deactivated');
+    assert.equal(reasonOf({ deactivation: DEACTIVATION }), 'Approved', 'other agents keep a Shared tool');
     assert.equal(reasonOf({ tool, approvals: [approval({ decision: 'Revoke' })] }), 'Revoked');
   });
 });

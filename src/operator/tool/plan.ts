@@ -1,6 +1,7 @@
 import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { type IgnoredReason, type Verdict, verdictOn } from '../../approvals/verdict.ts';
 import { printable } from '../../lib/printable.ts';
+import type { DeactivatedTool } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { AdmissionAge } from './admission-age.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -24,10 +25,14 @@ export interface ObservedTool {
   readonly sharedAs: string | undefined;
   /** Does the agent of a tool of tier Agent exist? */
   readonly ownerExists: boolean;
+  /** Why the agent of a tool of tier Agent does not have it any more. */
+  readonly deactivation: DeactivatedTool | undefined;
   /** Why the policy of the agent does not allow what the tool requires. */
   readonly policyDenial: string | undefined;
   /** The source that its agent withholds is neither in the object nor in the encrypted store. */
   readonly sourceLost: boolean;
+  /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object. */
+  readonly foundations: readonly StoredTool[];
 }
 
 export type Activity = ConditionUpdate<'Active'>;
@@ -40,6 +45,7 @@ const TEMPORARY_REASONS: ReadonlySet<string> = new Set([
   'Promoted',
   'NameTaken',
   'OwnerNotFound',
+  'Deactivated',
   'SourceLost',
 ]);
 
@@ -70,6 +76,7 @@ function sharedActivity(observed: ObservedTool): Activity {
       'ApprovalDenied',
       `${byline(verdict.approval, 'denied')}; create the object again with a new nonce`,
     );
+  if (restsOnReports(observed)) return inactive('ReportedAnswers', REPORTED);
   if ('problem' in admission)
     return inactive(
       'AdmissionPolicyMissing',
@@ -84,6 +91,23 @@ function sharedActivity(observed: ObservedTool): Activity {
     reason: 'Approved',
     message: `in service; ${byline(verdict.approval, 'approved')}`,
   };
+}
+
+const REPORTED =
+  'its promotion to tier Agent rests on recorded answers that only the pod of its agent reported, and no approval makes up for them; have an agent use the tool with observed answers';
+
+/**
+ * Whether all evidence of this cluster rests on answers that only pods reported. A tool of tier Agent that is younger than the object does
+ * not count, or an agent could take a Shared tool out of service. The reason outlives the tools of tier Agent.
+ */
+function restsOnReports({ tool, foundations }: ObservedTool): boolean {
+  if (foundations.length === 0) return activeCondition(tool)?.reason === 'ReportedAnswers';
+  return foundations.every(hasReportedAnswers);
+}
+
+function hasReportedAnswers({ status }: StoredTool): boolean {
+  const found = status?.conditions?.find(({ type }) => type === 'Shareable');
+  return found?.status === 'False' && found.reason === 'ReportedAnswers';
 }
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
@@ -102,7 +126,7 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
 
 /** Why a verified tool is out of service. */
 function agentObstacle(observed: ObservedTool): Activity | undefined {
-  const { tool, sharedAs, nameHolder, ownerExists, policyDenial, sourceLost } = observed;
+  const { tool, sharedAs, ownerExists, sourceLost } = observed;
   const { facts } = tool;
   if (facts.problem !== undefined)
     return inactive('InvalidSpec', `${facts.problem}; delete the object, and forge the tool again`);
@@ -113,16 +137,21 @@ function agentObstacle(observed: ObservedTool): Activity | undefined {
     );
   if (sourceLost) return inactive('SourceLost', SOURCE_LOST);
   if (sharedAs !== undefined) return inactive('Promoted', `in service at tier Shared as EmergentTool "${sharedAs}"`);
-  if (nameHolder !== undefined) return inactive('NameTaken', takenName(facts.tool, nameHolder));
-  if (policyDenial !== undefined)
-    return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
-  return undefined;
+  return lostByAgent(observed);
 }
 
 function verifiedActivity(tool: StoredTool): Activity {
   const before = activeCondition(tool);
   const message = before?.status === 'True' ? before.message : 'verified, and in service';
   return { type: 'Active', status: 'True', reason: 'Verified', message };
+}
+
+/** Why the agent cannot have its verified tool at the moment. */
+function lostByAgent({ tool, deactivation, nameHolder, policyDenial }: ObservedTool): Activity | undefined {
+  if (deactivation !== undefined) return inactive('Deactivated', describeDeactivation(deactivation));
+  if (nameHolder !== undefined) return inactive('NameTaken', takenName(tool.facts.tool, nameHolder));
+  if (policyDenial === undefined) return undefined;
+  return inactive('PolicyDenied', `${printable(policyDenial, 500)} Extend the policy, or demote the tool`);
 }
 
 /** What the Approvals of its digest decide about a tool. */
@@ -139,7 +168,7 @@ export function verdictOf({
 }
 
 /** Only the operator writes statuses, so a status that says so is proof. */
-function wasVerified(tool: StoredTool): boolean {
+export function wasVerified(tool: StoredTool): boolean {
   if (tool.status?.active === true) return true;
   return TEMPORARY_REASONS.has(activeCondition(tool)?.reason ?? '');
 }
@@ -169,6 +198,10 @@ function missingApproval({ tool }: ObservedTool, verdict: Verdict & { decision: 
   if (ignored !== undefined)
     return `Approval "${ignored.approval.name}" does not count: ${WHY_IGNORED[ignored.reason]}`;
   return `waits for an Approval of digest ${digest} for tier Shared with nonce ${requestNonce}`;
+}
+
+function describeDeactivation({ message, tool }: DeactivatedTool): string {
+  return `deactivated for its agent: ${printable(message, 1_024)}; forge a corrected version, or verify this one again with kubectl temper reactivate ${tool}`;
 }
 
 function takenName(tool: string, holder: string): string {

@@ -10,7 +10,14 @@ import { StatusWriter } from '../kube/status-writer.ts';
 import { type Stored, TYPES } from '../kube/types.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import type { OperatorAudit } from '../ports.ts';
-import { afterRerun, dueTime, neededRerun, type RerunOrder, type RerunProgress } from '../reruns/rerun-plan.ts';
+import {
+  afterRerun,
+  dueTime,
+  endsService,
+  neededRerun,
+  type RerunOrder,
+  type RerunProgress,
+} from '../reruns/rerun-plan.ts';
 import { revocationOf, revoke } from '../reruns/revocation.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
 import { ToolObserver, type ToolObserverDeps } from './observe.ts';
@@ -121,9 +128,10 @@ export class ToolReconciler {
   }
 
   async #rerun(tool: StoredTool, planned: Activity, signal: AbortSignal): Promise<Rerun> {
-    const { rules, agentUids, reverifyEveryMs } = this.observer.rerun(tool);
+    const { rules, agentUids, ...times } = this.observer.rerun(tool);
+    const { reverifyEveryMs } = times;
     const now = this.#deps.clock.now();
-    const order = neededRerun(tool, planned, { now, reverifyEveryMs });
+    const order = neededRerun(tool, planned, { now, ...times });
     if (order === undefined) {
       const dueAt = planned.status === 'True' ? dueTime(tool, reverifyEveryMs) : undefined;
       const dueMs = dueAt === undefined ? undefined : Math.min(Math.max(dueAt - now.getTime(), 0), MAX_DELAY_MS);
@@ -133,7 +141,7 @@ export class ToolReconciler {
     return { order, progress, dueMs: undefined };
   }
 
-  /** A failed scheduled run revokes the tool, before its status says so. The audit record comes first. */
+  /** A failed run of a tool in service revokes it, before its status says so. The audit record comes first. */
   async #beforeResult(
     tool: StoredTool,
     { verification, problem }: RerunProgress & { kind: 'ended' },
@@ -142,7 +150,7 @@ export class ToolReconciler {
   ): Promise<void> {
     if (order === undefined) return;
     await this.#audit.verified(tool, verification, { order, problem });
-    if (verification.result === 'Passed' || order.cause === 'Approval') return;
+    if (verification.result === 'Passed' || !endsService(tool, order)) return;
     await revoke(this.#deps.client, revocationOf(tool, operator, problem ?? 'its tests failed'), signal);
   }
 

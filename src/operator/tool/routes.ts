@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { PRIORITY, type Priority } from '../../kube/controller/priority-fifo.ts';
 import type { ChangeSource } from '../../kube/informer/reflector.ts';
 import type { WorkQueue } from '../../kube/controller/work-queue.ts';
@@ -102,12 +103,22 @@ function promotionKeyOf({ metadata, spec }: StoredRequest): string | undefined {
   return queueKeyOf({ agent: { ...spec.agent, namespace: metadata.namespace }, digest: promotion.digest });
 }
 
-/** The status of an agent decides with its level only. */
+/** The status of an agent decides with its level and its deactivated tools only. */
 function onAgent({ tools, queues }: ToolRouteDeps, change: Change<StoredAgent>): void {
   const { object } = change;
-  if (isOnlyStatus(change) && change.type === 'updated' && change.before.status?.level === object.status?.level) return;
+  if (isOnlyStatus(change) && change.type === 'updated' && decidesTheSame(change.before, object)) return;
+  for (const { digest } of object.status?.deactivatedTools ?? []) {
+    const shared = tools.byIndex(TOOL_INDEX.digest, inNamespace(object.metadata.namespace, digest));
+    for (const tool of shared) queues.tools.add(keyOf(tool), PRIORITY.resync);
+  }
   const key = inNamespace(object.metadata.namespace, object.metadata.name);
   for (const tool of tools.byIndex(TOOL_INDEX.agent, key)) queues.tools.add(keyOf(tool), PRIORITY.resync);
+}
+
+function decidesTheSame({ status: before }: StoredAgent, { status: after }: StoredAgent): boolean {
+  return (
+    before?.level === after?.level && isDeepStrictEqual(before?.deactivatedTools ?? [], after?.deactivatedTools ?? [])
+  );
 }
 
 function onPolicy({ tools, queues }: ToolRouteDeps, change: Change<StoredPolicy>): void {

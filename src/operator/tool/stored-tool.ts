@@ -1,4 +1,4 @@
-import { LABELS } from '../../api/cluster.ts';
+import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
@@ -28,12 +28,15 @@ export interface ToolFacts {
   readonly agent: string | undefined;
   /** The object has a marker in the place of its source. */
   readonly sourceWithheld: boolean;
+  /** The annotation about the tool that leaves for this one. */
+  readonly replaces: string | undefined;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
   readonly problem: string | undefined;
 }
 
 export type StoredTool = Stored<Omit<EmergentTool, 'spec'>> & { readonly facts: ToolFacts };
 
+const MAX_ANNOTATION = 1_000;
 const NO_DIGEST: Digest = `sha256:${'0'.repeat(64)}`;
 const UNREADABLE: ToolFacts = {
   tool: '',
@@ -47,6 +50,7 @@ const UNREADABLE: ToolFacts = {
   shapes: { input: undefined, output: undefined },
   agent: undefined,
   sourceWithheld: false,
+  replaces: undefined,
   problem: 'its spec cannot be read',
 };
 
@@ -94,6 +98,7 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       shapes: shapesOf(artifact),
       agent,
       sourceWithheld: withheldSource !== undefined,
+      replaces: metadata.annotations?.[ANNOTATIONS.replaces]?.slice(0, MAX_ANNOTATION),
       problem: storedToolProblem(spec) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };
   } catch {

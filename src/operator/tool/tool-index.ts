@@ -14,6 +14,8 @@ export const TOOL_INDEX = {
   agent: 'agent',
   /** Tools by namespace. */
   namespace: 'namespace',
+  /** Tools of tier Shared by namespace. */
+  shared: 'shared',
 } as const;
 
 export interface ToolCaches {
@@ -38,6 +40,7 @@ export function addToolIndexes({ tools, approvals, requests }: ToolCaches): void
     tier === 'Agent' && agent !== undefined ? [inNamespace(metadata.namespace, agent)] : [],
   );
   tools.addIndex(TOOL_INDEX.namespace, ({ metadata }) => [metadata.namespace]);
+  tools.addIndex(TOOL_INDEX.shared, ({ metadata, facts }) => (facts.tier === 'Shared' ? [metadata.namespace] : []));
   approvals.addIndex(TOOL_INDEX.digest, ({ metadata, record }) =>
     digestsOf(metadata.namespace, promotionDigest(record.subject)),
   );

@@ -21,6 +21,7 @@ export function aTool(
     shapes: { input: undefined, output: undefined },
     agent: undefined,
     sourceWithheld: false,
+    replaces: undefined,
     problem: undefined,
     ...facts,
   };

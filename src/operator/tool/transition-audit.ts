@@ -12,6 +12,9 @@ interface Transition {
   readonly once: string;
 }
 
+/** The promotion to tier Shared, and the deactivation for the agent, have their own records. */
+const OTHERS_RECORD: ReadonlySet<string> = new Set(['Promoted', 'Deactivated']);
+
 /**
  * Audit records of tools that enter or leave service. A tool enters service after its record is stored, and leaves it at once: the record
  * of a demotion is repeated until NATS accepts it, as long as this process runs.
@@ -32,7 +35,7 @@ export class TransitionAudit {
 
   /** Never throws; `retry` sends what could not be stored. */
   async after(tool: StoredTool, activity: Activity): Promise<void> {
-    if (activity.status === 'True' || tool.status?.active !== true || activity.reason === 'Promoted') return;
+    if (activity.status === 'True' || tool.status?.active !== true || OTHERS_RECORD.has(activity.reason)) return;
     const transition = transitionOf(tool, activity, 'tool.demoted');
     this.#unsent.set(transition.once, transition);
     await this.retry();

@@ -20,6 +20,7 @@ import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
 import { learnTools, withheldBus, withheldEvent, withheldMemory, withheldSessions } from './withheld-engine.ts';
+import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
@@ -31,6 +32,8 @@ export interface PodEngineDeps {
   currentMessage: CurrentMessage;
   /** Items of the current message that the gateway does not have yet. */
   staged: StagedItems;
+  /** Calls of forged tools for the current message. */
+  toolCalls: ToolCallCounter;
   sandbox: SandboxConnection;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
@@ -55,7 +58,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
-  const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
+  const { client, bus, reports, currentMessage, staged, toolCalls, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {} } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
@@ -90,7 +93,12 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         storeAppend: (append) => storeAppend(currentMessage.stamp().session, stores)(append),
       }),
       tools,
-      tempering: { review: tools.review, keepRejected: tools.keepRejected, reportUse: (use) => reports.use(use) },
+      tempering: {
+        review: tools.review,
+        keepRejected: tools.keepRejected,
+        reportUse: (use) => reports.use(use),
+        onCall: (digest, succeeded) => toolCalls.add(digest, succeeded),
+      },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,

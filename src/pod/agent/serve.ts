@@ -19,6 +19,7 @@ import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
 import { Readiness } from './readiness.ts';
 import { CurrentMessage } from './current-message.ts';
+import { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import { Worker } from './worker.ts';
 
 export interface AgentRoleOptions {
@@ -88,6 +89,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     spans,
     currentMessage,
     staged: new StagedItems(),
+    toolCalls: new ToolCallCounter(),
     sandbox,
     workspace,
     clock,

@@ -64,7 +64,7 @@ export class Worker {
   }
 
   async #handle(delivery: RemoteDelivery, assignment: Assignment): Promise<void> {
-    const { shutdownSignal, currentMessage, staged, clock } = this.#deps;
+    const { shutdownSignal, currentMessage, staged, toolCalls, clock } = this.#deps;
     const { session, root } = delivery.message;
     const started = clock.monotonic();
     const tokenLost = new AbortController();
@@ -86,6 +86,7 @@ export class Worker {
     } finally {
       extending.stop();
       staged.clear();
+      toolCalls.clear();
     }
   }
 
@@ -174,6 +175,7 @@ export class Worker {
       await endDelivery(delivery, outcome, op, {
         ...(append === undefined ? {} : { append }),
         ...(last === undefined ? {} : { reports: { key: last.key, batch: last.batch } }),
+        ...this.#toolCalls(),
       });
       last?.accepted();
     } catch (error) {
@@ -195,10 +197,15 @@ export class Worker {
     }
     try {
       if (reportsAtEnd(end)) await this.#flushReports();
-      if (end.end !== 'lost') await endDelivery(delivery, end, op, {});
+      if (end.end !== 'lost') await endDelivery(delivery, end, op, this.#toolCalls());
     } catch (error) {
       this.#log.warn({ error, end: end.end }, 'could not ack or nak a message');
     }
+  }
+
+  #toolCalls(): Pick<OutcomeContent, 'toolCalls'> {
+    const counts = this.#deps.toolCalls.counts();
+    return counts.length === 0 ? {} : { toolCalls: counts };
   }
 
   #storeAppend({ message }: RemoteDelivery): (append: SessionAppend) => Promise<void> {

@@ -1,5 +1,5 @@
 import type { ApiRequest, ApiResponse, ConnectionClient } from '../../connections/connection-client.ts';
-import type { GitConnection } from '../../connections/connection.ts';
+import type { HostedGitConnection } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member, textAt } from '../../lib/json.ts';
@@ -8,11 +8,11 @@ import { printable } from '../../lib/printable.ts';
 /** Requests to the REST API of one repository. */
 export class RepositoryApi {
   readonly #client: ConnectionClient;
-  readonly #connection: GitConnection;
+  readonly #connection: HostedGitConnection;
   readonly #root: string;
 
   /** `root` is the path of the repository below the URL of the API, encoded. */
-  constructor(client: ConnectionClient, connection: GitConnection, root: string) {
+  constructor(client: ConnectionClient, connection: HostedGitConnection, root: string) {
     this.#client = client;
     this.#connection = connection;
     this.#root = `${connection.git.apiUrl.replace(/\/$/, '')}/${root}`;

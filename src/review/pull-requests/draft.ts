@@ -16,7 +16,7 @@ import { renderMarkdown } from '../render/markdown.ts';
 import { evidenceSections } from '../sections/evidence.ts';
 import { summarySections } from '../sections/summary.ts';
 import type { ToolReview } from '../tool-review.ts';
-import type { PullRequestDraft } from './port.ts';
+import type { Proposal, PullRequestDraft } from './port.ts';
 
 /** The place in a repository that a policy names. */
 export interface RepositoryPlace {
@@ -30,6 +30,12 @@ const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/;
 const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** GitHub permits 65,536 characters. */
 const MAX_CHARACTERS = 60_000;
+
+/** The branch of a promotion, or of its revocation. Throws TEMPER_MANIFEST_INVALID for a nonce that is none. */
+export function branchOf(nonce: string, purpose: 'share' | 'revoke'): string {
+  if (!NONCE.test(nonce)) throw invalid('the nonce of the request', nonce);
+  return `temper/${purpose}-${nonce}`;
+}
 
 /** The folder of a promotion in a repository. Throws TEMPER_MANIFEST_INVALID as `pullRequestDraft` does. */
 export function folderIn(place: RepositoryPlace, facts: Pick<PromotionFacts, 'namespace' | 'object'>): string {
@@ -80,11 +86,10 @@ function frameOf(
 ): Pick<PullRequestDraft, 'branch' | 'base' | 'title' | 'folder'> {
   const { promotion, namespace, artifact } = facts;
   const folder = folderIn(place, facts);
-  if (!NONCE.test(promotion.nonce)) throw invalid('the nonce of the request', promotion.nonce);
   const isRevocation = promotion.revoked !== undefined;
   const title = `${isRevocation ? 'Revoke' : 'Share'} tool ${artifact.name} in namespace ${namespace}`;
   return {
-    branch: `temper/${isRevocation ? 'revoke' : 'share'}-${promotion.nonce}`,
+    branch: branchOf(promotion.nonce, isRevocation ? 'revoke' : 'share'),
     base: place.branch,
     title: printable(title, 200),
     folder,
@@ -120,4 +125,10 @@ function invalid(field: string, value: string): TemperError {
     'TEMPER_MANIFEST_INVALID',
     `${field} "${printable(value, 300)}" contains what Git or a server could misread; use letters, digits, dots, dashes and slashes`,
   );
+}
+
+/** The proposal of a draft that exists already. */
+export function proposalOf(draft: PullRequestDraft): Proposal {
+  const { branch, base, folder } = draft;
+  return { branch, base, folder, draft: async () => draft };
 }

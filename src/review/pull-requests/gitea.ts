@@ -1,6 +1,6 @@
 import { type Json, member, textAt } from '../../lib/json.ts';
 import { encodedPath, listOf, numberAt, type RepositoryApi } from './api.ts';
-import type { FileChange, PullRequest, PullRequestServer } from './port.ts';
+import type { FileChange, NumberedPullRequest, PullRequestServer } from './port.ts';
 
 const PAGE = 50;
 const MAX_PAGES = 10;
@@ -55,7 +55,7 @@ function operationOf({ path, text, previous }: FileChange): Json {
   return { operation: previous === undefined ? 'create' : 'update', path, content, ...sha };
 }
 
-function pullRequestOf(pull: Json): PullRequest {
+function pullRequestOf(pull: Json): NumberedPullRequest {
   const isMerged = member(pull, 'merged') === true;
   const state = isMerged ? 'Merged' : textAt(pull, ['state']) === 'open' ? 'Open' : 'Closed';
   return { number: numberAt(pull, 'number'), url: textAt(pull, ['html_url']), state };

@@ -1,7 +1,7 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import { type Json, textAt } from '../../lib/json.ts';
 import { encodedPath, listOf, numberAt, type RepositoryApi } from './api.ts';
-import type { FileChange, PullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
+import type { FileChange, NumberedPullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
 
 /** The branch, or the pull request from it, exists; also any other invalid request. The caller looks which. */
 const EXISTS = [422];
@@ -64,7 +64,7 @@ function treeEntry({ path, text }: FileChange): Json {
   return text === undefined ? { ...entry, sha: null } : { ...entry, content: text };
 }
 
-function pullRequestOf(pull: Json): PullRequest {
+function pullRequestOf(pull: Json): NumberedPullRequest {
   const isMerged = textAt(pull, ['merged_at']) !== '';
   const state = isMerged ? 'Merged' : textAt(pull, ['state']) === 'open' ? 'Open' : 'Closed';
   return { number: numberAt(pull, 'number'), url: textAt(pull, ['html_url']), state };

@@ -1,6 +1,6 @@
 import { type Json, textAt } from '../../lib/json.ts';
 import { encodedPath, listOf, numberAt, type RepositoryApi } from './api.ts';
-import type { FileChange, PullRequest, PullRequestServer } from './port.ts';
+import type { FileChange, NumberedPullRequest, PullRequest, PullRequestServer } from './port.ts';
 
 /** The branch exists; also any other invalid request. The caller looks which. */
 const BRANCH_EXISTS = [400];
@@ -54,7 +54,7 @@ function actionOf({ path, text, previous }: FileChange): Json {
 
 const STATES: Readonly<Record<string, PullRequest['state']>> = { opened: 'Open', locked: 'Open', merged: 'Merged' };
 
-function pullRequestOf(request: Json): PullRequest {
+function pullRequestOf(request: Json): NumberedPullRequest {
   const state = STATES[textAt(request, ['state'])] ?? 'Closed';
   return { number: numberAt(request, 'iid'), url: textAt(request, ['web_url']), state };
 }

@@ -1,6 +1,27 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { FileChange, PullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
+import type {
+  FileChange,
+  NumberedPullRequest,
+  PullRequestDraft,
+  PullRequestServer,
+  Repository,
+  RepositoryBranches,
+} from './port.ts';
+
+/** A repository whose server has pull requests. */
+export function hostedRepository(server: PullRequestServer): Repository {
+  return {
+    hasBranch: (branch, op) => server.hasBranch(branch, op),
+    filesIn: (folder, branch, op) => server.filesIn(folder, branch, op),
+    createBranch: (draft, changes, op) => server.createBranch(draft, changes, op),
+    commit: (draft, changes, op) => server.commit(draft, changes, op),
+    async propose({ known, draft }, op) {
+      if (known?.number !== undefined) return server.get(known.number, op);
+      return openPullRequest(server, await draft(), op);
+    },
+  };
+}
 
 /**
  * Opens the pull request of a promotion, or finds it. Can be repeated after a crash at any step: the branch is named after the nonce of the
@@ -10,7 +31,7 @@ export async function openPullRequest(
   server: PullRequestServer,
   draft: PullRequestDraft,
   op: CallOptions,
-): Promise<PullRequest> {
+): Promise<NumberedPullRequest> {
   const { branch, base } = draft;
   const found = await server.find(branch, base, op);
   const pullRequest = found ?? (await open(server, draft, op));
@@ -18,7 +39,7 @@ export async function openPullRequest(
   return pullRequest;
 }
 
-async function open(server: PullRequestServer, draft: PullRequestDraft, op: CallOptions): Promise<PullRequest> {
+async function open(server: PullRequestServer, draft: PullRequestDraft, op: CallOptions): Promise<NumberedPullRequest> {
   const { branch, base } = draft;
   if (!(await server.hasBranch(branch, op))) {
     await server.createBranch(draft, await changesOf(server, draft, op), op);
@@ -34,7 +55,7 @@ async function open(server: PullRequestServer, draft: PullRequestDraft, op: Call
 
 /** New and changed files, and those of an earlier promotion that this one does not have. */
 export async function changesOf(
-  server: PullRequestServer,
+  server: Pick<RepositoryBranches, 'filesIn'>,
   { base, folder, files, kept }: PullRequestDraft,
   op: CallOptions,
 ): Promise<FileChange[]> {
@@ -51,7 +72,7 @@ export async function changesOf(
 
 async function comment(
   server: PullRequestServer,
-  { number }: PullRequest,
+  { number }: NumberedPullRequest,
   { branch, comment: text }: PullRequestDraft,
   op: CallOptions,
 ): Promise<void> {

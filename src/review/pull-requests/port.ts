@@ -2,11 +2,15 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { GitOpsFile } from '../gitops/gitops-files.ts';
 
 export interface PullRequest {
-  readonly number: number;
-  /** The page for users. */
+  /** Undefined for a branch of a plain Git repository, which has no pull requests. */
+  readonly number?: number;
+  /** The page for users; of a branch, the URL of its repository and its name, `URL#BRANCH`. */
   readonly url: string;
   readonly state: 'Open' | 'Merged' | 'Closed';
 }
+
+/** A pull request of a server that has them. */
+export type NumberedPullRequest = PullRequest & { readonly number: number };
 
 /** A pull request to open. The branch identifies it: the server never has two of one branch. */
 export interface PullRequestDraft {
@@ -34,13 +38,10 @@ export interface FileChange {
 }
 
 /**
- * The interface of one repository on a server. Every method throws TEMPER_CONNECTION_FAILED and TEMPER_CONNECTION_UNAUTHORIZED. The first
- * may be retried; each method can be repeated after a failure without another effect, except `createComment`.
+ * The branches of one repository. Every method throws TEMPER_CONNECTION_FAILED and TEMPER_CONNECTION_UNAUTHORIZED. The first may be retried;
+ * each method can be repeated after a failure without another effect, except `createComment`.
  */
-export interface PullRequestServer {
-  /** The last pull request from the branch, in any state. */
-  find(branch: string, base: string, op: CallOptions): Promise<PullRequest | undefined>;
-  get(number: number, op: CallOptions): Promise<PullRequest>;
+export interface RepositoryBranches {
   hasBranch(branch: string, op: CallOptions): Promise<boolean>;
   /** The files directly in a folder of a branch, with their versions; empty when there is none. */
   filesIn(folder: string, branch: string, op: CallOptions): Promise<ReadonlyMap<string, string>>;
@@ -56,8 +57,31 @@ export interface PullRequestServer {
     changes: readonly FileChange[],
     op: CallOptions,
   ): Promise<void>;
+}
+
+/** What is proposed. The draft is made only when it is needed: its page reads many records. */
+export interface Proposal {
+  readonly branch: string;
+  readonly base: string;
+  readonly folder: string;
+  /** What an earlier look found. */
+  readonly known?: Pick<Partial<PullRequest>, 'number' | 'url'>;
+  readonly draft: () => Promise<PullRequestDraft>;
+}
+
+/** A repository in which promotions and revocations are proposed to its users. */
+export interface Repository extends RepositoryBranches {
+  /** Proposes the draft, or finds what was proposed and returns its state. Can be repeated after a crash at any step. */
+  propose(proposal: Proposal, op: CallOptions): Promise<PullRequest>;
+}
+
+/** The interface of one repository on a server with pull requests. Methods throw as those of the branches. */
+export interface PullRequestServer extends RepositoryBranches {
+  /** The last pull request from the branch, in any state. */
+  find(branch: string, base: string, op: CallOptions): Promise<NumberedPullRequest | undefined>;
+  get(number: number, op: CallOptions): Promise<NumberedPullRequest>;
   /** Undefined when a pull request from the branch exists already. */
-  create(draft: PullRequestDraft, op: CallOptions): Promise<PullRequest | undefined>;
+  create(draft: PullRequestDraft, op: CallOptions): Promise<NumberedPullRequest | undefined>;
   /** The texts of the first comments. */
   comments(number: number, op: CallOptions): Promise<string[]>;
   createComment(number: number, text: string, op: CallOptions): Promise<void>;

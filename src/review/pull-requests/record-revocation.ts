@@ -1,19 +1,15 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { APPROVAL_FILE, REVOCATION_FILE } from '../gitops/gitops-files.ts';
-import { changesOf, openPullRequest } from './open-pull-request.ts';
-import type { PullRequest, PullRequestDraft, PullRequestServer } from './port.ts';
+import { changesOf } from './open-pull-request.ts';
+import type { Proposal, PullRequest, Repository } from './port.ts';
 
 /** A revocation in a repository. A commit on the branch itself has neither number nor URL. */
 export type RecordedRevocation = Pick<PullRequest, 'state'> & Partial<PullRequest>;
 
-export interface RevocationOrder {
-  /** The folder of the tool and the branch that a cluster is rebuilt from. */
-  readonly folder: string;
-  readonly base: string;
+/** `base` is the branch that a cluster is rebuilt from. */
+export interface RevocationOrder extends Proposal {
   readonly how: 'PullRequest' | 'Commit';
-  /** Called only when the branch needs the revocation. */
-  draft(): Promise<PullRequestDraft>;
 }
 
 /**
@@ -21,24 +17,24 @@ export interface RevocationOrder {
  * approval of the tool, so nothing brings it back. Can be repeated at any time: what counts is the branch.
  */
 export async function recordRevocation(
-  server: PullRequestServer,
+  repository: Repository,
   order: RevocationOrder,
   op: CallOptions,
 ): Promise<RecordedRevocation | undefined> {
   const { folder, base, how } = order;
-  const files = await server.filesIn(folder, base, op);
+  const files = await repository.filesIn(folder, base, op);
   const revocation = `${folder}/${REVOCATION_FILE}`;
   if (files.has(revocation)) return { state: 'Merged' };
-  if (files.size === 0 && !(await server.hasBranch(base, op))) throw missingBranch(base);
+  if (files.size === 0 && !(await repository.hasBranch(base, op))) throw missingBranch(base);
   if (!files.has(`${folder}/${APPROVAL_FILE}`)) return undefined;
-  const draft = await order.draft();
   if (how === 'Commit') {
-    await server.commit(draft, await changesOf(server, draft, op), op);
+    const draft = await order.draft();
+    await repository.commit(draft, await changesOf(repository, draft, op), op);
     return { state: 'Merged' };
   }
-  const pullRequest = await openPullRequest(server, draft, op);
+  const pullRequest = await repository.propose(order, op);
   // A user may have merged it since the first look.
-  const isMissing = async () => !(await server.filesIn(folder, base, op)).has(revocation);
+  const isMissing = async () => !(await repository.filesIn(folder, base, op)).has(revocation);
   if (pullRequest.state !== 'Merged' || !(await isMissing())) return pullRequest;
   throw new TemperError(
     'TEMPER_CONNECTION_FAILED',

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ApiRequest } from '../../connections/connection-client.ts';
-import type { GitConnection } from '../../connections/connection.ts';
+import type { HostedGitConnection } from '../../connections/connection.ts';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { Json } from '../../lib/json.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';
 import { RepositoryApi } from './api.ts';
-import { pullRequestDraft, revocationDraft } from './draft.ts';
+import { proposalOf, pullRequestDraft, revocationDraft } from './draft.ts';
 import { giteaServer } from './gitea.ts';
 import { githubServer } from './github.ts';
 import { gitlabServer } from './gitlab.ts';
-import { changesOf, openPullRequest } from './open-pull-request.ts';
+import { changesOf, hostedRepository, openPullRequest } from './open-pull-request.ts';
 import type { PullRequestServer } from './port.ts';
 import { recordRevocation } from './record-revocation.ts';
 
@@ -22,10 +22,10 @@ const BRANCH = 'temper/share-k4q7pWm2Zc8vN1xRt6Yb';
 type Answers = Record<string, [status: number, body: Json]>;
 
 /** Answers by method and path without the query. Everything else does not exist. */
-function connectionWith(type: GitConnection['git']['type'], answers: Answers) {
+function connectionWith(type: HostedGitConnection['git']['type'], answers: Answers) {
   const requests: ApiRequest[] = [];
   const repository = type === 'GitLab' ? 'group/sub/tools' : 'org/tools';
-  const connection: GitConnection = {
+  const connection: HostedGitConnection = {
     name: 'tools',
     hosts: ['git.example.com:443'],
     namespaces: ['team-a'],
@@ -207,7 +207,7 @@ describe('merge requests on GitLab', () => {
 });
 
 describe('a revocation that cannot be brought into Git', () => {
-  const order = { folder: FOLDER, base: 'main', how: 'PullRequest', draft: async () => draft } as const;
+  const order = { ...proposalOf(draft), how: 'PullRequest' } as const;
 
   it('a missing branch, a refusal and a page for users are errors, and never an empty repository', async () => {
     const contents = `GET /r/contents/${FOLDER}`;
@@ -220,11 +220,11 @@ describe('a revocation that cannot be brought into Git', () => {
     ] as [Answers, RegExp][]) {
       const { apiAt, requests } = connectionWith('Gitea', answers);
       const failed = { code: 'TEMPER_CONNECTION_FAILED', retry: 'backoff', message };
-      await assert.rejects(recordRevocation(giteaServer(apiAt('r')), order, op), failed);
+      await assert.rejects(recordRevocation(hostedRepository(giteaServer(apiAt('r'))), order, op), failed);
       assert.ok(requests.every(({ method }) => method === 'GET'));
     }
     const { apiAt } = connectionWith('Gitea', { 'GET /r/branches/main': [200, {}] });
-    assert.equal(await recordRevocation(giteaServer(apiAt('r')), order, op), undefined);
+    assert.equal(await recordRevocation(hostedRepository(giteaServer(apiAt('r'))), order, op), undefined);
   });
 
   it('a merged pull request without its file on the branch is reported, and none is opened again', async () => {
@@ -234,7 +234,7 @@ describe('a revocation that cannot be brought into Git', () => {
       [`GET /r/contents/${FOLDER}`]: [200, [{ type: 'file', path: `${FOLDER}/approval.yaml`, sha: 'v1' }]],
       'GET /r/pulls': [200, [merged]],
     });
-    await assert.rejects(recordRevocation(giteaServer(apiAt('r')), order, op), {
+    await assert.rejects(recordRevocation(hostedRepository(giteaServer(apiAt('r'))), order, op), {
       code: 'TEMPER_CONNECTION_FAILED',
       message: /https:\/\/x\/3 is merged, and branch main has no revocation\.yaml/,
     });

@@ -46,6 +46,11 @@ export function assessTools(tasks: readonly ToolTask[], maxHarmPercent: number):
   });
 }
 
+/** `9 of its 9 tasks ended badly, and 4 of 40 others`. */
+export function describeAssessment({ tasks, badTasks, otherTasks, otherBadTasks }: ToolAssessment): string {
+  return `${badTasks} of its ${tasks} tasks ended badly, and ${otherBadTasks} of ${otherTasks} others`;
+}
+
 function evidenceOf(digest: Digest, own: readonly ToolTask[], model: OutcomeModel, limit: number): number {
   const alternatives = ALTERNATIVES.map((position) => limit + (1 - limit) * position);
   const ratios = alternatives.map(() => 1);

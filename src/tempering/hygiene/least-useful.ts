@@ -18,8 +18,13 @@ export function replaceableTools(all: readonly RegisteredTool[], { agent, namesp
   return actives.filter(({ tier, owner, digest }) => tier === 'Agent' && owner.agent === agent && !pinned.has(digest));
 }
 
+/** How much agents used a tool. */
+type Uses = Pick<ToolStatistics, 'rootMessages' | 'lastUsedAt'>;
+
 /** The tool with which the fewest messages were handled; of several the one that was not used for the longest time. */
-export function leastUseful(tools: readonly ToolWithUses[]): ToolWithUses | undefined {
+export function leastUseful<T extends { readonly tool: { readonly object: string }; readonly uses: Uses }>(
+  tools: readonly T[],
+): T | undefined {
   return tools.toSorted(
     (a, b) =>
       a.uses.rootMessages - b.uses.rootMessages ||
@@ -34,7 +39,7 @@ function compareText(a: string, b: string): number {
 }
 
 /** Why a tool left. */
-export function describeLeaving({ uses }: ToolWithUses): string {
+export function describeLeaving({ uses }: { readonly uses: Uses }): string {
   return `its agent had its maximum of tools, and the fewest messages used it (${uses.rootMessages})`;
 }
 

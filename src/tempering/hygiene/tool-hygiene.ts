@@ -3,7 +3,7 @@ import { STRATEGY_DEFAULTS } from '../../api/v1alpha1/trust/strategy.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { Registry } from '../registry/registry.ts';
 import { type ToolOwner, widestActive } from '../registry/visibility.ts';
-import { assessTools, type ToolAssessment } from './assess-tools.ts';
+import { assessTools, describeAssessment } from './assess-tools.ts';
 import type { ToolTask } from './tool-task.ts';
 
 export interface ToolHygieneDeps {
@@ -32,11 +32,7 @@ export async function deactivateHarmfulTools(deps: ToolHygieneDeps, tasks: reado
   }
 }
 
-/** `9 of its 9 tasks ended badly, and 4 of 40 others`. */
-function describeAssessment({ tasks, badTasks, otherTasks, otherBadTasks }: ToolAssessment): string {
-  return `${badTasks} of its ${tasks} tasks ended badly, and ${otherBadTasks} of ${otherTasks} others`;
-}
-
-function maxHarmPercent({ decay }: Pick<TrustPolicySpec, 'decay'>): number {
+/** The limit of a policy, or the default. */
+export function maxHarmPercent({ decay }: Pick<TrustPolicySpec, 'decay'>): number {
   return decay?.maxHarmPercent ?? STRATEGY_DEFAULTS.maxHarmPercent;
 }

@@ -38,6 +38,8 @@ export interface RemoteLifecyclePorts {
   keepRejected: SessionToolRegistry['recordRejected'];
   /** Queues the report of a tool use; it is sent asynchronously. */
   reportUse(use: ToolUse): void;
+  /** Called for each call of a forged tool by the agent itself, not by another tool, that reached the tool. */
+  onCall?(digest: Digest, succeeded: boolean): void;
 }
 
 /** The parts of an engine that the tool lifecycle of its agent needs. */

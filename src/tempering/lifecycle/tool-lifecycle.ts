@@ -71,7 +71,9 @@ export function createRemoteLifecycle(elsewhere: RemoteLifecyclePorts, clock: Cl
   return {
     observe(call) {
       const use = toToolUse(call, 'reported', clock);
-      if (use !== undefined) elsewhere.reportUse(use);
+      if (use === undefined) return;
+      elsewhere.reportUse(use);
+      if (call.caller.stack.length === 0) elsewhere.onCall?.(use.digest, use.succeeded);
     },
     demote: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', REMOTE)),
     reactivate: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', REMOTE)),

@@ -122,7 +122,10 @@ export function confidenceGap(reviewer: string, confidence: number, rules: Promo
 }
 
 /** The reason to demote a tool of tier Agent or Shared because of its use record; undefined below 10 recent uses. */
-export function failureReason({ recent }: ToolStatistics, rules: PromotionRules): string | undefined {
+export function failureReason(
+  { recent }: Pick<ToolStatistics, 'recent'>,
+  rules: Pick<PromotionRules, 'maxErrorPercent'>,
+): string | undefined {
   if (recent.uses < 10) return undefined;
   const percent = (recent.failures / recent.uses) * 100;
   if (percent <= rules.maxErrorPercent) return undefined;

@@ -18,13 +18,18 @@ const DELAY_MS = 150;
 /** The tools that the agent forges, by name. */
 const TOOLS = ['csv_rows', 'revenue_by_region', 'sum_paid_orders'];
 
+interface ReplayRule {
+  readonly when?: { readonly system?: string };
+  readonly answer: { delayMilliseconds?: number };
+}
+
 /** The replay script of the quick start with a delay before each response, so that a disruption can hit the middle of the run. */
-export async function slowReplayScript(): Promise<string> {
+export async function slowReplayScript(change: (rules: ReplayRule[]) => object[]): Promise<string> {
   const script = parse(await readFile(join(ROOT, 'manifests/quickstart/replay.yaml'), 'utf8')) as {
-    rules: { answer: { delayMilliseconds?: number } }[];
+    rules: ReplayRule[];
   };
   for (const { answer } of script.rules) answer.delayMilliseconds = DELAY_MS;
-  return stringify(script);
+  return stringify({ ...script, rules: change(script.rules) });
 }
 
 /** Runs the quick start once, disrupts it after `line` printed lines, and asserts the complete result. */

@@ -191,12 +191,25 @@ describe('the chart', () => {
     const git = { type: 'Gitea', apiUrl: 'https://git.local:3000/api/v1', repository: 'org/tools', approver: 'a' };
     const connection = { name: 'tools', hosts: ['git.local:3000'], private: true, namespaces: ['team-a'], git };
     const sources = { credential: { existingSecret: 'tools-repo', key: 't' }, caBundle: { configMap: 'ca', key: 'c' } };
-    await writeFile(file, stringify({ gateway: { connections: [{ ...connection, ...sources }] } }));
+    const plain = { type: 'Git', url: 'https://git.local:3000/tools.git', username: 'ci', approver: 'a' };
+    const named = { ...connection, name: 'plain', git: plain };
+    const connections = [connection, named].map((one) => ({ ...one, ...sources }));
+    await writeFile(file, stringify({ gateway: { connections } }));
     const objects = await renderChart('--values', file);
     const folderOf = '/etc/temper/connections/tools';
     const config = configOf(objects, 'temper-gateway', 'gateway.yaml');
     const expected = { ...connection, credentialFile: `${folderOf}/token`, caFile: `${folderOf}/ca.crt` };
-    assert.deepEqual(parseConnections(config['connections'], 'chart'), [expected]);
+    const other = {
+      ...named,
+      credentialFile: '/etc/temper/connections/plain/token',
+      caFile: '/etc/temper/connections/plain/ca.crt',
+    };
+    assert.deepEqual(parseConnections(config['connections'], 'chart'), [expected, other]);
+    await writeFile(
+      file,
+      stringify({ gateway: { connections: [{ ...named, ...sources, git: { ...plain, apiUrl: plain.url } }] } }),
+    );
+    await assert.rejects(renderChart('--values', file), /apiUrl/);
     const gateway = JSON.stringify(objects.filter(({ metadata }) => metadata.name === 'temper-gateway'));
     assert.match(gateway, /"name":"connection-tools","mountPath":"\/etc\/temper\/connections\/tools","readOnly":true/);
     assert.match(gateway, /"secret":\{"name":"tools-repo","items":\[\{"key":"t","path":"token"\}\]\}/);

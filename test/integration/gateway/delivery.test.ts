@@ -11,7 +11,9 @@ import type {
 import type { PodDelivery } from '../../../src/gateway-api/pod-api.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
+import { sha256 } from '../../../src/lib/canonical.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { readToolRecords } from '../../../src/nats/tasks/task-records.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import {
   AGENTS,
@@ -26,6 +28,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
+import { idleSessionTests } from './suites/idle-sessions.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -511,9 +514,18 @@ describe('messages through two gateway replicas', () => {
     const ack = { action: 'ack', reply: 'done', finishReason: 'complete' };
     const first = receiptOf(await messages.sendMessage('worker', 'one', 's-rated'));
     assert.equal((await rate({ message: first.id })).status, 404, 'a message that has not ended');
-    await answer(ack);
-    parsed(await messages.sendMessage('worker', 'two', 's-rated'));
-    await answer({ action: 'reject', code: 'TEMPER_TURN_LIMIT', message: 'too long' });
+    const toolCalls = [{ digest: sha256('a tool'), calls: 2, failures: 1 }];
+    await answer({ ...ack, toolCalls });
+    const second = receiptOf(await messages.sendMessage('worker', 'two', 's-rated'));
+    await answer({ action: 'reject', code: 'TEMPER_TURN_LIMIT', message: 'too long', toolCalls });
+    const { calls } = await readToolRecords(await fixture.nats.connect('gateway'), agent.uid);
+    assert.deepEqual(
+      calls.map(({ message, tools }) => [message, tools]),
+      [
+        [first.id, toolCalls],
+        [second.id, toolCalls],
+      ],
+    );
     parsed(await messages.sendMessage('worker', 'three', 's-rated'));
     await answer({ action: 'reject', code: 'TEMPER_QUOTA_EXCEEDED', message: 'no quota' });
     await messages.createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
@@ -546,6 +558,7 @@ describe('messages through two gateway replicas', () => {
   });
 
   closedSessionTests(() => messages);
+  idleSessionTests(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');

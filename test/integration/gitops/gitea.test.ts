@@ -13,9 +13,13 @@ import type { Digest } from '../../../src/lib/canonical.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { fileRecordStore } from '../../../src/lib/file-record-store.ts';
 import { gitOpsFiles } from '../../../src/review/gitops/gitops-files.ts';
-import { pullRequestDraft } from '../../../src/review/pull-requests/draft.ts';
-import { openPullRequest } from '../../../src/review/pull-requests/open-pull-request.ts';
-import type { PullRequest, PullRequestDraft, PullRequestServer } from '../../../src/review/pull-requests/port.ts';
+import { proposalOf, pullRequestDraft } from '../../../src/review/pull-requests/draft.ts';
+import { hostedRepository, openPullRequest } from '../../../src/review/pull-requests/open-pull-request.ts';
+import type {
+  NumberedPullRequest,
+  PullRequestDraft,
+  PullRequestServer,
+} from '../../../src/review/pull-requests/port.ts';
 import { recordRevocation } from '../../../src/review/pull-requests/record-revocation.ts';
 import { pullRequestServer } from '../../../src/review/pull-requests/servers.ts';
 import { AUDIT_HEAD, aReview, aReviewedArtifact } from '../../../src/review/reviews.testing.ts';
@@ -32,6 +36,8 @@ import { type Gitea, startGitea } from '../../cluster/gitea.ts';
 import { GiteaRepository } from '../../support/gitops/gitea-repository.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
+import { pendingRequest } from './pending-request.ts';
+import { testPlainRemote } from './plain-remote.ts';
 import { testRebuiltCluster } from './rebuilt-cluster.ts';
 
 const TEMPER = fileURLToPath(new URL('../../../bin/temper', import.meta.url));
@@ -40,6 +46,12 @@ const HOSTILE =
   'ZQX `ZQX` </code><img src=x onerror=ZQX> [ZQX](https://example.com) @owner #1\n\n# ZQX\n\n````\n~~~\n- ZQX';
 
 const op = () => ({ signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 60_000, key: 'test' });
+
+function hostedServer(connection: GitConnection): PullRequestServer {
+  const { git } = connection;
+  assert.ok(git.type !== 'Git');
+  return pullRequestServer({ ...connection, git }, { clock: systemClock });
+}
 
 /** A review with a nonce of its own, and so with a branch of its own. */
 function reviewOf(nonce: string, changes: Partial<ToolReview> = {}): ToolReview {
@@ -94,9 +106,9 @@ describe('pull requests over a connection to Gitea', () => {
   });
   const serverOf = (changes: object = {}) => {
     const connections = parseConnections([sectionOf(changes)], 'test');
-    return pullRequestServer(gitConnectionFor(connections, 'tools', 'team-a'), { clock: systemClock });
+    return hostedServer(gitConnectionFor(connections, 'tools', 'team-a'));
   };
-  const open = (draft: PullRequestDraft): Promise<PullRequest> => openPullRequest(server, draft, op());
+  const open = (draft: PullRequestDraft): Promise<NumberedPullRequest> => openPullRequest(server, draft, op());
   const comments = async (number: number): Promise<string[]> =>
     ((await gitea.call('GET', `/repos/owner/tools/issues/${number}/comments`)) as { body: string }[]).map(
       ({ body }) => body,
@@ -107,14 +119,14 @@ describe('pull requests over a connection to Gitea', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-pull-requests-'));
-    [gitea, cluster] = await Promise.all([startGitea(), GatewayFixture.open(['team-a', 'team-b'])]);
+    [gitea, cluster] = await Promise.all([startGitea(), GatewayFixture.open(['team-a', 'team-b', 'team-c'])]);
     repository = new GiteaRepository(gitea);
     await repository.create();
     tokenFile = join(folder, 'token');
     await writeFile(tokenFile, `${gitea.token}\n`);
     const connections = parseConnections([sectionOf()], 'test');
     connection = gitConnectionFor(connections, 'tools', 'team-a');
-    server = pullRequestServer(connection, { clock: systemClock });
+    server = hostedServer(connection);
   });
 
   after(async () => {
@@ -218,34 +230,12 @@ describe('pull requests over a connection to Gitea', () => {
   });
 
   it('a gateway opens the pull request of a pending request, follows it, and finds it again after its restart', async () => {
-    const objects = '/apis/temper.dev/v1alpha1/namespaces/team-a';
     const gitOps = { connection: 'tools', branch: 'main', path: 'tools' };
-    await cluster.createPolicy('team-a', 'shared', { promotion: { toShared: { gitOps } } });
-    const agentUid = await cluster.createAgent('team-a', 'analyst', { trustPolicyRef: { name: 'shared' } });
-    const artifact = aReviewedArtifact();
+    const [artifact, nonce] = [aReviewedArtifact(), 'gateway-nonce-0123456789'];
     const digest = artifactDigest(artifact);
-    const [apiVersion, nonce] = ['temper.dev/v1alpha1', 'gateway-nonce-0123456789'];
-    const tool = { artifact, digest, tier: 'Agent', contributors: ['agent/analyst'] };
-    await cluster.create(`${objects}/emergenttools`, {
-      apiVersion,
-      kind: 'EmergentTool',
-      metadata: {
-        name: 'revenue-of-analyst',
-        namespace: 'team-a',
-        ownerReferences: [{ apiVersion, kind: 'Agent', name: 'analyst', uid: agentUid }],
-      },
-      spec: tool,
-    });
+    const agentUid = await pendingRequest(cluster, { namespace: 'team-a', artifact, nonce, gitOps });
     const operatorBus = await cluster.nats.connect('operator');
     await createPromotionStates(operatorBus).write(aPromotion(agentUid, artifact.name, digest), 0);
-    const subject = { promotion: { tool: artifact.name, digest, tier: 'Shared' } };
-    const agent = { name: 'analyst', uid: 'u-1' };
-    await cluster.create(`${objects}/approvalrequests`, {
-      apiVersion,
-      kind: 'ApprovalRequest',
-      metadata: { name: 'revenue-request', namespace: 'team-a' },
-      spec: { type: 'PromoteTool', agent, nonce, summary: 'Share it.', risk: 'low', subject },
-    });
     await cluster.create('/api/v1/namespaces/team-b/configmaps', {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -345,13 +335,14 @@ describe('pull requests over a connection to Gitea', () => {
     const review = reviewOf('commit', { object: 'committed-tool' });
     const revoked = { ...review, promotion: { ...review.promotion, revoked: { by: 'alice' } } };
     const draft = pullRequestDraft(revoked, PLACE);
-    const order = { folder: draft.folder, base: 'main', how: 'Commit', draft: async () => draft } as const;
-    assert.equal(await recordRevocation(server, order, op()), undefined, 'the branch does not have the tool');
+    const order = { ...proposalOf(draft), how: 'Commit' } as const;
+    const repository = hostedRepository(server);
+    assert.equal(await recordRevocation(repository, order, op()), undefined, 'the branch does not have the tool');
     await merge((await open(pullRequestDraft(review, PLACE))).number);
     const { folder } = draft;
     const approval = await fileOn('main', `${folder}/approval.yaml`);
-    assert.deepEqual(await recordRevocation(server, order, op()), { state: 'Merged' });
-    assert.deepEqual(await recordRevocation(server, order, op()), { state: 'Merged' });
+    assert.deepEqual(await recordRevocation(repository, order, op()), { state: 'Merged' });
+    assert.deepEqual(await recordRevocation(repository, order, op()), { state: 'Merged' });
     assert.equal(await fileOn('main', `${folder}/approval.yaml`), approval);
     assert.match(await fileOn('main', `${folder}/revocation.yaml`), /revoked by alice/);
     assert.deepEqual(await pulls(draft.branch), []);
@@ -360,6 +351,7 @@ describe('pull requests over a connection to Gitea', () => {
   });
 
   testRebuiltCluster(() => ({ server, repository }));
+  testPlainRemote(() => ({ gitea, cluster, tokenFile, stateFolder: join(folder, 'state') }));
 
   it('a refused credential is an error without the credential, and a rotated file is used at once', async () => {
     const wrong = join(folder, 'wrong');

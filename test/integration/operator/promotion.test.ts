@@ -21,6 +21,7 @@ import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
 import { withheldPromotion } from './suites/withheld-promotion.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
+import { toolHygiene } from './suites/tool-hygiene.ts';
 
 type WrittenEvent = Pick<Pod, 'metadata'> & { reason?: string; message?: string };
 
@@ -284,5 +285,6 @@ describe('promotion to tier Agent', () => {
 
   withheldPromotion(() => fixture);
   promotionEvidence(() => fixture);
+  toolHygiene(() => fixture);
   promotionKills(() => fixture);
 });

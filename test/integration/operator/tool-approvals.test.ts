@@ -24,6 +24,8 @@ import { foldEvidence } from '../../../src/policy/trust/evidence.ts';
 import { manyTasks } from '../../../src/policy/trust/trust.testing.ts';
 import { openEnvelope } from '../../../src/tempering/attestation/envelope.ts';
 import { assertStatementAbout } from '../../../src/tempering/attestation/statement.ts';
+import type { MessageToolCalls } from '../../../src/tempering/hygiene/tool-calls.ts';
+import { findTools } from '../../../src/tempering/hygiene/tool-findings.ts';
 import { anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import {
   agentObject,
@@ -60,12 +62,26 @@ const ELEVATING = {
 };
 
 const audited: TrustChange[] = [];
+/** What pods report about their calls, by the UID of their agent. */
+const reportedCalls = new Map<string, MessageToolCalls[]>();
 /** Every agent has completed a hundred tasks well. */
 const trustEvidence: TrustEvidence = {
   get: (_agentUid, marks) => foldEvidence(manyTasks(100, { rating: 9, endedAt: Date.now() }), marks),
+  tools: (agentUid, { maxHarmPercent, maxErrorPercent, tools }) => ({
+    findings: findTools(
+      { tasks: [], calls: reportedCalls.get(agentUid) ?? [] },
+      { maxHarmPercent, maxErrorPercent },
+      tools,
+    ),
+    orders: [],
+  }),
   forget: () => undefined,
-  // oxlint-disable-next-line require-yield -- nothing changes
-  async *updates() {},
+  async *updates(signal) {
+    while (!signal.aborted) {
+      yield [...reportedCalls.keys()];
+      await systemClock.sleep(200, signal).catch(() => undefined);
+    }
+  },
   record: async (change) => void audited.push(change),
 };
 
@@ -342,6 +358,62 @@ describe('the approval of a tool on a real API server', () => {
     } finally {
       fixture.behaviour = DOUBLED;
       await fixture.call('DELETE', 'trustpolicies/aging');
+    }
+  });
+
+  it('an agent that reports failures of a Shared tool loses it alone, and reports of two agents run its tests', async () => {
+    const artifact = anArtifact('accused');
+    const name = sharedNameOf(artifact);
+    await fixture.mustCreate(GITOPS, sharedObject(artifact, NONCE));
+    await fixture.approve(GITOPS, promotionOf(artifact), NONCE, 'accused-git');
+    const before = await fixture.reason('emergenttools', name, 'Active', 'Approved');
+    const digest = digestOfArtifact(artifact);
+    const accuse = async (agent: string): Promise<StoredAgent> => {
+      const calls = Array.from({ length: 20 }, (_, index) => {
+        const tools = [{ digest, calls: 1, failures: 1 }];
+        return { message: `msg-${agent}-${index}`, endedAt: Date.now(), tools };
+      });
+      reportedCalls.set(await fixture.agentUid(agent), calls);
+      return poll(`${agent} to lose the tool`, async () => {
+        const found = await fixture.apiServer.getAgent(NAMESPACE, agent);
+        return found.status?.deactivatedTools?.some((entry) => entry.digest === digest) === true ? found : undefined;
+      });
+    };
+    try {
+      const liar = await accuse('analyst');
+      const [entry] = liar.status?.deactivatedTools ?? [];
+      assert.deepEqual([entry?.cause, entry?.message], ['Failing', '20 of its last 20 uses failed, 15 % are allowed']);
+      await poll('the Event', async () =>
+        (await eventReasons('analyst')).includes('ToolDeactivated') ? true : undefined,
+      );
+      const afterLie = await fixture.reason('emergenttools', name, 'Active', 'Approved');
+      assert.equal(
+        afterLie.status?.verification?.verifiedAt,
+        before.status?.verification?.verifiedAt,
+        'no run started',
+      );
+      const neighbour = await fixture.apiServer.getAgent(NAMESPACE, 'reviewer');
+      assert.deepEqual(neighbour.status?.deactivatedTools ?? [], []);
+      await accuse('reviewer');
+      const verified = await poll('the second run of its tests', async () => {
+        const found = await fixture.read<EmergentTool>('emergenttools', name);
+        return found?.status?.verification?.verifiedAt === before.status?.verification?.verifiedAt ? undefined : found;
+      });
+      assert.deepEqual([verified.status?.verification?.result, verified.status?.active], ['Passed', true]);
+      const records = await createNatsAudit(fixture.gateway).all(NAMESPACE, 10_000);
+      const own = records.filter(({ subject }) => subject === digest);
+      assert.deepEqual(
+        own.map(({ action, facts }) => [action, facts['agent'] ?? facts['cause'] ?? '']),
+        [
+          ['tool.verified', 'Approval'],
+          ['tool.promoted', ''],
+          ['tool.deactivated', 'analyst'],
+          ['tool.deactivated', 'reviewer'],
+          ['tool.verified', 'Outcomes'],
+        ],
+      );
+    } finally {
+      reportedCalls.clear();
     }
   });
 

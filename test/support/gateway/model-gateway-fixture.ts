@@ -211,7 +211,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const page = createRegistry();
     const metrics = registerMetrics(page, GATEWAY_METRICS);
     const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
-    const demotions = { reason: (_namespace: string, digest: Digest) => this.demoted.get(digest) };
+    const demotions = { reason: (_agent: object, digest: Digest) => this.demoted.get(digest) };
     const none = { get: async () => undefined };
     const library = new WatchedCatalog({ read: async () => undefined, sources: none, log, isServed: () => true });
     const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });

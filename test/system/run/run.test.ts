@@ -99,6 +99,17 @@ function waitForEvent(running: RunningCommand, type: StampedEvent['type']): Prom
   });
 }
 
+/** Makes every session of the project look unused for years. */
+async function ageSessions(folder: string): Promise<void> {
+  const sessions = join(folder, '.temper/sessions');
+  const documents = (await readdir(sessions)).filter((name) => name.endsWith('.json'));
+  assert.ok(documents.length > 0);
+  for (const name of documents) {
+    const stored = JSON.parse(await readFile(join(sessions, name), 'utf8')) as object;
+    await writeFile(join(sessions, name), JSON.stringify({ ...stored, usedAt: '2020-01-01T00:00:00.000Z' }));
+  }
+}
+
 describe('temper run', () => {
   it('a run parks a call that needs an approval, says how to go on, and a later run makes the approved call', async () => {
     await using project = await aProject(APPROVAL);
@@ -107,8 +118,9 @@ describe('temper run', () => {
     assert.equal(parked.code, 3, parked.stderr);
     assert.match(parked.stderr, new RegExp(`temper approve ${requested.request} .*[\\s\\S]*--session s-1`));
     assert.deepEqual(replies(parked.stdout), [''], 'the message after it is not sent');
+    await ageSessions(project.path);
     const undecided = await project.run('--continue').ended;
-    assert.equal(undecided.code, 3, undecided.stderr);
+    assert.equal(undecided.code, 3, `a parked turn keeps its session, however long it waits: ${undecided.stderr}`);
     assert.equal(requestOf(undecided.stdout).request, requested.request);
     const listed = await project.temper('get', 'requests');
     assert.match(listed.stdout, new RegExp(`${requested.request} +ToolCall +file_read`));

@@ -154,7 +154,7 @@ export const Decay = Type.Object(
       count(
         0,
         100,
-        'Above this failure rate, in percent, a tool is demoted, and an agent is lowered by one level. With strategy `Disabled` agents are lowered only when `decay` is set.',
+        'Above this failure rate, in percent, a tool is demoted (on a cluster: deactivated for its agent), and an agent is lowered by one level. With strategy `Disabled` agents are lowered only when `decay` is set.',
         STRATEGY_DEFAULTS.maxErrorPercent,
       ),
     ),

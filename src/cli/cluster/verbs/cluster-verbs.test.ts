@@ -4,6 +4,7 @@ import { poll } from '../../../../test/support/poll.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import { type FakeResponse, type FakeCluster, fakeCluster, type RecordedRequest } from '../api-server.testing.ts';
 import { aTerminal } from '../../io.testing.ts';
+import { reactivate } from '../decisions/reactivate.ts';
 import { check } from './check.ts';
 import { deadLetters } from './dead-letters.ts';
 import { clusterDescribe } from './describe.ts';
@@ -356,6 +357,27 @@ describe('temper logs', () => {
       logs({ kubeconfig: cluster.kubeconfig, agent: 'analyst', container: 'agent' }, aTerminal()),
     );
     assert.match(refused.message, /has no pod now/);
+  });
+});
+
+describe('temper reactivate on a cluster', () => {
+  it('the order names agent, tool and reason, and a command without an agent sends nothing', async () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    await using cluster = await installed(({ path }) =>
+      path === `${PROXY}/agents/analyst/reactivations`
+        ? { status: 200, body: { agent: 'analyst', tool: 'csv_rows', digest } }
+        : undefined,
+    );
+    const { kubeconfig } = cluster;
+    const options = { kubeconfig, tool: 'csv_rows', reason: 'corrected data', output: 'text' } as const;
+    const io = aTerminal();
+    assert.equal((await refusal(reactivate(options, io))).code, 'TEMPER_USAGE');
+    assert.deepEqual(cluster.requests, []);
+    assert.equal(await reactivate({ ...options, agent: 'analyst' }, io), 0);
+    assert.match(io.printed(), /^csv_rows of analyst is verified again in prod\/team-a; /);
+    const { method, body, headers } = cluster.requests.at(-1) ?? assert.fail('no request');
+    assert.deepEqual([method, body], ['POST', { tool: 'csv_rows', reason: 'corrected data' }]);
+    assert.match(String(headers['idempotency-key']), /^cli-/);
   });
 });
 

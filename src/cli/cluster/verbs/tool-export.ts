@@ -27,6 +27,7 @@ export interface ClusterToolExportOptions extends ClusterOptions, GitOpsExportOp
 export async function clusterToolExport(options: ClusterToolExportOptions, io: CliIo): Promise<number> {
   await using cluster = await openCluster(options, io);
   const objects = await promotionObjects(cluster, options.tool, io);
+  assertShareable(objects);
   const { namespace, location } = cluster;
   const { artifact, digest, contributors = [] } = objects.tool.spec;
   const exportable = {
@@ -39,6 +40,18 @@ export async function clusterToolExport(options: ClusterToolExportOptions, io: C
   };
   // `await` is required: the connection is closed when this function returns.
   return await exportForGitOps(exportable, options, location, io);
+}
+
+/** The operator would keep its object out of service. One that exists may be exported, with its revocation. */
+function assertShareable({ tool, tools }: PromotionObjects): void {
+  const { digest, artifact } = tool.spec;
+  if (tools.some(({ spec }) => spec.tier === 'Shared' && spec.digest === digest)) return;
+  const withheld = tool.status?.conditions?.find(({ type, status }) => type === 'Shareable' && status === 'False');
+  if (withheld?.reason !== 'ReportedAnswers') return;
+  throw new TemperError(
+    'TEMPER_PROMOTION_NOT_READY',
+    `"${artifact.name}" cannot be shared: ${printable(withheld.message, 500)}`,
+  );
 }
 
 async function promotionObjects(cluster: Cluster, target: string, io: CliIo): Promise<PromotionObjects> {

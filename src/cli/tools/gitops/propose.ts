@@ -9,10 +9,9 @@ import { systemClock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { isJsonObject } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { pullRequestDraft } from '../../../review/pull-requests/draft.ts';
-import { openPullRequest } from '../../../review/pull-requests/open-pull-request.ts';
+import { proposalOf, pullRequestDraft } from '../../../review/pull-requests/draft.ts';
 import type { PullRequest } from '../../../review/pull-requests/port.ts';
-import { pullRequestServer } from '../../../review/pull-requests/servers.ts';
+import { repositoryOf } from '../../../review/pull-requests/servers.ts';
 import type { ToolReview } from '../../../review/tool-review.ts';
 import { readInputFile } from '../../input/input-files.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
@@ -29,7 +28,7 @@ export interface ProposeOptions {
 const TIMEOUT_MS = 120_000;
 const NEXT: Readonly<Record<PullRequest['state'], string>> = {
   Open: 'merging it applies the decision',
-  Merged: 'it is merged',
+  Merged: 'the base branch has its files',
   Closed: 'it was closed without a merge; reopen it on the server to decide again',
 };
 
@@ -49,13 +48,21 @@ export async function proposeInRepository(
 ): Promise<number> {
   const { branch = 'main', path = '' } = options;
   const op = { signal: io.signal, deadline: systemClock.monotonic() + TIMEOUT_MS, key: review.promotion.nonce };
-  const server = pullRequestServer(connection, { clock: systemClock });
-  const { number, url, state } = await openPullRequest(server, pullRequestDraft(review, { branch, path }), op);
+  const repository = repositoryOf(connection, { clock: systemClock });
+  const proposal = proposalOf(pullRequestDraft(review, { branch, path }));
+  const { number, url, state } = await repository.propose(proposal, op);
   if (options.output === 'json') {
     const { artifact, digest, namespace } = review;
-    writeJsonLine(io, { tool: artifact.name, digest, namespace, pullRequest: { number, url, state } });
+    writeJsonLine(io, {
+      tool: artifact.name,
+      digest,
+      namespace,
+      pullRequest: { ...(number === undefined ? {} : { number }), url, state },
+    });
   } else
-    io.out(`${review.artifact.name}: pull request ${printable(url, 400)} is ${state.toLowerCase()}; ${NEXT[state]}\n`);
+    io.out(
+      `${review.artifact.name}: ${number === undefined ? 'branch' : 'pull request'} ${printable(url, 400)} is ${state.toLowerCase()}; ${NEXT[state]}\n`,
+    );
   return EXIT.ok;
 }
 

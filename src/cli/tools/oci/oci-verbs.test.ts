@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
@@ -17,6 +18,7 @@ import { openRegistry } from '../../../tempering/registry/registry.ts';
 import { aCaller, anAcceptance, anArtifact, aSharedTool, aSourceStore } from '../../../tempering/tempering.testing.ts';
 import { aTerminal } from '../../io.testing.ts';
 import { attestationKey } from '../attestation.ts';
+import { toolVerify } from '../tool-verify.ts';
 import { toolPull, type ToolPullOptions } from './tool-pull.ts';
 import { toolPush, type ToolPushOptions } from './tool-push.ts';
 
@@ -47,6 +49,18 @@ async function files(): Promise<string[]> {
   const names = await readdir(folder);
   return names.filter((name) => name.startsWith('out'));
 }
+
+type Hostile = (request: IncomingMessage, response: ServerResponse) => void;
+
+const refuse =
+  (status: number): Hostile =>
+  (_request, response) =>
+    response.writeHead(status).end('{"errors":[]}');
+const page: Hostile = (_request, response) => response.end('<html>Sign in</html>');
+const truncate: Hostile = (_request, response) => {
+  response.writeHead(200, { 'content-length': '4096' });
+  response.write('{"schemaVersion":2,', () => response.destroy());
+};
 
 describe('temper tool push and pull', () => {
   before(async () => {
@@ -135,5 +149,76 @@ describe('temper tool push and pull', () => {
     assert.doesNotMatch(text, /[^\n\x20-\x7e]/);
     await pulled({ file: 'out.json' });
     assert.deepEqual(await files(), ['out.json']);
+  });
+
+  /** What a registry may do, and what the command prints: the cause and the next step. */
+  const refusals: readonly (readonly [what: string, hostile: Hostile, code: string, message: RegExp])[] = [
+    [
+      'is away',
+      (_request, response) => response.destroy(),
+      'TEMPER_OCI_FAILED',
+      /check the host and the network, then repeat/,
+    ],
+    ['answers 401', refuse(401), 'TEMPER_OCI_UNAUTHORIZED', /[Bb]asic|challenge|credential/],
+    ['answers 403', refuse(403), 'TEMPER_OCI_UNAUTHORIZED', /answered 403.*check the credential/],
+    ['answers 404', refuse(404), 'TEMPER_NOT_FOUND', /no manifest v1/],
+    ['answers 400', refuse(400), 'TEMPER_OCI_FAILED', /answered 400; check the reference/],
+    ['answers 429', refuse(429), 'TEMPER_OCI_FAILED', /answered 429; repeat the command later/],
+    ['answers 503', refuse(503), 'TEMPER_OCI_FAILED', /answered 503; repeat the command later/],
+    ['sends a page for users', page, 'TEMPER_OCI_CONTENT_INVALID', /not a JSON object/],
+    ['ends in the middle of an answer', truncate, 'TEMPER_OCI_FAILED', /then repeat the command/],
+  ];
+  for (const [what, hostile, code, message] of refusals) {
+    it(`a pull from a registry that ${what} writes nothing, and works once the registry does`, async () => {
+      await pushed();
+      registry.hostile = (request, response) => {
+        hostile(request, response);
+        return true;
+      };
+      const trusted = { file: 'out.json', attestation: 'out.attestation.json', trustedKey: 'key.pem' };
+      await assert.rejects(pulled(trusted), { code, message });
+      assert.deepEqual(await files(), []);
+      registry.hostile = () => false;
+      await pulled(trusted);
+    });
+  }
+
+  it('a push to a registry that refuses leaves no tag, and works once the registry does', async () => {
+    for (const status of [401, 403, 500]) {
+      registry.hostile = (request, response) => {
+        if (request.method !== 'PUT' || request.url?.includes('/manifests/') !== true) return false;
+        refuse(status)(request, response);
+        return true;
+      };
+      await assert.rejects(pushed(), { code: /^TEMPER_OCI_(?:UNAUTHORIZED|FAILED)$/ });
+      assert.equal(registry.manifests.has('v1'), false);
+    }
+    registry.hostile = () => false;
+    await pushed();
+  });
+
+  it('an attestation verifies with each of several trusted keys, and not when the signing key is not among them', async () => {
+    await pushed();
+    const [own, other] = await Promise.all(
+      ['key.pem', 'other.pem'].map((name) => readFile(join(folder, name), 'utf8')),
+    );
+    const trusted = { file: 'out.json', attestation: 'out.attestation.json', trustedKey: 'out.keys.pem' };
+    await writeFile(join(folder, 'out.keys.pem'), `${other}${own}`);
+    await pulled(trusted);
+    const verify = async (changes: { attestation?: string } = {}) => {
+      const io = anIo();
+      await toolVerify({ ...trusted, output: 'text', ...changes }, io);
+      return io.printed();
+    };
+    assert.match(await verify(), /the trusted key signed its attestation/);
+    const envelope = await readFile(join(folder, 'out.attestation.json'), 'utf8');
+    const { payload, ...rest } = JSON.parse(envelope) as { payload: string };
+    const statement = Buffer.from(payload, 'base64').toString('utf8').replace('Session', 'Shared');
+    const editedPayload = Buffer.from(statement).toString('base64');
+    await writeFile(join(folder, 'out.edited.json'), JSON.stringify({ ...rest, payload: editedPayload }));
+    const invalid = { code: 'TEMPER_ATTESTATION_INVALID', message: /nothing was imported/ };
+    await assert.rejects(verify({ attestation: 'out.edited.json' }), invalid);
+    await writeFile(join(folder, 'out.keys.pem'), other ?? '');
+    await assert.rejects(verify(), invalid);
   });
 });

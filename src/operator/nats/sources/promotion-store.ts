@@ -14,7 +14,7 @@ import {
 } from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
-import { createTaskRecords } from '../../../nats/tasks/task-records.ts';
+import { createTaskRecords, readToolRecords } from '../../../nats/tasks/task-records.ts';
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../../nats/sessions/session-store.ts';
@@ -22,6 +22,7 @@ import { createEncryptedTexts } from '../../../nats/sources/encrypted-texts.ts';
 import { createSourceCipher, type SourceCipher, type SourceKeyring } from '../../../nats/sources/source-cipher.ts';
 import { createToolSources } from '../../../nats/sources/tool-sources.ts';
 import type { Logger } from '../../../telemetry/log.ts';
+import { messageUses } from '../../../tempering/hygiene/tool-findings.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import type { PromotionStore } from '../../promotion/ports.ts';
 import type { NatsLink } from '../nats-link.ts';
@@ -93,6 +94,10 @@ export class NatsPromotionStore implements PromotionStore {
 
   async statistics(agentUid: string, tool: UsedTool) {
     return this.#evidence.statistics(agentUid, tool);
+  }
+
+  async messageUses(agentUid: string) {
+    return messageUses((await readToolRecords(this.#link.current(), agentUid)).calls);
   }
 
   async recordedInputs(agentUid: string, tool: UsedTool, maxBytes: number) {

@@ -30,6 +30,12 @@ describe('the Events of pull requests', () => {
       events.report(next);
     }
     for (const state of ['Merged', 'Closed'] as const) events.report([{ ...open, state }]);
+    const { number: _, ...branch } = {
+      ...open,
+      state: 'Closed' as const,
+      url: 'https://git.example.com/tools.git#temper/x',
+    };
+    events.report([branch]);
     assert.deepEqual(
       recorded.map((line) => line.split(' ').slice(0, 3).join(' ')),
       [
@@ -37,9 +43,11 @@ describe('the Events of pull requests', () => {
         'ApprovalRequest/csv-rows-k4q7p Warning PullRequestFailed',
         'ApprovalRequest/csv-rows-k4q7p Normal PullRequestMerged',
         'ApprovalRequest/csv-rows-k4q7p Warning PullRequestClosed',
+        'ApprovalRequest/csv-rows-k4q7p Warning PullRequestClosed',
       ],
     );
     assert.match(recorded[0] ?? '', /https:\/\/git\.example\.com\/org\/tools\/pulls\/3 waits for a merge/);
+    assert.match(recorded.at(-1) ?? '', /tools\.git#temper\/x was deleted without a merge; deny the request, or push/);
     assert.match(recorded[1] ?? '', /the server answered 500; the gateway tries again/);
   });
 });

@@ -24,7 +24,7 @@ export class PullRequestEvents {
   }
 }
 
-function pullRequestNote({ state, url = '', message = '' }: PullRequestState): EventNote | undefined {
+function pullRequestNote({ state, number, url = '', message = '' }: PullRequestState): EventNote | undefined {
   switch (state) {
     case 'Open':
       return {
@@ -42,7 +42,10 @@ function pullRequestNote({ state, url = '', message = '' }: PullRequestState): E
       return {
         type: 'Warning',
         reason: 'PullRequestClosed',
-        message: `${url} was closed without a merge; deny the request, or reopen the pull request`,
+        message:
+          number === undefined
+            ? `${url} was deleted without a merge; deny the request, or push the branch again`
+            : `${url} was closed without a merge; deny the request, or reopen the pull request`,
       };
     case 'Failed':
       return {

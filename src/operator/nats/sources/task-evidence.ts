@@ -5,10 +5,12 @@ import { messageOf } from '../../../lib/errors.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
 import type { JetStreamConnection } from '../../../nats/connection/connection.ts';
 import { readStoreGeneration } from '../../../nats/jetstream/store-generation.ts';
-import { changedTasks, readTasks } from '../../../nats/tasks/task-records.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { changedTasks, readTasks, readToolRecords } from '../../../nats/tasks/task-records.ts';
+import { findTools } from '../../../tempering/hygiene/tool-findings.ts';
 import { type TaskEvidence, type EvidenceMarks, foldEvidence } from '../../../policy/trust/evidence.ts';
 import type { Logger } from '../../../telemetry/log.ts';
-import type { TrustChange, TrustEvidence } from '../../ports.ts';
+import type { AgentToolEvidence, ToolMarks, TrustChange, TrustEvidence } from '../../ports.ts';
 import type { NatsLink } from '../nats-link.ts';
 
 export interface NatsTrustEvidenceDeps {
@@ -17,9 +19,16 @@ export interface NatsTrustEvidenceDeps {
   readonly log: Logger;
 }
 
+/** What is asked about one agent. */
+interface Marks {
+  readonly trust?: EvidenceMarks;
+  readonly tools?: ToolMarks;
+}
+
 interface Folded {
-  readonly marks: EvidenceMarks;
-  readonly evidence: TaskEvidence;
+  readonly marks: Marks;
+  readonly trust?: TaskEvidence;
+  readonly tools?: AgentToolEvidence;
 }
 
 const REFRESH_INTERVAL_MS = 5_000;
@@ -29,12 +38,12 @@ const BATCH = 100;
 
 /**
  * The folded task records of agents. Each round reads which agents have new records, and folds the records of those that a reconcile has
- * asked for: an agent under a policy without rules of trust costs nothing.
+ * asked for: an agent without promoted tools under a policy without rules of trust costs nothing.
  */
 export class NatsTrustEvidence implements TrustEvidence {
   readonly #deps: NatsTrustEvidenceDeps;
   readonly #folded = new LRUCache<string, Folded>({ max: MAX_AGENTS });
-  readonly #requested = new Map<string, EvidenceMarks>();
+  readonly #requested = new Map<string, Marks>();
   readonly #changes = new Notifier();
   #store: string | undefined;
   #sequence: number | undefined;
@@ -45,10 +54,22 @@ export class NatsTrustEvidence implements TrustEvidence {
 
   get(agentUid: string, marks: EvidenceMarks): TaskEvidence | undefined {
     const known = this.#folded.get(agentUid);
-    if (known !== undefined && isSame(known.marks, marks)) return known.evidence;
-    this.#requested.set(agentUid, marks);
-    this.#changes.notifyAll();
+    if (isDeepStrictEqual(known?.marks.trust, marks)) return known?.trust;
+    this.#request(agentUid, { trust: marks });
     return undefined;
+  }
+
+  tools(agentUid: string, marks: ToolMarks): AgentToolEvidence | undefined {
+    const known = this.#folded.get(agentUid);
+    if (isDeepStrictEqual(known?.marks.tools, marks)) return known?.tools;
+    this.#request(agentUid, { tools: marks });
+    return undefined;
+  }
+
+  #request(agentUid: string, marks: Marks): void {
+    const before = this.#requested.get(agentUid) ?? this.#folded.get(agentUid)?.marks;
+    this.#requested.set(agentUid, { ...before, ...marks });
+    this.#changes.notifyAll();
   }
 
   async record({ agent, policy, transition, key }: TrustChange): Promise<void> {
@@ -107,8 +128,7 @@ export class NatsTrustEvidence implements TrustEvidence {
     while (this.#requested.size > 0 && !signal.aborted) {
       const batch = [...this.#requested].slice(0, BATCH);
       for (const [agentUid, marks] of batch) {
-        const evidence = foldEvidence(await readTasks(connection, agentUid), marks);
-        this.#folded.set(agentUid, { marks, evidence });
+        this.#folded.set(agentUid, await fold(connection, agentUid, marks));
         if (this.#requested.get(agentUid) === marks) this.#requested.delete(agentUid);
       }
       yield batch.map(([agentUid]) => agentUid);
@@ -125,6 +145,11 @@ export class NatsTrustEvidence implements TrustEvidence {
   }
 }
 
-function isSame(one: EvidenceMarks, other: EvidenceMarks): boolean {
-  return one.countFrom === other.countFrom && one.checkedAt === other.checkedAt;
+async function fold(connection: JetStreamConnection, agentUid: string, marks: Marks): Promise<Folded> {
+  const tasks = await readTasks(connection, agentUid);
+  const trust = marks.trust === undefined ? {} : { trust: foldEvidence(tasks, marks.trust) };
+  if (marks.tools === undefined) return { marks, ...trust };
+  const { calls, orders } = await readToolRecords(connection, agentUid);
+  const findings = findTools({ tasks, calls }, marks.tools, marks.tools.tools);
+  return { marks, ...trust, tools: { findings, orders } };
 }

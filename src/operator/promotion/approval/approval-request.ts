@@ -7,6 +7,7 @@ import { formatFigures } from '../../../tempering/promotion/promotion-messages.t
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import type { RegisteredTool } from '../../../tempering/types.ts';
 import { MANAGED_LABEL, type StoredAgent } from '../../kube/types.ts';
+import type { LeavingTool } from '../../hygiene/leaving-tool.ts';
 import { ownerReference } from '../../pods/pod-ownership.ts';
 import { promotionFacts, type RequestEvidence } from '../../sharing/request-evidence.ts';
 
@@ -24,20 +25,23 @@ export interface RequestedTool {
   readonly tool: RegisteredTool;
   readonly tainted: boolean;
   readonly claimed: Pick<RequestEvidence, 'uses' | 'usedBy'>;
+  /** What the promotion deactivates, because the agent has its maximum of tools. */
+  readonly leaving: LeavingTool | undefined;
 }
 
 /** The ApprovalRequest for a promotion to tier Agent, which is deleted with its agent. Its summary has no text of an author. Pure. */
 export function approvalRequest(
   record: Extract<PromotionRecord, { state: 'AwaitingApproval' }>,
   agent: StoredAgent,
-  { tool: { artifact }, tainted, claimed }: RequestedTool,
+  { tool: { artifact }, tainted, claimed, leaving }: RequestedTool,
 ): ApprovalRequest {
   const { tool, digest, nonce, request, figures, verdicts, questions } = record;
   const { apis } = artifact.requires;
   const needs = apis.length === 0 ? 'it requires no host function' : `it requires ${apis.join(', ')}`;
   const topics = topicsOf(questions);
   const asks = topics.length === 0 ? '' : ` Its examination leaves questions: ${topics.join(', ')}.`;
-  const summary = `${tool} asks for tier Agent of ${agent.metadata.name}; ${formatFigures(figures)}; ${needs}.${asks}`;
+  const leaves = leaving === undefined ? '' : ` ${leaving.tool} leaves for it: ${leaving.message}.`;
+  const summary = `${tool} asks for tier Agent of ${agent.metadata.name}; ${formatFigures(figures)}; ${needs}.${asks}${leaves}`;
   return {
     apiVersion: API_VERSION,
     kind: 'ApprovalRequest',

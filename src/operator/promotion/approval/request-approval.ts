@@ -3,6 +3,7 @@ import type { PromotionRecord } from '../../../tempering/promotion/promotion-rec
 import { TYPES } from '../../kube/types.ts';
 import { createRequest, type RequestWriterDeps } from '../../sharing/create-request.ts';
 import { claimedUses } from '../../sharing/request-evidence.ts';
+import type { LeavingTool } from '../../hygiene/leaving-tool.ts';
 import type { PromotionSnapshot } from '../observe.ts';
 import type { PromotionStore } from '../ports.ts';
 import { approvalRequest } from './approval-request.ts';
@@ -16,12 +17,13 @@ export async function requestApproval(
   deps: RequestApprovalDeps,
   record: PromotionRecord,
   { agent, tool, observed: { tainted } }: PromotionSnapshot,
+  leaving: LeavingTool | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   if (record.state !== 'AwaitingApproval' || agent === undefined || tool === undefined) return;
   const { namespace } = agent.metadata;
   const claimed = await claimedUses(deps.store, agent, { digest: record.digest, namespace }, []);
-  await createRequest(deps, approvalRequest(record, agent, { tool, tainted, claimed }), signal);
+  await createRequest(deps, approvalRequest(record, agent, { tool, tainted, claimed, leaving }), signal);
 }
 
 /** Removes the request of a promotion that ended without a decision. Throws ApiError. */

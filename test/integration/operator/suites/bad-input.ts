@@ -35,6 +35,9 @@ interface Mistake {
   readonly message: RegExp;
   /** A tool that must not be in service afterwards. */
   readonly tool?: string;
+  /** Ends the cause; the object then gets this reason without another step. */
+  readonly mend?: (fixture: ApprovalsFixture) => Promise<unknown>;
+  readonly mendedReason?: string;
 }
 
 async function approve(fixture: ApprovalsFixture, artifactName: string, nonce: string): Promise<Shown> {
@@ -49,8 +52,10 @@ const MISTAKES: readonly Mistake[] = [
     make: (fixture) => approve(fixture, 'never_made', NONCE),
     condition: 'Effective',
     reason: 'SubjectNotFound',
-    message: /no request and no tool of the namespace has its digest/,
+    message: /no request and no tool of the namespace has its digest.*it applies as soon as one exists/,
     tool: 'never_made',
+    mend: (fixture) => fixture.mustCreate(GITOPS, sharedObject(anArtifact('never_made'), NONCE)),
+    mendedReason: 'Applied',
   },
   {
     what: 'an Approval with the nonce of another request',
@@ -94,13 +99,18 @@ const MISTAKES: readonly Mistake[] = [
     condition: 'Ready',
     reason: 'JudgeMissing',
     message: /no judge is configured, so no forged tool is accepted: set spec\.models\.judge/,
+    mend: ({ apiServer }) =>
+      apiServer.apply(
+        buildTrustPolicy(NAMESPACE, { level: { initial: 'standard' }, models: { judge: 'replay/judge' } }, 'judgeless'),
+      ),
+    mendedReason: 'Accepted',
   },
 ];
 
 /** Each mistake has a condition and an Event, and nothing of it is half done. */
 export function badInputTests(open: () => ApprovalsFixture): void {
-  for (const { what, make, condition, reason, message, tool } of MISTAKES) {
-    it(`${what} is named by a condition and an Event, and puts no tool into service`, async () => {
+  for (const { what, make, condition, reason, message, tool, mend, mendedReason } of MISTAKES) {
+    it(`${what} is named by a condition and an Event, puts no tool into service${mend === undefined ? '' : ', and ends with its cause'}`, async () => {
       const fixture = open();
       const { plural, name } = await make(fixture);
       const { status } = await fixture.reason(plural, name, condition, reason);
@@ -109,9 +119,13 @@ export function badInputTests(open: () => ApprovalsFixture): void {
         const events = await fixture.list<{ involvedObject: { name: string }; reason: string }>('events');
         return events.some((event) => event.involvedObject.name === name && event.reason === reason);
       });
-      if (tool === undefined) return;
-      const shared = await fixture.read<EmergentTool>('emergenttools', sharedNameOf(anArtifact(tool)));
-      assert.notEqual(shared?.status?.active, true);
+      if (tool !== undefined) {
+        const shared = await fixture.read<EmergentTool>('emergenttools', sharedNameOf(anArtifact(tool)));
+        assert.notEqual(shared?.status?.active, true);
+      }
+      if (mend === undefined || mendedReason === undefined) return;
+      await mend(fixture);
+      await fixture.reason(plural, name, condition, mendedReason);
     });
   }
 }

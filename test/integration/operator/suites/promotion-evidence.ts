@@ -1,14 +1,40 @@
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';
-import { digestOf } from '../../../../src/lib/canonical.ts';
+import type { Condition } from '../../../../src/api/v1alpha1/common.ts';
+import type { EmergentTool, EmergentToolSpec } from '../../../../src/api/v1alpha1/emergenttool.ts';
+import type { KubeObject } from '../../../../src/kube/informer/store.ts';
+import { type Digest, digestOf } from '../../../../src/lib/canonical.ts';
+import { TYPES } from '../../../../src/operator/kube/types.ts';
+import { sharedName } from '../../../../src/operator/tool/stored-tool.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { createTaskRecords } from '../../../../src/nats/tasks/task-records.ts';
 import { createSupervisor, type Supervisor } from '../../../../src/sandbox/supervisor.ts';
 import type { ToolUse } from '../../../../src/tempering/types.ts';
-import { pollValue } from '../../../support/poll.ts';
+import { poll, pollValue } from '../../../support/poll.ts';
+import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import { doubled, type PromotionFixture, REVIEWERS } from '../../../support/promotion/promotion-fixture.ts';
 import { honestOutputs, sandboxedOutputs } from '../../../support/promotion/simulated-verifier.ts';
 import { WORKED_FORGES, workedForge, workedUses } from '../../../support/promotion/worked-forges.ts';
+
+/** Applies the object of tier Shared as a GitOps account does, and returns the condition `Active` that the operator writes. */
+async function applyShared({ apiServer }: PromotionFixture, spec: EmergentToolSpec): Promise<Condition> {
+  const name = sharedName('team-a', spec.artifact.name, spec.digest as Digest);
+  const object = {
+    apiVersion: 'temper.dev/v1alpha1',
+    kind: 'EmergentTool',
+    metadata: { name, namespace: 'team-a' },
+    spec: { ...spec, tier: 'Shared', requestNonce: 'from-git-0123456789abcdef' },
+  };
+  await apiServer.client.create(TYPES.emergentTools, object, NEVER_ABORTED);
+  return poll('the status of the Shared object', async () => {
+    const found = await apiServer.client.get<KubeObject & EmergentTool>(
+      TYPES.emergentTools,
+      { namespace: 'team-a', name },
+      NEVER_ABORTED,
+    );
+    return found?.status?.conditions?.find(({ type }) => type === 'Active');
+  });
+}
 
 /** What pods report, what gateways observe, and what re-runs make of it. */
 export function promotionEvidence(open: () => PromotionFixture): void {
@@ -101,6 +127,10 @@ export function promotionEvidence(open: () => PromotionFixture): void {
     const reasons = conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`);
     assert.ok(reasons.includes('Shareable=False ReportedAnswers'), reasons.join());
     assert.ok(reasons.includes('Shared=False NotShareable'), reasons.join());
+    const [own] = await fixture.objectsOf(allowed.name);
+    assert.ok(own !== undefined);
+    const refused = await applyShared(fixture, own.spec);
+    assert.deepEqual([refused.status, refused.reason], ['False', 'ReportedAnswers'], 'nor by an object from Git');
   });
 
   it('a use whose re-run gives another output than the pod reported is a failed re-run', async () => {

@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises';
+import type { CallOptions } from '../lib/call-options.ts';
+import type { Clock } from '../lib/clock.ts';
+import { messageOf, TemperError } from '../lib/errors.ts';
+import { printable } from '../lib/printable.ts';
+import type { Network } from '../net/dialer.ts';
+import { type BytesRequest, createSafeBytesFetch } from '../net/fetch.ts';
+import { readSecretFile } from '../net/secret-file.ts';
+import type { TargetRules } from '../net/targets.ts';
+import type { Connection } from './connection.ts';
+
+export interface ConnectionOptions {
+  readonly clock: Clock;
+  readonly network?: Network;
+}
+
+interface TransportResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bytes: Buffer;
+}
+
+/** What differs between the protocols that a connection carries. */
+export interface Protocol {
+  /** The value of the header `authorization`. */
+  authorizationOf(credential: string): string;
+  /** What the body of a refusal says. */
+  messageIn(bytes: Buffer): string;
+  /** Lower-case names of request headers that only this protocol has. */
+  readonly sentHeaders?: ReadonlySet<string>;
+}
+
+/**
+ * Sends requests with the credential of one connection, to its hosts only. Returns a response of any status but 401, 403, 429 and 5xx.
+ * Throws TEMPER_CONNECTION_UNAUTHORIZED, and TEMPER_CONNECTION_FAILED, which may be retried. No error contains the credential.
+ */
+export type ConnectionTransport = (request: BytesRequest, op: CallOptions) => Promise<TransportResponse>;
+
+/** Files of a promotion are larger than what a tool may fetch. */
+const MAX_BODY_BYTES = 16 * 1_024 * 1_024;
+const MAX_MESSAGE = 300;
+
+export function createConnectionTransport(
+  connection: Connection,
+  protocol: Protocol,
+  { clock, network }: ConnectionOptions,
+): ConnectionTransport {
+  const rules = rulesOf(connection);
+  const { sentHeaders } = protocol;
+  return async ({ headers, ...request }, op) => {
+    const credential = await credentialOf(connection);
+    const certificateAuthorities = await authoritiesOf(connection);
+    const authorization = protocol.authorizationOf(credential);
+    const hidden = (text: string): string => withoutCredential(text, credential, authorization);
+    const fetch = createSafeBytesFetch({
+      clock,
+      maxBodyBytes: MAX_BODY_BYTES,
+      ...(sentHeaders === undefined ? {} : { sentHeaders }),
+      ...(network === undefined ? {} : { network }),
+      ...(certificateAuthorities === undefined ? {} : { certificateAuthorities }),
+    });
+    const response = await fetch({ ...request, headers: { ...headers, authorization } }, rules, op).catch(
+      (error: unknown) => {
+        throw connectionFailure(connection, hidden(messageOf(error)));
+      },
+    );
+    assertUsable(connection, response.status, () => hidden(protocol.messageIn(response.bytes)));
+    return response;
+  };
+}
+
+export function connectionFailure({ name }: Pick<Connection, 'name'>, problem: string): TemperError {
+  return new TemperError('TEMPER_CONNECTION_FAILED', `connection "${name}": ${problem}`, { retry: 'backoff' });
+}
+
+function rulesOf({ hosts, private: isPrivate }: Connection): TargetRules {
+  const names = hosts.map((host) => host.slice(0, host.lastIndexOf(':')));
+  return {
+    ports: hosts.map((host) => Number(host.slice(host.lastIndexOf(':') + 1))),
+    hostDenialReason: (host, port) =>
+      hosts.includes(`${host}:${port}`) ? undefined : 'it is not a host of the connection',
+    ...(isPrivate === true ? { privateHosts: new Set(names) } : {}),
+  };
+}
+
+async function credentialOf({ name, credentialFile }: Connection): Promise<string> {
+  const found = await readSecretFile(credentialFile);
+  if ('secret' in found) return found.secret;
+  throw new TemperError(
+    'TEMPER_CONNECTION_UNAUTHORIZED',
+    `connection "${name}" has no credential: ${credentialFile} ${found.problem}`,
+  );
+}
+
+async function authoritiesOf({ name, caFile }: Connection): Promise<string[] | undefined> {
+  if (caFile === undefined) return undefined;
+  try {
+    return [await readFile(caFile, 'utf8')];
+  } catch (error) {
+    throw new TemperError(
+      'TEMPER_CONNECTION_FAILED',
+      `connection "${name}": caFile cannot be read: ${messageOf(error, MAX_MESSAGE)}`,
+    );
+  }
+}
+
+function assertUsable(connection: Connection, status: number, message: () => string): void {
+  const said = (): string => {
+    const text = message();
+    return `answered ${status}${text === '' ? '' : `: ${text}`}`;
+  };
+  if (status === 401 || status === 403) {
+    throw new TemperError(
+      'TEMPER_CONNECTION_UNAUTHORIZED',
+      `connection "${connection.name}": the server ${said()}; check the token and its permissions`,
+    );
+  }
+  if (status === 429 || status >= 500) throw connectionFailure(connection, `the server ${said()}`);
+}
+
+/** A server may repeat what it received, in the form in which it received it. */
+function withoutCredential(text: string, credential: string, authorization: string): string {
+  const encoded = authorization.slice(authorization.indexOf(' ') + 1);
+  const hidden = text.replaceAll(credential, '[credential]').replaceAll(encoded, '[credential]');
+  return printable(hidden, MAX_MESSAGE);
+}
