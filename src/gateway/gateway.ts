@@ -113,8 +113,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const deactivations = new AgentDeactivations(directory);
-  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -124,7 +122,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const { models } = config;
   const keyring = await watchSourceKeys(config.sourceKeys, { clock, log }, stack);
   const sources = createSources(keyring, { bus, storage, clock });
-  const catalog = startCatalog(watches, { transport, log, demotions, deactivations, directory, sources });
+  const { demotions, catalog } = startCatalog(watches, { transport, log, directory, sources });
   const sessionsOf = openSessions({ bus, storage, sources, directory });
   const shared = { storage, sources, sessionsOf, bus, directory, demotions, catalog };
   const modules = stack.use(await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models }));
@@ -287,14 +285,16 @@ const READ_TIMEOUT_MS = 5_000;
 interface CatalogDeps {
   transport: Transport;
   log: Logger;
-  demotions: WatchedDemotions;
-  deactivations: AgentDeactivations;
   directory: WatchedAgentDirectory;
   sources: GatewaySources;
 }
 
-function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCatalog {
-  const { transport, log, demotions, deactivations, directory, sources } = deps;
+function startCatalog(
+  watches: GatewayInformers,
+  { transport, log, directory, sources }: CatalogDeps,
+): { demotions: WatchedDemotions; catalog: WatchedCatalog } {
+  const deactivations = new AgentDeactivations(directory);
+  const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const client = createKubeClient(transport, { isLeader: () => false });
   const read = (namespace: string, name: string) =>
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
@@ -315,7 +315,7 @@ function startCatalog(watches: GatewayInformers, deps: CatalogDeps): WatchedCata
       catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
     if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
   });
-  return catalog;
+  return { demotions, catalog };
 }
 
 async function openServer(

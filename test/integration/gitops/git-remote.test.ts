@@ -8,7 +8,7 @@ import { gitRepository } from '../../../src/review/pull-requests/git-repository.
 import type { PullRequestDraft } from '../../../src/review/pull-requests/port.ts';
 import { recordRevocation } from '../../../src/review/pull-requests/record-revocation.ts';
 import { aReview } from '../../../src/review/reviews.testing.ts';
-import { BareRepository } from '../../support/git/bare-repository.ts';
+import { BareRepository } from '../../support/gitops/bare-repository.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 
 const URL = 'https://git.example.com/tools.git';

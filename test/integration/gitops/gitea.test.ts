@@ -336,13 +336,13 @@ describe('pull requests over a connection to Gitea', () => {
     const revoked = { ...review, promotion: { ...review.promotion, revoked: { by: 'alice' } } };
     const draft = pullRequestDraft(revoked, PLACE);
     const order = { ...proposalOf(draft), how: 'Commit' } as const;
-    const repository = hostedRepository(server);
-    assert.equal(await recordRevocation(repository, order, op()), undefined, 'the branch does not have the tool');
+    const hosted = hostedRepository(server);
+    assert.equal(await recordRevocation(hosted, order, op()), undefined, 'the branch does not have the tool');
     await merge((await open(pullRequestDraft(review, PLACE))).number);
     const { folder } = draft;
     const approval = await fileOn('main', `${folder}/approval.yaml`);
-    assert.deepEqual(await recordRevocation(repository, order, op()), { state: 'Merged' });
-    assert.deepEqual(await recordRevocation(repository, order, op()), { state: 'Merged' });
+    assert.deepEqual(await recordRevocation(hosted, order, op()), { state: 'Merged' });
+    assert.deepEqual(await recordRevocation(hosted, order, op()), { state: 'Merged' });
     assert.equal(await fileOn('main', `${folder}/approval.yaml`), approval);
     assert.match(await fileOn('main', `${folder}/revocation.yaml`), /revoked by alice/);
     assert.deepEqual(await pulls(draft.branch), []);
