@@ -39,6 +39,8 @@ export type ConnectionTransport = (request: BytesRequest, op: CallOptions) => Pr
 /** Files of a promotion are larger than what a tool may fetch. */
 const MAX_BODY_BYTES = 16 * 1_024 * 1_024;
 const MAX_MESSAGE = 300;
+/** A server that asks for more is asked again after an hour. */
+const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 export function createConnectionTransport(
   connection: Connection,
@@ -61,16 +63,22 @@ export function createConnectionTransport(
     });
     const response = await fetch({ ...request, headers: { ...headers, authorization } }, rules, op).catch(
       (error: unknown) => {
-        throw connectionFailure(connection, hidden(messageOf(error)));
+        throw connectionFailure(connection, withNextStep(hidden(messageOf(error))));
       },
     );
-    assertUsable(connection, response.status, () => hidden(protocol.messageIn(response.bytes)));
+    assertUsable(connection, response, () => hidden(protocol.messageIn(response.bytes)));
     return response;
   };
 }
 
-export function connectionFailure({ name }: Pick<Connection, 'name'>, problem: string): TemperError {
-  return new TemperError('TEMPER_CONNECTION_FAILED', `connection "${name}": ${problem}`, { retry: 'backoff' });
+/** `details.retryAfterSeconds` is the time that the server asks to wait. */
+export function connectionFailure({ name }: Pick<Connection, 'name'>, problem: string, details = {}): TemperError {
+  return new TemperError('TEMPER_CONNECTION_FAILED', `connection "${name}": ${problem}`, { retry: 'backoff', details });
+}
+
+/** The codes of Node for certificates that no trusted authority signed, or that are for another name. */
+function withNextStep(problem: string): string {
+  return /CERT|SIGNATURE|ISSUER/.test(problem) ? `${problem}; check caFile and the certificate of the server` : problem;
 }
 
 function rulesOf({ hosts, private: isPrivate }: Connection): TargetRules {
@@ -104,7 +112,7 @@ async function authoritiesOf({ name, caFile }: Connection): Promise<string[] | u
   }
 }
 
-function assertUsable(connection: Connection, status: number, message: () => string): void {
+function assertUsable(connection: Connection, { status, headers }: TransportResponse, message: () => string): void {
   const said = (): string => {
     const text = message();
     return `answered ${status}${text === '' ? '' : `: ${text}`}`;
@@ -115,7 +123,17 @@ function assertUsable(connection: Connection, status: number, message: () => str
       `connection "${connection.name}": the server ${said()}; check the token and its permissions`,
     );
   }
-  if (status === 429 || status >= 500) throw connectionFailure(connection, `the server ${said()}`);
+  if (status !== 429 && status < 500) return;
+  const seconds = retryAfterSeconds(headers['retry-after']);
+  if (seconds === undefined) throw connectionFailure(connection, `the server ${said()}`);
+  const problem = `the server ${said()}; the server asks to wait ${seconds} s`;
+  throw connectionFailure(connection, problem, { retryAfterSeconds: seconds });
+}
+
+/** Undefined for a date, which no server of pull requests sends, and for anything else but seconds. */
+function retryAfterSeconds(header: string | undefined): number | undefined {
+  if (header === undefined || !/^\d{1,9}$/.test(header)) return undefined;
+  return Math.min(Math.max(1, Number(header)), MAX_RETRY_AFTER_SECONDS);
 }
 
 /** A server may repeat what it received, in the form in which it received it. */

@@ -21,6 +21,8 @@ export interface PullRequestState {
   readonly url?: string;
   /** Why it failed. Printable, without secrets. */
   readonly message?: string;
+  /** RFC 3339: no look before this time, because the server asks for it. */
+  readonly retryAt?: string;
 }
 
 /** All pull requests of the release, and the gateway that works on them. */
@@ -74,7 +76,7 @@ function parseState(value: Json): PullRequestState | undefined {
   const state = STATES.find((known) => known === textAt(value, ['state']));
   if (state === undefined) return undefined;
   const number = member(value, 'number');
-  const [url, message] = [textAt(value, ['url']), textAt(value, ['message'])];
+  const [url, message, retryAt] = [textAt(value, ['url']), textAt(value, ['message']), textAt(value, ['retryAt'])];
   return {
     kind: textAt(value, ['kind']) === 'Revocation' ? 'Revocation' : 'Request',
     place: textAt(value, ['place']),
@@ -86,5 +88,6 @@ function parseState(value: Json): PullRequestState | undefined {
     ...(typeof number === 'number' ? { number } : {}),
     ...(url === '' ? {} : { url }),
     ...(message === '' ? {} : { message }),
+    ...(Number.isNaN(Date.parse(retryAt)) ? {} : { retryAt }),
   };
 }

@@ -57,6 +57,9 @@ describe('a pod', { timeout: 600_000 }, () => {
     );
     assert.deepEqual(gates.slice(-4), ['resources', 'policy', 'judge', 'registration'], 'gate events arrive in order');
     assert.ok(gateway.uses.some(({ evidence, succeeded }) => evidence === 'reported' && succeeded));
+    const composed = gateway.uses.at(-1)?.digest;
+    assert.equal(gateway.uses.length, 3, 'the composed tool and its two steps');
+    assert.deepEqual(answer.toolCalls, [{ digest: composed, calls: 1, failures: 0 }], 'what the agent itself called');
     assert.ok(gateway.audit.every(({ evidence }) => evidence === 'reported'));
     assert.ok(gateway.audit.some(({ action }) => action === 'tool.called'));
     assert.equal(await agent.end('SIGTERM'), 0, agent.log);

@@ -1,7 +1,7 @@
 import { type Connection, type GitConnection, gitConnectionFor } from '../../connections/connection.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
+import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 import type { RepositoryPlace } from '../../review/pull-requests/draft.ts';
@@ -52,6 +52,7 @@ const MAX_MESSAGE = 400;
 /** Whether the state is too old to be kept. */
 export function isDue(known: PullRequestState | undefined, now: Date): boolean {
   if (known === undefined) return true;
+  if (known.retryAt !== undefined) return now.getTime() >= Date.parse(known.retryAt);
   const age = now.getTime() - Date.parse(known.checkedAt);
   return !(age >= 0 && age < intervalOf(known));
 }
@@ -98,8 +99,16 @@ export async function follow(
       : { ...about, ...before, ...identityOf(found), state: found.state };
   } catch (error) {
     signal.throwIfAborted();
-    return { ...about, ...before, state: 'Failed', message: printable(messageOf(error), MAX_MESSAGE) };
+    const message = printable(messageOf(error), MAX_MESSAGE);
+    return { ...about, ...before, state: 'Failed', message, ...retryTime(error, deps.clock) };
   }
+}
+
+/** When the server asks to be asked again. */
+function retryTime(error: unknown, clock: Clock): Pick<PullRequestState, 'retryAt'> {
+  const seconds = isTemperError(error) ? error.details['retryAfterSeconds'] : undefined;
+  if (typeof seconds !== 'number') return {};
+  return { retryAt: new Date(clock.now().getTime() + seconds * 1_000).toISOString() };
 }
 
 /** What identifies the pull request on its server. */

@@ -58,9 +58,10 @@ export class RepositoryApi {
   #expect({ status, body }: ApiResponse, expected: readonly number[], doing: string): Json {
     if (expected.includes(status)) return body;
     const said = textAt(body, ['message']);
+    const next = status === 404 ? '; check git.repository, branch and path, and whether the token may read them' : '';
     throw new TemperError(
       'TEMPER_CONNECTION_FAILED',
-      `connection "${this.#connection.name}": ${printable(doing, 200)} of ${this.#connection.git.repository}: the server answered ${status}${said === '' ? '' : ` (${printable(said, 200)})`}`,
+      `connection "${this.#connection.name}": ${printable(doing, 200)} of ${this.#connection.git.repository}: the server answered ${status}${said === '' ? '' : ` (${printable(said, 200)})`}${next}`,
       { retry: 'backoff' },
     );
   }

@@ -29,6 +29,7 @@ import {
 import { poll, pollValue } from '../../support/poll.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
+import { reactivationTests } from './suites/reactivations.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -557,6 +558,7 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
+  reactivationTests(() => messages);
   closedSessionTests(() => messages);
   idleSessionTests(() => messages);
 

@@ -2,7 +2,7 @@ import type { ToolArtifact } from '../../../api/v1alpha1/emergenttool.ts';
 import { isJsonObject, type Json, type JsonObject, parseUntrustedJson } from '../../../lib/json.ts';
 
 /** What is kept of a schema: enough to exclude tools whose values cannot be those of another one. */
-export interface SchemaShape {
+interface SchemaShape {
   /** JSON types; empty: any. */
   readonly types: readonly string[];
   readonly members: ReadonlyMap<string, readonly string[]>;
