@@ -137,8 +137,9 @@ describe('the review page', () => {
     const { verification: _, uses: __, ...bare } = aReview();
     const refused = { model: 'm', approved: false, confidence: 1, reasoning: 'no', judgeIsAuthor: true };
     const uses = { total: 2, succeeded: 2, reported: 2, distinctInputs: 1, rootMessages: 1, agents: ['a'] };
-    const { markdown } = pagesOf({ ...bare, uses, verdicts: [refused] });
+    const { markdown } = pagesOf({ ...bare, uses, verdicts: [refused], tainted: true });
     for (const expected of [
+      'contained untrusted content',
       'No verification is recorded',
       '1 of 1 verdicts refuse',
       'wrote the tool also judged it',

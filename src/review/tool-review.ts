@@ -16,6 +16,8 @@ export interface ToolReview {
   readonly verification?: Verification;
   readonly uses?: UseFigures;
   readonly verdicts: readonly ReviewVerdict[];
+  /** The session of the tool contained untrusted content. */
+  readonly tainted?: boolean;
   /** What the examination of the tool leaves to the approver. */
   readonly questions?: readonly OpenQuestion[];
   /** The tool as judges read it: its source or steps without the words and the format of the author. */

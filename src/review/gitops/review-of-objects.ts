@@ -108,8 +108,9 @@ function earlierOfAgent(
 /** What the operator wrote into the request, when there is one. */
 function evidenceOf(
   request: ApprovalRequest | undefined,
-): Pick<ToolReview, 'verification' | 'uses' | 'verdicts' | 'questions' | 'requestHead'> {
+): Pick<ToolReview, 'tainted' | 'verification' | 'uses' | 'verdicts' | 'questions' | 'requestHead'> {
   const {
+    tainted,
     verification,
     uses,
     usedBy = [],
@@ -119,6 +120,7 @@ function evidenceOf(
     auditHead,
   } = request?.spec.review ?? {};
   return {
+    ...(tainted === undefined ? {} : { tainted }),
     ...(questions.length === 0 ? {} : { questions }),
     ...(verification === undefined ? {} : { verification: verificationOf(verification) }),
     ...(uses === undefined ? {} : { uses: { ...uses, agents, usedBy } }),

@@ -60,13 +60,14 @@ function decision({ promotion, namespace }: ToolReview): Inline[] {
   ];
 }
 
-function warnings({ promotion, verification, verdicts, uses }: ToolReview): Block[] {
+function warnings({ promotion, tainted, verification, verdicts, uses }: ToolReview): Block[] {
   const found: Inline[][] = [];
   const { revoked } = promotion;
   if (revoked !== undefined) {
     const reason: Inline[] = revoked.reason === undefined ? [] : [': ', foreign(revoked.reason)];
     found.push(['Revoked by ', foreign(revoked.by), ...reason]);
   }
+  if (tainted === true) found.push(['The session of the tool contained untrusted content.']);
   found.push(...verificationWarnings(verification));
   const refusals = verdicts.filter(({ approved }) => !approved).length;
   if (refusals > 0) found.push([`${refusals} of ${verdicts.length} verdicts refuse the tool.`]);

@@ -7,7 +7,7 @@ import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
 import type { SessionToolSummary } from '../../../src/gateway-api/user-api.ts';
 import type { KubeObject } from '../../../src/kube/informer/store.ts';
 import { jsonLines } from '../../support/json-lines.ts';
-import { poll } from '../../support/poll.ts';
+import { poll, pollAssertion } from '../../support/poll.ts';
 import { agentObject, NamespaceAgents, policyObject, replies } from '../support/fixture.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE, ROOT } from '../support/installed-cluster.ts';
 import { killRunning, PROCESSES } from '../support/kills.ts';
@@ -59,6 +59,9 @@ async function inNamespace(
   namespace: string,
   walk: (cluster: InstalledCluster, namespace: string) => Promise<void>,
 ): Promise<void> {
+  // The gateways may still be restarting after the kills of an earlier walk.
+  const ready = ['rollout', 'status', 'deployment/temper-gateway', '--timeout=120s'];
+  await cluster.kubectl(...ready, '-n', RELEASE_NAMESPACE);
   await walk(cluster, namespace);
   await cluster.kubectl('delete', 'namespace', namespace, '--wait=false');
 }
@@ -116,7 +119,9 @@ async function walkParkedCall(cluster: InstalledCluster, namespace: string): Pro
   const request = await poll('the request of the call', async () => (await pending())[0], { timeoutMs: TIMEOUT_MS });
   await killRunning(cluster, PROCESSES.operator);
   await killRunning(cluster, PROCESSES['nats-server']);
-  assert.deepEqual(await agents.sessions('receiver'), [], 'no message before the approval');
+  await pollAssertion('the gateway to say that no message was sent before the approval', async () =>
+    assert.deepEqual(await agents.sessions('receiver'), []),
+  );
   const approve = ['approve', request.metadata.name, '--reason', 'harmless', '-n', namespace];
   await poll('the approval', async () => (await cluster.temper(...approve)).code === 0);
   await killRunning(cluster, PROCESSES['the agent container']);
