@@ -295,6 +295,14 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
     });
     await poll('the tool to be active', isDelivered);
+    const agent = `${OBJECTS}/agents/${AGENT.split('/').at(-1)}`;
+    const since = new Date().toISOString();
+    const lost = { digest, tool: 'csv_rows', cause: 'Harmful', message: '8 of its 8 tasks ended badly', since };
+    await fixture.patchStatus(agent, { deactivatedTools: [lost] });
+    await poll('the tool to leave the agent', async () => !(await isDelivered()));
+    const reactivatedAt = new Date(Date.now() + 1_000).toISOString();
+    await fixture.patchStatus(agent, { deactivatedTools: [{ ...lost, reactivatedAt }] });
+    await poll('the tool to return', isDelivered);
     await fixture.patchStatus(`${path}/csv-rows`, {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
