@@ -57,6 +57,8 @@ export const RELEASE_OBJECTS = {
   natsUsers: 'temper-nats-users',
   /** `delivery-token.key` signs delivery tokens; `delivery-token.other.key`, the next or previous key, verifies them as well. */
   gatewaySigningKeys: 'temper-gateway-signing-keys',
+  /** The keys of withheld sources, in `keys.json`. The gateways and the operator read it. */
+  sourceKeys: 'temper-source-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   natsStore: 'temper-nats-store',
   /** Secret with the keys that sign the heads of the provenance chain, and the ConfigMap with the heads. */

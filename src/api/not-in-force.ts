@@ -65,13 +65,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     plan: 'limit the network traffic of the agent',
   },
   {
-    kind: 'Agent',
-    field: 'spec.forge.persistSource',
-    where: 'cluster',
-    plan: 'keep the source of promoted tools apart from their objects; until then no tool of the agent is promoted',
-    inForce: is(true),
-  },
-  {
     kind: 'TrustPolicy',
     field: 'spec.forge.domains',
     where: 'cluster',

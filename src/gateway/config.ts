@@ -57,6 +57,11 @@ const GatewayConfigFile = Type.Object(
       maxItems: 2,
       description: 'Keys of delivery tokens. The first signs; both verify. The second file may be missing.',
     }),
+    sourceKeys: Type.Optional(
+      Path(
+        'Keys of the sources that agents withhold, as the operator writes them. Absent: no such tool is stored or served.',
+      ),
+    ),
     logLevel: Type.Optional(Type.Enum(['debug', 'info', 'warn', 'error'])),
     maxConnections: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
@@ -82,6 +87,8 @@ export interface GatewayConfig {
   /** The namespace of verifier pods. Undefined: no verifier is served. */
   releaseNamespace?: string | undefined;
   deliveryTokenKeys: string[];
+  /** File with the keys of withheld sources. */
+  sourceKeys?: string | undefined;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   maxConnections: number;
   /** Credentials, each tied to hosts and namespaces. */
@@ -112,6 +119,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     namespaces: file.namespaces,
     releaseNamespace: file.releaseNamespace,
     deliveryTokenKeys: file.deliveryTokenKeys,
+    sourceKeys: file.sourceKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
     connections: parseConnections(file.connections, "the gateway's configuration"),

@@ -58,6 +58,8 @@ import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
 import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
+import { createSources, type GatewaySources, watchSourceKeys } from './storage/sources.ts';
+import { withheldSessions, withholdsSources } from './storage/withheld-sessions.ts';
 import { withResidents } from './storage/resident-inbox.ts';
 import { startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
@@ -111,7 +113,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
-  const { demotions, catalog } = startCatalog(watches, { transport, log, directory });
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -119,9 +120,12 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const namespaceOf = (agentUid: string) => directory.byUid(agentUid)?.agent.metadata.namespace;
   trimStreams({ connection: bus, ...config.storage, namespaceOf, metrics: counts, log });
   const { models } = config;
-  const sessionsOf = openSessions(bus, storage);
-  const shared = { storage, sessionsOf, clock, ids: ulids, log, metrics: counts, bus, directory, demotions, catalog };
-  const modules = stack.use(await run.openModule({ ...shared, models }));
+  const keyring = await watchSourceKeys(config.sourceKeys, { clock, log }, stack);
+  const sources = createSources(keyring, { bus, storage, clock });
+  const { demotions, catalog } = startCatalog(watches, { transport, log, directory, sources });
+  const sessionsOf = openSessions({ bus, storage, sources, directory });
+  const shared = { storage, sources, sessionsOf, bus, directory, demotions, catalog };
+  const modules = stack.use(await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models }));
   const keys = stack.use(await openTokenKeys(config, log));
   const context = {
     config,
@@ -130,12 +134,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     tracing,
     transport,
     watches,
-    directory,
-    demotions,
-    catalog,
-    bus,
-    storage,
-    sessionsOf,
+    ...shared,
     modules,
     keys,
     verifiers: new VerifierPodIndex(watches.verifiers.store),
@@ -195,14 +194,23 @@ function openStorage(
 }
 
 /** The sessions of each agent. All of them share what this process remembers, and one queue of large reads, in which agents take turns. */
-function openSessions(connection: JetStreamConnection, storage: StorageQuota) {
-  const [largeReads, heads] = [new FairQueue(), new SessionHeads(connection)];
-  return (agentUid: string): NatsSessionStore =>
-    createSessionStore(connection, agentUid, {
+function openSessions({
+  bus,
+  storage,
+  sources,
+  directory,
+}: Pick<ServerContext, 'bus' | 'storage' | 'sources' | 'directory'>) {
+  const [largeReads, heads] = [new FairQueue(), new SessionHeads(bus)];
+  return (agentUid: string): NatsSessionStore => {
+    const store = createSessionStore(bus, agentUid, {
       quota: storage.of(agentUid),
       largeRead: (work) => largeReads.run(agentUid, work),
       heads,
     });
+    const state = directory.byUid(agentUid);
+    const isWithheld = state !== undefined && withholdsSources(state);
+    return isWithheld ? withheldSessions(store, sources.texts, agentUid) : store;
+  };
 }
 
 /** With the current keys. */
@@ -254,6 +262,7 @@ interface ServerContext {
   catalog: WatchedCatalog;
   bus: JetStreamConnection;
   storage: StorageQuota;
+  sources: GatewaySources;
   sessionsOf: (agentUid: string) => NatsSessionStore;
   modules: GatewayModule;
   keys: FileWatcher;
@@ -277,11 +286,12 @@ interface CatalogDeps {
   transport: Transport;
   log: Logger;
   directory: WatchedAgentDirectory;
+  sources: GatewaySources;
 }
 
 function startCatalog(
   watches: GatewayInformers,
-  { transport, log, directory }: CatalogDeps,
+  { transport, log, directory, sources }: CatalogDeps,
 ): { demotions: WatchedDemotions; catalog: WatchedCatalog } {
   const deactivations = new AgentDeactivations(directory);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
@@ -290,6 +300,7 @@ function startCatalog(
     client.get<EmergentTool>(EMERGENT_TOOLS, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS));
   const catalog = new WatchedCatalog({
     read,
+    sources: sources.tools,
     log,
     // The catalog gets its objects from the cache that has both parts.
     isServed: (tool) => demotions.isServed(tool as WatchedTool),
@@ -336,14 +347,15 @@ function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer
 
 function depsOf(context: ServerContext): GatewayDeps {
   const { log, counts, directory, demotions, catalog } = context;
-  const { bus, storage, sessionsOf, modules, keys, draining } = context;
+  const { bus, storage, sources, sessionsOf, modules, keys, draining } = context;
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
-  const registry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
-  const promotions = createPromotionDeps({ bus, storage, directory, registry, audit, demotions, clock, log });
-  const tasks = createTaskRecords(bus, (agentUid) => storage.of(agentUid));
+  const quotaOf = (agentUid: string) => storage.of(agentUid);
+  const registry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
+  const promotions = createPromotionDeps({ bus, storage, sources, directory, registry, audit, demotions, clock, log });
+  const tasks = createTaskRecords(bus, quotaOf);
   const recorder = createTaskRecorder({ records: tasks, clock, log });
   const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
-  const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf: (agentUid) => storage.of(agentUid) });
+  const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
   const tools = withPromotedTools(registry, catalog, directory);
   return {

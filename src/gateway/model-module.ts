@@ -23,7 +23,7 @@ import { sessionRoutes } from './pods/sessions.ts';
 
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
-  const { clock, ids, log, metrics, bus, storage, sessionsOf, directory, demotions, catalog } = context;
+  const { clock, ids, log, metrics, bus, storage, sources, sessionsOf, directory, demotions, catalog } = context;
   const closing = new AbortController();
   const models = openGatewayModels(context.models, {
     clock,
@@ -40,9 +40,10 @@ export const openModelModule: OpenModule = async (context) => {
     onError: (error) => log.warn({ error }, 'spend could not be stored; it will be retried'),
     onWritten: countLedgerWrites(metrics),
   });
-  const sessionRegistry = openSessionRegistry(bus, (agentUid) => storage.of(agentUid));
+  const quotaOf = (agentUid: string) => storage.of(agentUid);
+  const sessionRegistry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
   const registry = withPromotedTools(sessionRegistry, catalog, directory);
-  const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
+  const evidence = createToolEvidence(bus, quotaOf);
   const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);

@@ -10,6 +10,7 @@ import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { AgentDirectory, ModelCatalog, UsageReports } from './deps.ts';
 import type { CapabilityCatalog } from './discovery/catalog.ts';
 import type { RouteModule } from './http/routes.ts';
+import type { GatewaySources } from './storage/sources.ts';
 
 /** The dependencies of an optional module of the gateway. */
 export interface ModuleContext {
@@ -20,6 +21,8 @@ export interface ModuleContext {
   bus: JetStreamConnection;
   /** Bytes that agents store in NATS. */
   storage: Pick<StorageQuota, 'of'>;
+  /** The sources that agents withhold. */
+  sources: GatewaySources;
   /** The sessions of one agent. */
   sessionsOf: (agentUid: string) => NatsSessionStore;
   directory: AgentDirectory;

@@ -1,4 +1,5 @@
 import { OCI_ERROR_CODES } from './error-codes/oci.ts';
+import { SOURCE_ERROR_CODES } from './error-codes/sources.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
 
 /**
@@ -489,6 +490,7 @@ export const ERROR_CODES = {
 
   ...STATE_ERROR_CODES,
   ...OCI_ERROR_CODES,
+  ...SOURCE_ERROR_CODES,
 } as const satisfies Record<string, ErrorCodeEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

@@ -14,6 +14,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   ...[
     BUCKETS.sessions,
     BUCKETS.sessionTools,
+    BUCKETS.sources,
     BUCKETS.memory,
     BUCKETS.evidence,
     BUCKETS.promotionStates,

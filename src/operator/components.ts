@@ -1,4 +1,4 @@
-import type { KubeClient, ResourceType } from '../kube/client/kube-client.ts';
+import type { KubeClient, KubeReader, ResourceType } from '../kube/client/kube-client.ts';
 import type { Transport } from '../kube/client/transport.ts';
 import { createRateLimiter } from '../kube/controller/rate-limiter.ts';
 import { WorkQueue } from '../kube/controller/work-queue.ts';
@@ -22,6 +22,7 @@ import { type Informers, createInformers } from './kube/informers.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './kube/types.ts';
 import type { PrerequisiteOptions } from './namespace/objects.ts';
 import { NamespaceObjects } from './namespace/prepare.ts';
+import { SourceKeyring } from '../nats/sources/source-cipher.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import { ReleasePki } from './pki/release-pki.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
@@ -52,6 +53,8 @@ import {
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
+import type { WithheldStore } from './withheld/ports.ts';
+import { readerWithSources } from './withheld/tool-reader.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
 
 export interface OperatorDeps {
@@ -76,6 +79,9 @@ export interface OperatorDeps {
   readonly auditStream?: AuditStream;
   readonly promotions?: PromotionStore;
   readonly audit?: OperatorAudit;
+  readonly sourceKeys?: SourceKeyring;
+  /** The encrypted store of withheld sources. */
+  readonly withheld?: WithheldStore;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -131,6 +137,11 @@ export interface Components {
   readonly verifierPods: VerifierPods;
   readonly verifierPool: VerifierPool;
   readonly audit: OperatorAudit | undefined;
+  readonly sourceKeys: SourceKeyring;
+  /** Undefined without NATS. */
+  readonly withheld: WithheldStore | undefined;
+  /** Reads EmergentTools with withheld sources. */
+  readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
 }
 
@@ -151,9 +162,11 @@ export function createComponents(
   informers.agents.subscribe((change) => ranks.onChange(change));
   const validation = new ValidationCache();
   const templates = new PodTemplates(config);
-  const pki = new ReleasePki({ client, clock, config });
+  const { sourceKeys = new SourceKeyring(), withheld } = deps;
+  const reader = readerWithSources(client, withheld);
+  const pki = new ReleasePki({ client, clock, config, sourceKeys });
   const queues = createQueues(deps);
-  const promotions = createPromotions(config, deps, { client, informers, pki, queues, events });
+  const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
     config,
@@ -165,6 +178,9 @@ export function createComponents(
     starts: new StartTimes(clock, operatorMetrics),
     hasPool: (namespace, template) => isPooled(config, templates, namespace, template),
     client,
+    reader,
+    sourceKeys,
+    withheld,
     events,
     informers,
     agents,
@@ -261,10 +277,10 @@ function createQueues(deps: OperatorDeps): AllQueues {
 function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
-  parts: Pick<Components, 'client' | 'informers' | 'pki' | 'queues' | 'events'>,
+  parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events'>,
 ): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns'> {
   const { clock, ids } = deps;
-  const { client, informers, pki, queues, events } = parts;
+  const { client, reader, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
   const template = verifierTemplate(config);
   const verifierPods = new VerifierPods({
@@ -282,12 +298,26 @@ function createPromotions(
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const metrics = deps.operatorMetrics;
-  const shared = { client, clock, ids, agents, policies, events, tools, store, verifierPods, metrics };
+  const { withheld } = deps;
+  const shared = {
+    client,
+    reader,
+    withheld,
+    clock,
+    ids,
+    agents,
+    policies,
+    events,
+    tools,
+    store,
+    verifierPods,
+    metrics,
+  };
   const approvals = { approvals: informers.approvals.cache, requests: informers.requests.cache };
   const age = admissionAgeOf(config, informers);
   const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
   const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
-  const reruns = new ToolReruns({ client, clock, store, verifierPods });
+  const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
   return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
 }
 

@@ -15,6 +15,9 @@ import { activeNamespaces, requeueAllNamespaces, requeueNamespace, VERIFIERS_KEY
 import { countWakeups } from './metrics.ts';
 import { PullRequestEvents } from './nats/sources/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
+import type { StoredTool } from './tool/stored-tool.ts';
+import type { WithheldStore } from './withheld/ports.ts';
+import { SourceCollector } from './withheld/source-collector.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import type { PromotionRequest } from '../nats/promotion/promotion-requests.ts';
 import { TYPES } from './kube/types.ts';
@@ -43,9 +46,11 @@ export interface LeaderTaskDeps
     | 'queues'
     | 'reruns'
     | 'revocationsInGit'
+    | 'sourceKeys'
     | 'starts'
     | 'tools'
     | 'trustEvidence'
+    | 'withheld'
   > {
   /** Undefined with an external NATS server. */
   readonly natsReload: NatsServerReloads | undefined;
@@ -66,6 +71,7 @@ const RETRY_MS = 10 * SECOND_MS;
 const DEFAULT_SWEEP_HOURS = 24;
 const LATE_POD_INTERVAL_MS = 15 * SECOND_MS;
 const ORPHAN_INTERVAL_MS = MINUTE_MS;
+const SOURCES_INTERVAL_MS = MINUTE_MS;
 const PULL_REQUEST_INTERVAL_MS = 15 * SECOND_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
@@ -105,6 +111,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
   }
   if (deps.auditChain !== undefined) periodicTasks.push(periodic(deps, 'audit-chain', deps.auditChain));
+  if (deps.withheld !== undefined) periodicTasks.push(withheldSourcesTask(deps, deps.withheld));
   if (agentActivity === undefined) return periodicTasks;
   const gc = dataGarbageCollector(deps, agentActivity);
   periodicTasks.push(
@@ -127,6 +134,16 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     }),
   );
   return periodicTasks;
+}
+
+function withheldSourcesTask(deps: LeaderTaskDeps, store: WithheldStore): LeaderTask {
+  const { sourceKeys: keyring, queues } = deps;
+  const requeue = ({ metadata }: StoredTool): void => queues.tools.add(`${metadata.namespace}/${metadata.name}`);
+  const collector = new SourceCollector({ ...deps, store, keyring, requeue });
+  return periodic(deps, 'withheld-sources', async () => {
+    await collector.round();
+    return SOURCES_INTERVAL_MS;
+  });
 }
 
 function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): LeaderTask {

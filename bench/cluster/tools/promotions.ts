@@ -4,7 +4,8 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createSupervisor } from '../../../src/sandbox/supervisor.ts';
 import { doubled, PromotionFixture } from '../../../test/support/promotion/promotion-fixture.ts';
 import { type Behaviour, sandboxedOutputs } from '../../../test/support/promotion/simulated-verifier.ts';
-import { plain, type Row } from '../row.ts';
+import { quantile } from '../../baseline/baseline.ts';
+import { milliseconds, plain, type Row } from '../row.ts';
 import { stepRow, writesRow } from './step-row.ts';
 
 const TESTS = 10;
@@ -16,6 +17,8 @@ interface Promotion {
   readonly visible: number;
   readonly sent: readonly KubeRequest[];
   readonly natsRequests: number;
+  /** Processor time of this process, in milliseconds: the operator, and the doubles beside it. */
+  readonly processor: number;
 }
 
 /** A verifier that answers at once shows the time of operator, API server and NATS; one with a sandbox the whole verification. */
@@ -42,7 +45,15 @@ export async function benchPromotions(samples: number): Promise<Row[]> {
     ),
     writesRow('writes of the operator per promotion', sent, all.length, MAX_WRITES),
     { kind: 'reference', what: 'requests of the operator to NATS per promotion', value: plain(toNats) },
+    processorRow(own),
   ];
+}
+
+/** Processor time does not depend on what else the machine does. */
+function processorRow(own: readonly Promotion[]): Row {
+  const times = own.map(({ processor }) => processor);
+  const what = 'processor time of operator and doubles per promotion, verifier and reviewers answer at once, p50';
+  return { kind: 'reference', what, value: milliseconds(quantile(times, 0.5)) };
 }
 
 async function promotions(fixture: PromotionFixture, samples: number, behaviour: Behaviour): Promise<Promotion[]> {
@@ -58,6 +69,7 @@ async function promotions(fixture: PromotionFixture, samples: number, behaviour:
     fixture.natsRequests = 0;
     let atWork = 0;
     const start = performance.now();
+    const usedBefore = process.cpuUsage();
     fixture.behaviour = (work: VerificationWork, pod) => {
       if (atWork === 0) atWork = performance.now() - start;
       return behaviour(work, pod);
@@ -67,8 +79,9 @@ async function promotions(fixture: PromotionFixture, samples: number, behaviour:
     const visible = performance.now() - start;
     await fixture.settled(agent);
     const { natsRequests } = fixture;
+    const { user, system } = process.cpuUsage(usedBefore);
     await fixture.warmVerifier();
-    done.push({ atWork, visible, sent: [...fixture.sent], natsRequests });
+    done.push({ atWork, visible, sent: [...fixture.sent], natsRequests, processor: (user + system) / 1_000 });
   }
   return done;
 }

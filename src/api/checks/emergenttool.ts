@@ -18,6 +18,7 @@ const IMPLEMENTATION = [...ARTIFACT, 'implementation'];
 /** Cross-field rules of an EmergentTool. */
 export const EMERGENT_TOOL_CHECKS: readonly EmergentToolCheck[] = [
   modeHasItsFields,
+  sharedHasItsSource,
   stepNamesAreUnique,
   jsonTextsParse,
   requirementsNameTheirApis,
@@ -61,12 +62,32 @@ function modeHasItsFields(spec: Spec): Finding[] {
   if (mode === undefined) return [];
   const [needed, other] = mode === 'Sandbox' ? (['source', 'steps'] as const) : (['steps', 'source'] as const);
   const given = { source, steps };
+  const isWithheld = mode === 'Sandbox' && spec.withheldSource !== undefined;
   const findings: Finding[] = [];
-  if (given[needed] === undefined)
+  if (isWithheld && source !== undefined)
+    findings.push({
+      path: ['spec', 'withheldSource'],
+      rule: 'withheld-source',
+      message: 'spec.withheldSource stands in the place of a source, and the artifact has one',
+      fix: 'remove one of the two',
+    });
+  if (!isWithheld && given[needed] === undefined)
     findings.push(modeFinding([...IMPLEMENTATION, needed], mode, 'requires', `add ${needed}`));
   if (given[other] !== undefined)
     findings.push(modeFinding([...IMPLEMENTATION, other], mode, 'does not allow', `remove ${other}`));
   return findings;
+}
+
+function sharedHasItsSource({ tier, withheldSource }: Spec): Finding[] {
+  if (tier !== 'Shared' || withheldSource === undefined) return [];
+  return [
+    {
+      path: ['spec', 'withheldSource'],
+      rule: 'withheld-source',
+      message: 'a tool is shared with its source, because an approver must read what he approves',
+      fix: 'set forge.persistSource of the agent and forge the tool again',
+    },
+  ];
 }
 
 function modeFinding(path: FieldPath, mode: string, verb: string, fix: string): Finding {

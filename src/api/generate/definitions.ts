@@ -210,9 +210,19 @@ export const DEFINITIONS: readonly Definition[] = [
       IMMUTABLE,
       {
         at: ['spec', 'artifact', 'implementation'],
-        rule: "self.mode == 'Sandbox' ? has(self.source) && !has(self.steps) : has(self.steps) && !has(self.source)",
+        rule: "self.mode == 'Sandbox' ? !has(self.steps) : has(self.steps) && !has(self.source)",
+        message: 'mode Sandbox does not allow steps; mode Compose requires steps and does not allow source',
+      },
+      {
+        at: ['spec'],
+        rule: "has(self.withheldSource) == (self.artifact.implementation.mode == 'Sandbox' && !has(self.artifact.implementation.source))",
+        message: 'mode Sandbox requires artifact.implementation.source, or withheldSource in its place',
+      },
+      {
+        at: ['spec'],
+        rule: "!has(self.withheldSource) || self.tier == 'Agent'",
         message:
-          'mode Sandbox requires source and does not allow steps; mode Compose requires steps and does not allow source',
+          'a tool is shared with its source: an approver must read what he approves, so tier Shared does not allow withheldSource',
       },
       {
         at: ['spec', 'artifact', 'implementation'],

@@ -124,10 +124,25 @@ export const ToolArtifact = Type.Object(
 );
 export type ToolArtifact = Static<typeof ToolArtifact>;
 
+/** What an object has of a source that its agent withholds. */
+export const WithheldSource = Type.Object(
+  {
+    digest: { ...Digest, description: 'The SHA-256 digest of the source, as UTF-8.' },
+    bytes: Type.Integer({ minimum: 0, maximum: 131_072, description: 'The size of the source in bytes, as UTF-8.' }),
+  },
+  {
+    ...closed,
+    description:
+      'Stands in the place of `artifact.implementation.source` for a tool of tier Agent whose agent has `forge.persistSource: false`. The source is in the encrypted store of the cluster. A tool without its source cannot be shared.',
+  },
+);
+export type WithheldSource = Static<typeof WithheldSource>;
+
 export const EmergentToolSpec = Type.Object(
   {
     artifact: ToolArtifact,
     digest: { ...Digest, description: 'The SHA-256 digest of the canonical JSON (RFC 8785) of the artifact.' },
+    withheldSource: Type.Optional(WithheldSource),
     tier: Type.Enum(['Agent', 'Shared'], {
       description: 'The scope of the tool: `Agent` for its own agent, `Shared` for all agents of the namespace.',
     }),

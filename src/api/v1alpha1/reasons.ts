@@ -186,6 +186,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         OwnerNotFound: 'Tier Agent: the agent that owns the tool does not exist.',
         PolicyDenied:
           'Tier Agent: the TrustPolicy of the agent no longer allows what the tool requires. The tool returns when the policy allows it.',
+        SourceLost:
+          'Tier Agent: the source that spec.forge.persistSource of the agent withholds is lost with the store of NATS or its keys. The tool returns when its agent forges it again.',
         Deactivated:
           'Tier Agent: the agent does not have the tool any more, because of what its tasks or calls showed, or for a new one. The message has the figures. `kubectl temper reactivate` verifies it again.',
         Promoted: 'The tool is in service at tier Shared, as another object. This one is not used meanwhile.',
@@ -218,7 +220,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
           'Recorded answers that only the pod of the agent reported carried the tool to tier Agent (promotion.toAgent.reportedEvidence). They never carry it to tier Shared.',
 
         SourceWithheld:
-          'spec.forge.persistSource of the agent is false, so the object does not contain the source and the tool can be neither shared nor exported.',
+          'spec.forge.persistSource of the agent is false, so the object does not contain the source and the tool can be neither shared nor exported: an approver must read what he approves.',
       },
     },
   ],

@@ -76,5 +76,5 @@ function inlines(texts: readonly Inline[]): string {
 function inlineForeign(text: string): string {
   const shown = leftToRight(visibleLine(text, MAX_INLINE));
   if (shown === '') return '(empty)';
-  return shown.replaceAll(/[‹›]/g, (mark) => (mark === '‹' ? String.raw`\u{2039}` : String.raw`\u{203a}`));
+  return shown.replaceAll(/[\u2039\u203a]/g, (mark) => `\\u{${mark.charCodeAt(0).toString(16)}}`);
 }

@@ -46,6 +46,7 @@ function aCall(change: Partial<CallQuestion> = {}, policy: TrustPolicy = aPolicy
     input: { path: 'note.txt' },
     callKey: 'k-1',
     decision: { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'low' },
+    withholds: false,
     nonce: 'nonce-0123456789abcdef',
     now: NOW,
     ...change,

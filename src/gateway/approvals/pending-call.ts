@@ -4,12 +4,13 @@ import type { ApprovalRecord } from '../../approvals/approval-record.ts';
 import { verdictOn } from '../../approvals/verdict.ts';
 import { digestOf, sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { Json } from '../../lib/json.ts';
+import { type Json, textAt } from '../../lib/json.ts';
 import type { CallDecision, PendingCall } from '../../nats/pending-calls.ts';
 import { approvalRules, decidedByTimeout, requestTimes } from '../../policy/approval-rules.ts';
 import type { Decision } from '../../policy/types.ts';
 import { callIdOf } from '../../tools/approvals.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { shownArguments } from '../../tools/shown-arguments.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
@@ -28,6 +29,8 @@ export interface CallQuestion {
   input: Json;
   callKey: string;
   decision: Decision;
+  /** Whether the agent withholds the sources of its tools: the arguments of a forge then have a marker. */
+  withholds: boolean;
   nonce: string;
   now: Date;
 }
@@ -39,6 +42,7 @@ export function newPendingCall({
   input,
   callKey,
   decision,
+  withholds,
   nonce,
   now,
 }: CallQuestion): PendingCall {
@@ -62,10 +66,20 @@ export function newPendingCall({
     risk,
     rule,
     summary: reason.slice(0, 1_024),
-    arguments: cutJson(shownArguments(input, (text) => text)),
+    arguments:
+      descriptor.name === FORGE_TOOL_NAME && withholds
+        ? withheldArguments(input)
+        : cutJson(shownArguments(input, (text) => text)),
     createdAt: now.toISOString(),
     ...requestTimes(approvalRules(policy?.spec.approvals, risk), now),
   };
+}
+
+/** What an approver of a forge sees of it: not the source that is withheld. */
+function withheldArguments(input: Json): string {
+  const [name, description] = [textAt(input, ['name']), textAt(input, ['description'])];
+  const marker = { withheld: digestOf(input), bytes: Buffer.byteLength(JSON.stringify(input)) };
+  return cutJson(shownArguments({ name, description, ...marker }, (text) => text));
 }
 
 function identityOf({ name, forged }: ToolDescriptor): { tool: string } {

@@ -12,6 +12,7 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
+import { withholdsSources } from '../storage/withheld-sessions.ts';
 import { descriptionOnlyView } from '../review/tool-view.ts';
 
 /** Events may be repeated so long: NATS stores one of those with the same key within 30 minutes. */
@@ -73,6 +74,7 @@ async function requestApproval(
     input,
     callKey,
     decision,
+    withholds: withholdsSources(state),
   });
   await publishState(call, claims, deps);
   const { by = '', reason = '' } = call.decision ?? {};

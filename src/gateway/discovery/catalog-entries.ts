@@ -6,7 +6,7 @@ import { builtInNames } from '../../engine/built-in.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import { isDigest, type Digest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
-import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
+import { storedToolProblem } from '../../tempering/registry/stored-artifact.ts';
 
 /** The cached members of a Capability. */
 export interface CatalogObject extends KubeObject {
@@ -21,6 +21,7 @@ export interface PromotedTool extends CatalogObject {
   /** A pod can run the tool: its object contains the complete artifact, and the digest matches. */
   readonly runnable?: boolean;
   readonly contributors?: readonly string[];
+  readonly sourceWithheld?: boolean;
   readonly acceptedAt?: string;
 }
 
@@ -58,11 +59,11 @@ function pruneMetadata({ metadata }: KubeObject): KubeObject['metadata'] {
 }
 
 function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<PromotedTool, 'metadata'> {
-  const { artifact, digest, tier, contributors = [] } = spec;
+  const { artifact, digest, tier, contributors = [], withheldSource } = spec;
   if (status?.active !== true || !isDigest(digest)) return {};
   const agent = ownerOf(metadata, artifact, digest);
   if (tier === 'Agent' && agent === undefined) return {};
-  const problem = problemOf(artifact, digest);
+  const problem = problemOf(spec);
   const entry = forgedEntry(artifact, false);
   return {
     entry: {
@@ -74,6 +75,7 @@ function catalogMembers({ metadata, spec, status }: EmergentTool): Omit<Promoted
     tier,
     runnable: problem === undefined,
     contributors,
+    sourceWithheld: withheldSource !== undefined,
     acceptedAt: metadata.creationTimestamp ?? '',
   };
 }
@@ -87,9 +89,8 @@ function ownerOf(metadata: EmergentTool['metadata'], artifact: ToolArtifact, dig
 }
 
 /** Why a pod cannot run the tool: the same checks as in the pod. */
-function problemOf(artifact: ToolArtifact, digest: Digest): string | undefined {
+function problemOf(spec: EmergentTool['spec']): string | undefined {
   return (
-    artifactProblem(artifact, digest) ??
-    (BUILT_IN.has(artifact.name) ? 'its name belongs to a built-in tool' : undefined)
+    storedToolProblem(spec) ?? (BUILT_IN.has(spec.artifact.name) ? 'its name belongs to a built-in tool' : undefined)
   );
 }

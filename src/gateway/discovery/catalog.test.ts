@@ -42,6 +42,7 @@ function aCatalog(isDeactivated: (agent: string, digest: Digest) => boolean = ()
   const library = new WatchedCatalog({
     log,
     isServed: () => true,
+    sources: { get: async () => undefined },
     isDeactivated: (_namespace, agent, digest) => isDeactivated(agent, digest),
     async read(_namespace, name) {
       reads += 1;

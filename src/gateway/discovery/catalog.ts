@@ -6,6 +6,7 @@ import type { Change } from '../../kube/informer/store.ts';
 import { type Digest, sha256 } from '../../lib/canonical.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { artifactWithSource, type WithheldSourceReader } from '../../tempering/withheld/artifact-with-source.ts';
 import type { CatalogObject, PromotedTool } from './catalog-entries.ts';
 
 /** Capabilities and promoted tools of the cluster, beyond the tools of sessions. */
@@ -22,7 +23,9 @@ export interface CapabilityCatalog {
 
 export interface WatchedCatalogOptions {
   /** Reads an EmergentTool; undefined when it does not exist. */
-  read: (namespace: string, name: string) => Promise<Pick<EmergentTool, 'spec'> | undefined>;
+  read: (namespace: string, name: string) => Promise<Pick<EmergentTool, 'metadata' | 'spec'> | undefined>;
+  /** The sources that objects do not contain. */
+  sources: WithheldSourceReader;
   /** Is the tool in service, by its status and by the Approvals? */
   isServed: (tool: PromotedTool) => boolean;
   /** Does the agent not have the tool, although it is in service? */
@@ -152,7 +155,7 @@ export class WatchedCatalog implements CapabilityCatalog {
   }
 
   async #registered(tool: PromotedTool, agent: string): Promise<RegisteredTool | undefined> {
-    const { metadata, digest, tier, contributors = [], acceptedAt = '' } = tool;
+    const { metadata, digest, tier, contributors = [], sourceWithheld = false, acceptedAt = '' } = tool;
     if (digest === undefined || tier === undefined) return undefined;
     const namespace = metadata.namespace ?? '';
     const artifact = this.#artifacts.get(digest) ?? (await this.#read(namespace, metadata.name, digest));
@@ -166,7 +169,7 @@ export class WatchedCatalog implements CapabilityCatalog {
       contributors: [...contributors],
       verdicts: [],
       authorModel: '',
-      sourceWithheld: false,
+      sourceWithheld,
       acceptedAt,
       active: true,
     };
@@ -174,7 +177,11 @@ export class WatchedCatalog implements CapabilityCatalog {
 
   async #read(namespace: string, name: string, digest: Digest): Promise<ToolArtifact | undefined> {
     try {
-      const artifact = (await this.#options.read(namespace, name))?.spec.artifact;
+      const { read, sources, log } = this.#options;
+      const object = await read(namespace, name);
+      if (object === undefined) return undefined;
+      const artifact = await artifactWithSource(object, sources);
+      if (artifact === undefined) log.warn({ namespace, tool: name }, 'the withheld source of a tool is lost');
       if (artifact === undefined) return undefined;
       const open = parseArtifact(artifact);
       if ('malformed' in open || open.digest !== digest) return undefined;

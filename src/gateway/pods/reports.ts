@@ -5,6 +5,8 @@ import type { JsonObject } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { PodReports } from '../../gateway-api/report-schemas.ts';
 import type { EvidencedCall, ToolUse } from '../../tempering/types.ts';
+import { recordWithoutWords } from '../../tempering/withheld/withheld-records.ts';
+import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { asReported } from '../../tempering/use/use-recording.ts';
 import type { Gate, StampedEvent } from '../../tools/events.ts';
 import { deliveryOf } from '../delivery/authorize.ts';
@@ -13,6 +15,7 @@ import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
 import type { GatewayServer } from '../http/routes.ts';
+import { withholdsSources } from '../storage/withheld-sessions.ts';
 import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /** A pod sends batches of at most 128 KiB, single reports of at most 48 KiB, and uses with inputs of at most 256 KiB. */
@@ -71,18 +74,22 @@ export async function storeReports(
 ): Promise<void> {
   const { agentUid, namespace } = pod;
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
-  const { events = [], audit = [], uses = [] } = reports;
+  const { audit = [], uses = [] } = reports;
+  const withheld = withheldOf(agentUid, deps);
+  const events = (reports.events ?? []).filter((event) => withheld === undefined || !isDelta(event));
   const sessions = new Map<string, boolean>();
   for (const session of [...new Set(events.map((event) => event.session))].slice(0, MAX_SESSIONS)) {
     sessions.set(session, await deps.sessions.exists(agentUid, session));
   }
   const accepted = events.filter((event) => !isGatewayOnly(event) && sessions.get(event.session) === true);
   for (const [session, ofSession] of Map.groupBy(accepted, (event) => event.session)) {
-    const stamped = ofSession.map((event) => stampedEvent(pod, event, deps));
+    const stamped = ofSession.map((event) => stampedEvent(pod, withheld?.event(event) ?? event, deps));
     await deps.events.appendAll(agentUid, session, stamped, `${key}/events/${session}`);
   }
   for (const [index, record] of audit.entries()) {
-    await deps.audit.append({ namespace, agentUid }, reportedRecord(pod, record), `${key}/audit/${index}`);
+    const reported = reportedRecord(pod, record);
+    const stored = withheld === undefined ? reported : recordWithoutWords(reported);
+    await deps.audit.append({ namespace, agentUid }, stored, `${key}/audit/${index}`);
   }
   const delivery = deliveryOf(pod, reports.deliveryToken, deps);
   const isCarried = carriedBy(delivery, new Set(reports.answerSignatures), deps);
@@ -94,6 +101,17 @@ export async function storeReports(
       { correlation: id, dropped },
       'dropped reported events that only a gateway may publish, or of sessions that the agent does not have',
     );
+}
+
+/** The pod removes what else may quote a source; this holds whatever a pod sends. */
+function withheldOf(agentUid: string, { directory }: GatewayDeps): WithheldSources | undefined {
+  const state = directory.byUid(agentUid);
+  return state !== undefined && withholdsSources(state) ? new WithheldSources() : undefined;
+}
+
+/** A part of an answer may have a part of a line that no filter finds. The whole answer is an event too. */
+function isDelta(event: StampedEvent): boolean {
+  return event.type === 'message' && event.delta;
 }
 
 const GATEWAY_GATES: ReadonlySet<Gate> = new Set(['judge', 'registration']);

@@ -5,6 +5,7 @@ import { notify } from '../../nats/notify/notifications.ts';
 import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
 import { createPanel, type PanelVerdict, unavailablePanel } from '../../tempering/judge/panel.ts';
+import { panelWithoutWords } from '../../tempering/withheld/without-words.ts';
 import type { AgentState } from '../deps.ts';
 import { modelAccessFor } from '../models/agent-model-access.ts';
 import { agentOf, REVIEW_TIMEOUT_MS, type ReviewJobDeps, sessionTool } from './review-job.ts';
@@ -61,10 +62,7 @@ async function askPanel(
   });
   const { material } = await deps.vetter.vet(agentUid, tool.artifact as unknown as Json, signal);
   const op = { signal, deadline: clock.monotonic() + REVIEW_TIMEOUT_MS, key: attempt };
-  return panel.review(
-    tool,
-    facts,
-    op,
-    material ?? { ok: false, problem: 'its artifact does not pass the gates any more' },
-  );
+  const problem = { ok: false, problem: 'its artifact does not pass the gates any more' } as const;
+  const verdict = await panel.review(tool, facts, op, material ?? problem);
+  return tool.sourceWithheld ? panelWithoutWords(verdict) : verdict;
 }

@@ -11,6 +11,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import type { Demotions } from '../cluster/demotions.ts';
 import type { AgentDirectory, GatewayDeps } from '../deps.ts';
 import { createSessionReports } from '../pods/session-reports.ts';
+import type { GatewaySources } from '../storage/sources.ts';
 import { createToolUseReports } from '../pods/tool-use-reports.ts';
 import { closeSessionTools } from './close-session-tools.ts';
 import { createPromotionOpener } from './promotion-opener.ts';
@@ -20,6 +21,7 @@ import { createPromotionReports } from './promotion-reports.ts';
 export function createPromotionDeps(context: {
   bus: JetStreamConnection;
   storage: Pick<StorageQuota, 'of'>;
+  sources: Pick<GatewaySources, 'cipher'>;
   directory: AgentDirectory;
   registry: SessionRegistry;
   audit: NatsAudit;
@@ -27,7 +29,7 @@ export function createPromotionDeps(context: {
   clock: Clock;
   log: Logger;
 }): Pick<GatewayDeps, 'uses' | 'sessions' | 'closeTools' | 'verifications'> {
-  const { bus, storage, directory, registry, audit, demotions, clock, log } = context;
+  const { bus, storage, sources, directory, registry, audit, demotions, clock, log } = context;
   const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
   const states = createPromotionStates(bus);
   const promotionOf = createPromotionReports({ states, directory });
@@ -39,6 +41,6 @@ export function createPromotionDeps(context: {
     uses: createToolUseReports({ audit, registry, evidence, onCounted }),
     sessions,
     closeTools: (agentUid, session) => closeSessionTools({ registry, evidence }, agentUid, session),
-    verifications: createVerifications(bus),
+    verifications: createVerifications(bus, sources.cipher),
   };
 }

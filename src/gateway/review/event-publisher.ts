@@ -1,6 +1,7 @@
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { SessionEvents } from '../../nats/session-events.ts';
+import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
@@ -11,17 +12,24 @@ export interface ReviewEvents {
   flushed(): Promise<void>;
 }
 
+export interface ReviewEventOptions {
+  key: string;
+  failed: (error: unknown) => void;
+  /** The sources that no event may quote; absent when the agent does not withhold them. */
+  withheld?: WithheldSources | undefined;
+}
+
 /** Idempotent per `key`: the same events in the same order are published once. */
 export function createReviewEvents(
   events: Pick<SessionEvents, 'append'>,
   clock: Clock,
   { agentUid, agent, session, root }: DeliveryTokenClaims,
-  { key, failed }: { key: string; failed: (error: unknown) => void },
+  { key, failed, withheld }: ReviewEventOptions,
 ): ReviewEvents {
   const writes = new SerialQueue();
   let published = 0;
   const append = (event: AgentEvent, time: string, once: string): Promise<unknown> => {
-    const stamped = { ...event, time, agent, session, rootMessage: root };
+    const stamped = { ...(withheld?.event(event) ?? event), time, agent, session, rootMessage: root };
     return events.append(agentUid, session, { kind: 'event', event: stamped }, { once });
   };
   return {

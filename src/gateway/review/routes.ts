@@ -14,6 +14,7 @@ import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { Canaries } from '../../tempering/canary/canaries.ts';
 import { createJudge } from '../../tempering/judge/judge.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
+import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -25,6 +26,7 @@ import { deduplicationKey } from '../http/deduplication-key.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
 import { createReviewEvents } from './event-publisher.ts';
+import { withholdsSources } from '../storage/withheld-sessions.ts';
 import { candidateOf, refusedOf } from './request.ts';
 import { gatewaySessionTools } from './session-tools.ts';
 import { descriptionOnlyView } from './tool-view.ts';
@@ -101,7 +103,8 @@ function rejectedRoute(own: ReviewRouteDeps, server: GatewayServer, deps: Gatewa
       deps.reviewLimits.take(claims.agentUid, 1);
       const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
       const key = deduplicationKey('review/reported', claims.agentUid, [request.idempotencyKey]);
-      const tools = toolsOf(own, deps, { claims, key, evidence: 'reported' }, modelAccess);
+      const withholds = withholdsSources(state);
+      const tools = toolsOf(own, deps, { claims, key, evidence: 'reported', withholds }, modelAccess);
       await tools.recordRejected(refusedOf(request.body), callerOf(claims, modelAccess));
       return reply.code(204).send(null);
     },
@@ -126,7 +129,11 @@ function dropRoute(own: ReviewRouteDeps, server: GatewayServer, deps: GatewayDep
       deps.reviewLimits.take(claims.agentUid, 1);
       const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, false);
       const key = deduplicationKey('review/drop', claims.agentUid, [request.idempotencyKey]);
-      await toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess).drop(claims.session, digest);
+      const withholds = withholdsSources(state);
+      await toolsOf(own, deps, { claims, key, evidence: 'observed', withholds }, modelAccess).drop(
+        claims.session,
+        digest,
+      );
       return reply.code(204).send(null);
     },
   );
@@ -178,13 +185,16 @@ async function openReview(
     nonce,
     canaries: own.canaries,
   });
+  const withheld = withholdsSources(state) ? new WithheldSources() : undefined;
   const events = createReviewEvents(deps.events, clock, claims, {
     key,
+    withheld,
     failed: (error) => log.warn({ error, ...messageLogFields(claims) }, 'an event of a review could not be published'),
   });
   const caller = callerOf(claims, modelAccess);
   const view = descriptionOnlyView(tools, caller);
-  const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed' }, modelAccess);
+  const withholds = withheld !== undefined;
+  const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed', withholds }, modelAccess);
   const review = createForgeReview({
     judge,
     sessionTools,
@@ -194,6 +204,7 @@ async function openReview(
   return {
     async submit(body, op) {
       const candidate = candidateOf(body);
+      withheld?.learn(candidate.artifact.implementation.source ?? '');
       const existing = tools.find(({ digest, tier }) => tier === 'Session' && digest === candidate.digest);
       if (existing === undefined) return review.submit(candidate, caller, op);
       // A retry after a lost response: the same bytes in the same session are the same tool. Its audit record may be missing.
@@ -231,12 +242,13 @@ interface ReviewSubject {
   /** Idempotency key of the audit records. */
   key: string;
   evidence: 'observed' | 'reported';
+  withholds: boolean;
 }
 
 function toolsOf(
   own: ReviewRouteDeps,
   deps: GatewayDeps,
-  { claims, key, evidence }: ReviewSubject,
+  { claims, key, evidence, withholds }: ReviewSubject,
   { decider }: AgentModelAccess,
 ) {
   const { agentUid, namespace } = claims;
@@ -256,6 +268,7 @@ function toolsOf(
       if (!all.some((tool) => tool.digest === digest)) await own.evidence.remove(agentUid, digest);
     },
     evidence,
+    withholds,
   });
 }
 

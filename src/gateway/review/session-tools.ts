@@ -10,6 +10,7 @@ import { rejectionRecord } from '../../tempering/registry/rejected-attempts.ts';
 import { assertCanActivate, isReplacedBy, type ToolLimits } from '../../tempering/registry/visibility.ts';
 import { recordActivation, recordDrop } from '../../tempering/registry/tool-store.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
+import { refusalWithoutWords, toolWithoutWords } from '../../tempering/withheld/without-words.ts';
 
 export interface GatewayToolsDeps {
   agentUid: string;
@@ -25,6 +26,8 @@ export interface GatewayToolsDeps {
   removeEvidence: (digest: Digest) => Promise<void>;
   /** `observed`: the gateway refused the tool. `reported`: the pod reports that it refused it. */
   evidence: 'observed' | 'reported';
+  /** Whether the agent withholds the sources of its tools. */
+  withholds: boolean;
 }
 
 export interface GatewayTools extends SessionToolRegistry {
@@ -46,9 +49,10 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
   return {
     recordAccepted,
     async register(accepted: AcceptedTool, caller: ForgeCaller) {
-      const tool = sessionTool(accepted, caller, deps.clock.now().toISOString());
+      const { builtIn, limits, withholds } = deps;
+      const registered = sessionTool(accepted, caller, deps.clock.now().toISOString());
+      const tool = withholds ? withheldTool(registered) : registered;
       assertNotDemoted(tool, deps);
-      const { builtIn, limits } = deps;
       const replaced = await deps.registry.register(deps.agentUid, tool, (actives) => {
         const replaces = actives.filter((other) => isReplacedBy(other, tool));
         assertCanActivate(tool, actives, { builtIn, limits, replaces });
@@ -64,8 +68,17 @@ export function gatewaySessionTools(deps: GatewayToolsDeps): GatewayTools {
       await deps.removeEvidence(digest);
       return true;
     },
-    recordRejected: (refused, caller) => deps.audit.append(rejectionRecord(refused, caller, deps.evidence)),
+    recordRejected: (refused, caller) => {
+      const recorded = deps.withholds ? refusalWithoutWords(refused) : refused;
+      return deps.audit.append(rejectionRecord(recorded, caller, deps.evidence));
+    },
   };
+}
+
+/** Composed tools have no source; their steps are stored. */
+function withheldTool(tool: RegisteredTool): RegisteredTool {
+  if (tool.artifact.implementation.source === undefined) return tool;
+  return toolWithoutWords({ ...tool, sourceWithheld: true });
 }
 
 function assertNotDemoted({ digest }: RegisteredTool, { demoted }: GatewayToolsDeps): void {

@@ -10,6 +10,7 @@ export const StorageSection = Type.Object(
     sessionBytes: Bytes('Bytes of the history of one session.'),
     agentSessionBytes: Bytes('Bytes of all histories of one agent.'),
     agentSessionToolBytes: Bytes('Bytes of all session tools of one agent.'),
+    agentSourceBytes: Bytes('Bytes of the encrypted sources of one agent with `forge.persistSource: false`.'),
     agentMemoryBytes: Bytes('Bytes of the memory of one agent.'),
     agentEvidenceBytes: Bytes('Bytes of the recorded uses and inputs of all tools of one agent.'),
     agentInboxBytes: Bytes('Bytes of the messages that wait for one agent.'),
@@ -31,6 +32,7 @@ export function storageLimits(section: Static<typeof StorageSection> = {}): Stor
     agentBytes: {
       sessions: section.agentSessionBytes ?? agentBytes.sessions,
       sessionTools: section.agentSessionToolBytes ?? agentBytes.sessionTools,
+      sources: section.agentSourceBytes ?? agentBytes.sources,
       memory: section.agentMemoryBytes ?? agentBytes.memory,
       evidence: section.agentEvidenceBytes ?? agentBytes.evidence,
       inbox: section.agentInboxBytes ?? agentBytes.inbox,

@@ -21,6 +21,8 @@ export const STREAMS = {
 export const BUCKETS = {
   sessions: 'temper-sessions',
   sessionTools: 'temper-session-tools',
+  /** Sources of tools of agents that withhold them, encrypted. */
+  sources: 'temper-sources',
   memory: 'temper-memory',
   /** Reported uses of tools and their inputs, which a verifier runs again. */
   evidence: 'temper-evidence',

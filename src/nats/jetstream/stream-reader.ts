@@ -28,16 +28,17 @@ export async function* readMessages(
 }
 
 /**
- * The last message of each subject that the filter matches, oldest first. The server finds them by their subjects, where `readMessages`
+ * The last message of each subject that one of the filters matches, oldest first. The server finds them by their subjects, where `readMessages`
  * makes it look at the messages of other subjects in between; undefined for more than the 1,024 subjects that it answers at once.
  */
 export async function lastMessages(
   connection: JetStreamConnection,
   stream: string,
-  filter: string,
+  filters: readonly string[],
 ): Promise<StoredMsg[] | undefined> {
   try {
-    return await readAll(connection, stream, (direct) => direct.getLastMessagesFor(stream, { multi_last: [filter] }));
+    const query = { multi_last: [...filters] };
+    return await readAll(connection, stream, (direct) => direct.getLastMessagesFor(stream, query));
   } catch (error) {
     if (error instanceof TemperError && isTooManyResults(error.cause)) return undefined;
     throw error;
@@ -157,6 +158,16 @@ export async function messageCounts(
   } catch (error) {
     if (isStreamMissing(error)) return {};
     throw natsError(error, `counting ${subject}`);
+  }
+}
+
+/** The sequence of the last message that the stream stored; 0 for one that has stored none. */
+export async function lastSequence(connection: JetStreamConnection, stream: string): Promise<number> {
+  try {
+    const { state } = await connection.request(() => connection.manager.streams.info(stream));
+    return state.last_seq;
+  } catch (error) {
+    throw natsError(error, `reading the last sequence of ${stream}`);
   }
 }
 

@@ -116,8 +116,10 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
 ];
 
 const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
-  { name: BUCKETS.sessions, storePercent: 14, days: 0 },
-  { name: BUCKETS.sessionTools, storePercent: 6, days: 0 },
+  { name: BUCKETS.sessions, storePercent: 13, days: 0 },
+  { name: BUCKETS.sessionTools, storePercent: 5, days: 0 },
+  // No maximum age: deleted with the tools.
+  { name: BUCKETS.sources, storePercent: 2, days: 0 },
   // No maximum age: an agent's memory is kept until the agent is deleted.
   { name: BUCKETS.memory, storePercent: 5, days: 0 },
   // An input that no use repeated for a month says little about the present use of a tool.

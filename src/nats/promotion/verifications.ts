@@ -1,8 +1,9 @@
-import type { Json } from '../../lib/json.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
 import { parseJsonBytes, purge } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
+import type { SourceCipher } from '../sources/source-cipher.ts';
 import { createChunkedValues } from './chunked-values.ts';
 
 /**
@@ -27,22 +28,34 @@ export interface Verifications {
 /** A notification may be lost. */
 const LOOK_INTERVAL_MS = 3_000;
 
-export function createVerifications(connection: JetStreamConnection): Verifications {
+/** With a cipher, work is stored encrypted: it has the sources of tools, and inputs that an examination derived from them. */
+export function createVerifications(connection: JetStreamConnection, cipher?: SourceCipher): Verifications {
   const values = createChunkedValues(connection, BUCKETS.verifications);
   const workKey = (podUid: string, round: number): string => `${token(podUid)}.work.${round}`;
   const outputsKey = (podUid: string, round: number): string => `${token(podUid)}.outputs.${round}`;
+  const readWork = async (podUid: string, round: number): Promise<Buffer | undefined> => {
+    const key = workKey(podUid, round);
+    const found = await values.get(key);
+    const stored = found === undefined ? undefined : parseJsonBytes(found);
+    if (!isJsonObject(stored) || stored['encrypted'] === undefined) return found;
+    return cipher?.decrypt(key, stored['encrypted']);
+  };
   return {
     async assign(podUid, round, work) {
-      const assigned = await values.put(workKey(podUid, round), Buffer.from(JSON.stringify(work)));
+      const key = workKey(podUid, round);
+      const plain = Buffer.from(JSON.stringify(work));
+      const stored =
+        cipher === undefined ? plain : Buffer.from(JSON.stringify({ encrypted: cipher.encrypt(key, plain) }));
+      const assigned = await values.put(key, stored);
       notify(connection, subjects.notifyVerifier(podUid));
       return assigned;
     },
-    work: (podUid, round) => values.get(workKey(podUid, round)),
+    work: readWork,
     async waitForWork(podUid, round, signal) {
       using listener = new NotificationListener(connection, subjects.notifyVerifier(podUid));
       for (;;) {
         listener.reset();
-        const found = await values.get(workKey(podUid, round));
+        const found = await readWork(podUid, round);
         if (found !== undefined || signal.aborted) return found;
         await listener.wait(LOOK_INTERVAL_MS, signal);
       }

@@ -14,6 +14,10 @@ const PLACES: Record<CountedStore, { stream: string; subjectsOf: (agentUid: stri
     stream: bucketStream(BUCKETS.sessionTools),
     subjectsOf: (agentUid) => bucketSubject(BUCKETS.sessionTools, `${token(agentUid)}.>`),
   },
+  sources: {
+    stream: bucketStream(BUCKETS.sources),
+    subjectsOf: (agentUid) => bucketSubject(BUCKETS.sources, `${token(agentUid)}.>`),
+  },
   memory: {
     stream: bucketStream(BUCKETS.memory),
     subjectsOf: (agentUid) => bucketSubject(BUCKETS.memory, `${token(agentUid)}.>`),

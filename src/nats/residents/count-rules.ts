@@ -46,6 +46,7 @@ const BY_ADDED_BYTES: CountRule = {
 export const COUNT_RULES: Readonly<Record<CountedStore, CountRule>> = {
   sessions: BY_TIME,
   sessionTools: BY_TIME,
+  sources: BY_TIME,
   memory: BY_TIME,
   evidence: BY_TIME,
   inbox: BY_ADDED_BYTES,

@@ -17,6 +17,7 @@ export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
   agentBytes: {
     sessions: 64 * MIB,
     sessionTools: 16 * MIB,
+    sources: 8 * MIB,
     memory: 16 * MIB,
     evidence: 16 * MIB,
     inbox: 32 * MIB,
@@ -28,6 +29,7 @@ export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
 export const STORE_NAMES: Record<CountedStore, string> = {
   sessions: 'conversations',
   sessionTools: 'session tools',
+  sources: 'withheld sources',
   memory: 'memory',
   evidence: 'recorded inputs',
   inbox: 'waiting messages',

@@ -171,6 +171,7 @@ export class StorageQuota {
 const FIXES: Record<CountedStore, string> = {
   sessions: 'close sessions that are not needed',
   sessionTools: 'close sessions whose tools are not needed',
+  sources: 'drop tools that are not needed',
   memory: 'set keys that are not needed to a short value',
   tasks: 'delete agents that are not needed',
   evidence: 'wait until older inputs expire',

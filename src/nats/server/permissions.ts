@@ -29,7 +29,7 @@ export const gatewayPermissions: RolePermissions = {
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
     ...queueConsumerSubjects(STREAMS.panelReviews, CONSUMERS.panelReviews),
-    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.evidence, BUCKETS.tasks].map(
+    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.evidence, BUCKETS.tasks].map(
       (bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`,
     ),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
@@ -52,6 +52,8 @@ export const operatorPermissions: RolePermissions = {
       BUCKETS.pendingCalls,
       BUCKETS.promotionStates,
       BUCKETS.verifications,
+      // Encrypts sources with a new key.
+      BUCKETS.sources,
       // Reports of pods that re-runs contradict count as failed tasks.
       BUCKETS.tasks,
     ].map((bucket) => `$KV.${bucket}.>`),

@@ -5,8 +5,7 @@ import type { RegisteredTool } from '../../tempering/types.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore, type DocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, sessionToken, token } from '../jetstream/names.ts';
-import type { AgentQuota } from '../residents/storage-quota.ts';
-import { createSessionToolStore, type SessionToolStore } from './session-tools.ts';
+import { createSessionToolStore, type SessionToolStore, type SessionToolStoreOptions } from './session-tools.ts';
 
 /** The forged tools of sessions. Several gateways register concurrently: of two tools with the same name one wins. */
 export interface SessionRegistry {
@@ -119,10 +118,10 @@ function createSessionRegistry(
 
 export function openSessionRegistry(
   connection: JetStreamConnection,
-  quotaOf?: (agentUid: string) => AgentQuota | undefined,
+  options: SessionToolStoreOptions = {},
 ): SessionRegistry {
   return createSessionRegistry(
-    createSessionToolStore(connection, quotaOf),
+    createSessionToolStore(connection, options),
     createDocumentStore(connection, BUCKETS.sessionTools),
   );
 }

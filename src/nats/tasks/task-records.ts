@@ -11,6 +11,7 @@ import {
   keepLast,
   lastMessage,
   lastMessages,
+  lastSequence,
   parseJsonBytes,
   readMessages,
 } from '../jetstream/stream-reader.ts';
@@ -121,16 +122,14 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   const ends: TaskEnd[] = [];
   const ratings = new Map<string, TaskRating>();
   const categories = new Map<string, Set<ToolCategoryName>>();
-  for (const filter of TASK_KINDS) {
-    for await (const { key, value } of readRecords(connection, agentUid, filter)) {
-      const [kind, message = '', category] = key;
-      const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
-      if (end !== undefined) ends.push(end);
-      const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
-      if (rating !== undefined) ratings.set(message, rating);
-      const used = kind === 'use' ? category : rating?.category;
-      if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
-    }
+  for await (const { key, value } of readRecords(connection, agentUid, TASK_KINDS)) {
+    const [kind, message = '', category] = key;
+    const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
+    if (end !== undefined) ends.push(end);
+    const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
+    if (rating !== undefined) ratings.set(message, rating);
+    const used = kind === 'use' ? category : rating?.category;
+    if (isToolCategory(used)) categories.set(message, (categories.get(message) ?? new Set()).add(used));
   }
   return ends.slice(-MAX_TASK_RECORDS).map(({ message, outcome, deliveries, endedAt }) => {
     const rating = ratings.get(message)?.rating;
@@ -146,33 +145,43 @@ export async function readToolRecords(
 ): Promise<Pick<AgentHistory, 'calls'> & { readonly orders: readonly ReactivationOrder[] }> {
   const calls: MessageToolCalls[] = [];
   const orders: ReactivationOrder[] = [];
-  for (const filter of TOOL_KINDS) {
-    for await (const { key, value } of readRecords(connection, agentUid, filter)) {
-      const [kind, message = ''] = key;
-      const called = kind === 'tools' ? parseToolCalls(message, value) : undefined;
-      if (called !== undefined) calls.push(called);
-      const order = kind === 'reactivation' ? parseReactivationOrder(value) : undefined;
-      if (order !== undefined) orders.push(order);
-    }
+  for await (const { key, value } of readRecords(connection, agentUid, TOOL_KINDS)) {
+    const [kind, message = ''] = key;
+    const called = kind === 'tools' ? parseToolCalls(message, value) : undefined;
+    if (called !== undefined) calls.push(called);
+    const order = kind === 'reactivation' ? parseReactivationOrder(value) : undefined;
+    if (order !== undefined) orders.push(order);
   }
   return { calls, orders };
 }
 
-/** `key`: the parts of the subject after the agent. */
+/** The records of an agent of these kinds, those of each kind oldest first. `key`: the parts of the subject after the agent. */
 async function* readRecords(
   connection: JetStreamConnection,
   agentUid: string,
-  filter: string,
+  kinds: readonly string[],
 ): AsyncIterable<{ key: string[]; value: Json | undefined }> {
-  for await (const { subject: key, data } of await readKind(connection, subject(agentUid, filter)))
-    yield { key: key.slice(subject(agentUid, '').length).split('.'), value: parseJsonBytes(data) };
+  const filters = kinds.map((kind) => subject(agentUid, kind));
+  const { length } = subject(agentUid, '');
+  for await (const { subject: key, data } of readSubjects(connection, filters))
+    yield { key: key.slice(length).split('.'), value: parseJsonBytes(data) };
 }
 
-async function readKind(
-  connection: JetStreamConnection,
-  filter: string,
-): Promise<AsyncIterable<Stored> | readonly Stored[]> {
-  return (await lastMessages(connection, STREAM, filter)) ?? readMessages(connection, STREAM, filter);
+/** In one request, or in one per filter when there are too many. */
+async function* readSubjects(connection: JetStreamConnection, filters: readonly string[]): AsyncIterable<Stored> {
+  const all = await lastMessages(connection, STREAM, filters);
+  if (all !== undefined) {
+    yield* all;
+    return;
+  }
+  for (const filter of filters) {
+    yield* (await lastMessages(connection, STREAM, [filter])) ?? readMessages(connection, STREAM, filter);
+  }
+}
+
+/** The sequence of the newest record. */
+export function lastTaskSequence(connection: JetStreamConnection): Promise<number> {
+  return lastSequence(connection, STREAM);
 }
 
 /** The agents with a record after this sequence, and the sequence to continue with. */

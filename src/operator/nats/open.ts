@@ -17,6 +17,9 @@ import type { PromotionStore } from '../promotion/ports.ts';
 import { NatsPromotionStore } from './sources/promotion-store.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
+import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
+import type { WithheldStore } from '../withheld/ports.ts';
+import { natsWithheldStore } from './sources/withheld-store.ts';
 import { NatsTrustEvidence } from './sources/task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -30,12 +33,16 @@ export interface OperatorNats extends AsyncDisposable {
   readonly auditStream: AuditStream;
   readonly promotions: PromotionStore;
   readonly audit: OperatorAudit;
+  /** Gets its keys from the Secret of the release. */
+  readonly sourceKeys: SourceKeyring;
+  readonly withheld: WithheldStore;
 }
 
 /** Starts to connect in the background and returns at once. */
 export function openOperatorNats(
   options: NatsOptions,
   deps: Pick<NatsLinkDeps, 'clock' | 'log' | 'metrics' | 'owner'>,
+  sourceKeys = new SourceKeyring(),
 ): OperatorNats {
   const link = new NatsLink(options, deps);
   return {
@@ -51,8 +58,10 @@ export function openOperatorNats(
     },
     trustEvidence: new NatsTrustEvidence({ ...deps, link }),
     auditStream: natsAuditStream(() => link.current()),
-    promotions: new NatsPromotionStore({ ...deps, link }),
+    promotions: new NatsPromotionStore({ ...deps, link, sourceKeys }),
     audit: natsOperatorAudit(link),
+    sourceKeys,
+    withheld: natsWithheldStore(link, sourceKeys, deps.clock),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

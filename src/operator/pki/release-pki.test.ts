@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer';
 import { describe, it } from 'node:test';
 import { RELEASE_OBJECTS } from '../../api/cluster.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
+import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { readCertificate } from './certificates.ts';
 import { ReleasePki } from './release-pki.ts';
@@ -30,7 +31,8 @@ function namespace() {
   const pki = (replicas: number) => {
     const nats = { url: 'tls://temper-nats:4222', service: 'temper-nats', seedFile: '/seed', replicas };
     const gateway = { service: 'temper-gateway', podLabels: {} };
-    return new ReleasePki({ client, clock: systemClock, config: { namespace: 'temper-system', gateway, nats } });
+    const config = { namespace: 'temper-system', gateway, nats };
+    return new ReleasePki({ client, clock: systemClock, config, sourceKeys: new SourceKeyring() });
   };
   return { secrets, read, pki };
 }

@@ -5,6 +5,8 @@ import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { serverConfig } from '../../nats/server/server-config.ts';
 import { DEFAULT_STORE_BYTES } from '../../nats/jetstream/topology.ts';
+import type { SourceKeyring } from '../../nats/sources/source-cipher.ts';
+import { parseSourceKeys, rotateSourceKeys, type SourceKey, sourceKeysText } from '../../nats/sources/source-keys.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type PlainObject, TYPES } from '../kube/types.ts';
 import type { GatewayEndpointData } from '../namespace/objects.ts';
@@ -19,10 +21,15 @@ export interface ReleasePkiDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'nats'>;
+  /** Gets the keys of withheld sources. */
+  readonly sourceKeys: SourceKeyring;
 }
 
 const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
 const SIGNING_KEY_BYTES = 32;
+const SOURCE_KEY_BYTES = 32;
+/** The member of the Secret. */
+const SOURCE_KEYS = 'keys.json';
 /** File paths inside the NATS server pod. */
 const NATS_FILES = {
   certificateFile: '/etc/nats-tls/tls.crt',
@@ -78,6 +85,7 @@ export class ReleasePki {
     const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
     await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
     await this.#signingKeys(signal);
+    await this.#sourceKeys(signal);
     await this.#nats(state, bundle, systemSeed, signal);
     const [address] = gateway.addresses;
     const gatewayEndpoint = address === undefined ? undefined : gatewayEndpointOf(address, gateway, bundle);
@@ -139,6 +147,17 @@ export class ReleasePki {
     const newKey = (): string => randomBytes(SIGNING_KEY_BYTES).toString('base64url');
     const keys = rotateSigningKeys(signingKeysIn(known, now), now, newKey);
     await this.#secrets.apply(RELEASE_OBJECTS.gatewaySigningKeys, signingKeyData(keys), known, signal);
+  }
+
+  /** A Secret that was deleted or damaged is restored from memory: without its keys, what they encrypted is lost. */
+  async #sourceKeys(signal: AbortSignal): Promise<void> {
+    const { sourceKeys: keyring, clock } = this.#deps;
+    const known = await this.#secrets.read(RELEASE_OBJECTS.sourceKeys, signal);
+    const newKey = () => ({ id: randomBytes(8).toString('hex'), key: randomBytes(SOURCE_KEY_BYTES) });
+    const stored = sourceKeysIn(known?.[SOURCE_KEYS]) ?? keyring.keys;
+    const keys = rotateSourceKeys(stored, keyring.inUse, clock.now(), newKey);
+    await this.#secrets.apply(RELEASE_OBJECTS.sourceKeys, { [SOURCE_KEYS]: sourceKeysText(keys) }, known, signal);
+    keyring.keys = keys;
   }
 
   /** Only for the NATS server of this release: an external server has its own keys. */
@@ -221,6 +240,14 @@ function newSeed(): string {
 
 function publicKeyOf(seed: string): string {
   return fromSeed(new TextEncoder().encode(seed)).getPublicKey();
+}
+
+function sourceKeysIn(text: string | undefined): readonly SourceKey[] | undefined {
+  try {
+    return text === undefined ? undefined : parseSourceKeys(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function sameList(one: readonly string[], other: readonly string[]): boolean {

@@ -12,6 +12,7 @@ import type { ContradictedReports } from '../../tempering/verification/contradic
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { formatFigures } from '../../tempering/promotion/promotion-messages.ts';
+import type { WithheldStore } from '../withheld/ports.ts';
 import type { LeavingTool } from '../hygiene/leaving-tool.ts';
 import type { PromotionStore } from './ports.ts';
 import { agentToolObject, verifiedStatus } from './tool-object.ts';
@@ -21,6 +22,8 @@ export interface ConcludeDeps {
   readonly clock: Clock;
   readonly store: PromotionStore;
   readonly events: EventRecorder;
+  /** Undefined without NATS. */
+  readonly withheld: Pick<WithheldStore, 'put'> | undefined;
   readonly metrics?: Pick<OperatorMetrics, 'count'> | undefined;
 }
 
@@ -41,10 +44,15 @@ export async function concludePromoted(
   signal: AbortSignal,
 ): Promise<void> {
   const object = await ensureObject(deps, agentToolObject(agent, tool, leaving), signal);
+  await keepSource(deps, agent, tool);
   if (object.status?.active === undefined) {
     const { namespace = '', name, generation = 1 } = object.metadata;
     const note = printable(record.note, MAX_REASON_CHARACTERS);
-    const status = verifiedStatus(note, record.figures, generation, deps.clock.now());
+    const status = verifiedStatus(note, record.figures, {
+      generation,
+      sourceWithheld: tool.sourceWithheld,
+      now: deps.clock.now(),
+    });
     await deps.client.patch(TYPES.emergentTools, { namespace, name }, { status }, signal, { subresource: 'status' });
   }
   const facts = {
@@ -57,6 +65,12 @@ export async function concludePromoted(
   const replaces = leaving === undefined ? '' : `; ${leaving.tool} leaves for it`;
   const message = `${record.tool} is at tier Agent as EmergentTool ${object.metadata.name}: ${record.note}${replaces}`;
   deps.events.record(subjectOf(agent), { type: 'Normal', reason: 'ToolPromoted', message });
+}
+
+/** Its session may have been closed meanwhile, and its source deleted. */
+async function keepSource({ withheld }: ConcludeDeps, { metadata }: StoredAgent, tool: RegisteredTool): Promise<void> {
+  const { source } = tool.artifact.implementation;
+  if (tool.sourceWithheld && source !== undefined) await withheld?.put(metadata.uid, tool.digest, source);
 }
 
 export async function concludeRejected(deps: ConcludeDeps, record: Rejected, agent: StoredAgent): Promise<void> {

@@ -22,11 +22,6 @@ export function policyGaps(
     tier: 'Agent',
   });
   if (decision.effect === 'Deny') gaps.push(decision.reason);
-  if (agent.spec.forge?.persistSource === false) {
-    gaps.push(
-      'spec.forge.persistSource of the agent is false, and an EmergentTool of a cluster contains its source; set it to true and forge the tool again',
-    );
-  }
   return gaps;
 }
 
@@ -49,8 +44,21 @@ export function toolGaps(
     ...useGaps(tool, statistics, rules),
     ...recordingGaps(statistics, 'Agent', rules),
     ...(reviewers === undefined ? [] : [reviewers]),
+    ...sourceGaps(tool, others.agent, rules.requireHuman),
     ...placeGaps(tool, { ...others, policy }),
   ];
+}
+
+/** An approver must read what he approves, and a source that a session stores is not withheld any more. */
+function sourceGaps({ artifact, sourceWithheld }: RegisteredTool, agent: StoredAgent, requireHuman: boolean): string[] {
+  if (sourceWithheld)
+    return requireHuman
+      ? [
+          'promotion.toAgent.requireHuman of the policy asks a user, who cannot read the source that spec.forge.persistSource of the agent withholds; change one of the two and forge the tool again',
+        ]
+      : [];
+  const isStored = artifact.implementation.source !== undefined && agent.spec.forge?.persistSource === false;
+  return isStored ? ['it was forged before spec.forge.persistSource of the agent became false; forge it again'] : [];
 }
 
 const OUT_OF_SERVICE: ReadonlySet<string> = new Set(['Demoted', 'Revoked']);

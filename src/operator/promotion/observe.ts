@@ -26,7 +26,8 @@ import { agentToolName } from './tool-object.ts';
 import { compareVerification } from './verification.ts';
 
 export interface ObservePromotionDeps extends ObserveApprovalDeps {
-  readonly client: KubeReader;
+  /** Reads EmergentTools with withheld sources. */
+  readonly reader: Pick<KubeReader, 'get'>;
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;
   readonly policies: Cache<StoredPolicy>;
@@ -51,6 +52,7 @@ const STATES_WITH_TOOL: ReadonlySet<PromotionRecord['state']> = new Set([
   'Requested',
   'Verifying',
   'Examining',
+  'PanelReview',
   'AwaitingApproval',
   'Promoted',
 ]);
@@ -94,14 +96,18 @@ export async function observePromotion(
     case 'Examining': {
       const found = await observeExamining(deps, { record, policy, tool, tools, sent }, signal);
       const podProblem = podProblemOf(deps, record, tool);
-      return { agent, tool, observed: { ...base, record, ...found, podProblem } };
+      return {
+        agent,
+        tool,
+        observed: { ...base, record, ...found, podProblem, sourceWithheld: tool?.sourceWithheld === true },
+      };
     }
     case 'AwaitingApproval': {
       const decision = observeDecision(deps, record);
       return { agent, tool, observed: { ...base, record, ...decision, toolExists: tool !== undefined } };
     }
     case 'PanelReview':
-      return { agent, tool, observed: { ...base, record, review } };
+      return { agent, tool, observed: { ...base, record, review, sourceWithheld: tool?.sourceWithheld === true } };
     default:
       return { agent, tool, observed: { ...base, record } };
   }
@@ -123,13 +129,13 @@ function usedToolOf({ agent, digest }: PromotionRecord): UsedTool {
 
 /** The tools of its session, or what its request has of them. */
 async function toolsOf(
-  { client, store }: ObservePromotionDeps,
+  { reader, store }: ObservePromotionDeps,
   { agent, session, restored }: PromotionRecord,
   signal: AbortSignal,
 ): Promise<RegisteredTool[]> {
   if (restored === undefined) return store.sessionTools(agent.uid, session);
   const ref = { namespace: agent.namespace, name: restored.request };
-  const request = await client.get<RequestObject>(TYPES.approvalRequests, ref, signal);
+  const request = await reader.get<RequestObject>(TYPES.approvalRequests, ref, signal);
   const tool = request === undefined ? undefined : restoredTool(request);
   return tool === undefined ? [] : [tool];
 }
@@ -143,7 +149,7 @@ function podProblemOf(
 }
 
 async function observeExamining(
-  { client, clock, store, tools }: ObservePromotionDeps,
+  { reader, clock, store, tools }: ObservePromotionDeps,
   found: {
     record: Extract<PromotionRecord, { state: 'Examining' }>;
     policy: StoredPolicy | undefined;
@@ -158,12 +164,12 @@ async function observeExamining(
   const nothing = { progress: undefined, testers, toolGaps: [], dependencies: new Map() };
   if (tool === undefined) return nothing;
   const op = { signal, deadline: clock.monotonic() + EXAMINATION_MS, key: record.attempt };
-  const inService = () => toolsInService({ client, tools, store }, record.agent, tool, signal);
+  const inService = () => toolsInService({ client: reader, tools, store }, record.agent, tool, signal);
   const examined = { record, tool, ofSession, testers, inService, sent };
   const progress = await observeExamination(store, examined, op);
   if (progress?.kind !== 'round') return { ...nothing, progress };
   const { artifact } = progress.run;
-  const { missing, artifacts } = await readDependencies(client, record.agent, artifact, signal);
+  const { missing, artifacts } = await readDependencies(reader, record.agent, artifact, signal);
   const isOther = artifact.name !== tool.artifact.name;
   if (isOther && missing.length > 0) return { ...nothing, progress: changedMeanwhile(artifact.name) };
   return { progress, testers, toolGaps: missing, dependencies: artifacts };
@@ -211,7 +217,7 @@ async function observeRequested(
   const { namespace } = agent.metadata;
   const inNamespace = deps.tools.byIndex(TOOL_INDEX.namespace, namespace);
   const { agentTools } = agentDecider(agent, policy, false).forgeLimits;
-  const dependencies = await readDependencies(deps.client, record.agent, tool.artifact, signal);
+  const dependencies = await readDependencies(deps.reader, record.agent, tool.artifact, signal);
   const object = agentToolName(record.agent, tool.artifact.name, record.digest);
   return {
     ...nothing,

@@ -55,7 +55,13 @@ export type ObservedPromotion =
       /** Tools that it calls and that are not in service any more. */
       readonly toolGaps: readonly string[];
       readonly dependencies: ReadonlyMap<string, ToolArtifact>;
+      readonly sourceWithheld: boolean;
     })
   | (ObservedBase & ObservedDecision & { readonly record: RecordIn<'AwaitingApproval'>; readonly toolExists: boolean })
-  | (ObservedBase & { readonly record: RecordIn<'PanelReview'>; readonly review: PanelVerdict | undefined })
+  | (ObservedBase & {
+      readonly record: RecordIn<'PanelReview'>;
+      readonly review: PanelVerdict | undefined;
+      /** No user can be asked about a tool that he cannot read. */
+      readonly sourceWithheld: boolean;
+    })
   | (ObservedBase & { readonly record: RecordIn<'Promoted' | 'Rejected' | 'Candidate'> });

@@ -46,6 +46,7 @@ const reviewing = (change: object = {}): ObservedPromotion => ({
   ...BASE,
   record: { ...SUBJECT, state: 'PanelReview', figures: FIGURES, facts: {}, questions: [] },
   review: undefined,
+  sourceWithheld: false,
   ...change,
 });
 const examining = (change: Partial<Extract<ObservedPromotion, { record: { state: 'Examining' } }>>) =>
@@ -65,6 +66,7 @@ const examining = (change: Partial<Extract<ObservedPromotion, { record: { state:
     testers: [],
     toolGaps: [],
     dependencies: new Map(),
+    sourceWithheld: false,
     ...change,
   }) satisfies ObservedPromotion;
 const awaiting = (change: object): ObservedPromotion => ({

@@ -74,8 +74,12 @@ function planFigures(
   return { step: 'enter', stage: { state: 'Examining', tries, pod, deadline, figures, rounds: [] } };
 }
 
+/** An approver must read what he approves. */
+const UNREADABLE =
+  'a user would have to decide, and cannot read the source, which spec.forge.persistSource of the agent withholds; set it to true and forge the tool again';
+
 function planPanelReview(observed: ObservedIn<'PanelReview'>): ClusterPromotionStep {
-  const { record, review, policyGaps, rules, now } = observed;
+  const { record, review, sourceWithheld, policyGaps, rules, now } = observed;
   if (policyGaps.length > 0) return candidate(policyGaps, now);
   if (review === undefined) return { step: 'askPanel', repetition: repetitionOf(record, now) };
   const { figures, questions } = record;
@@ -85,6 +89,7 @@ function planPanelReview(observed: ObservedIn<'PanelReview'>): ClusterPromotionS
     case 'promote':
       return { step: 'enter', stage: { state: 'Promoted', note: planned.note, concluded: false, ...evidence } };
     case 'ask':
+      if (sourceWithheld) return rejected(UNREADABLE, now, rules.coolDownMs, evidence);
       return { step: 'awaitApproval', verdicts: review.verdicts };
     case 'reject':
       return rejected(planned.cause, now, planned.coolDownMs, evidence);

@@ -198,6 +198,8 @@ export function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_I
   const deps: PromotionReconcilerDeps = {
     auditHead: async () => AUDIT_HEAD,
     client,
+    reader: client,
+    withheld: undefined,
     clock,
     ids,
     agents,

@@ -34,7 +34,6 @@ import type { StoredAgent } from '../kube/types.ts';
 import { expectedReruns, verificationWork } from './verification.ts';
 
 export interface PromotionReconcilerDeps extends ObservePromotionDeps, ConcludeDeps {
-  readonly client: ObservePromotionDeps['client'] & ConcludeDeps['client'];
   readonly ids: IdGenerator;
   readonly audit: OperatorAudit | undefined;
   readonly auditHead: ReadAuditHead;

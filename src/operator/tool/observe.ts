@@ -42,7 +42,7 @@ export class ToolObserver {
     this.#deps = deps;
   }
 
-  activity(tool: StoredTool, operator: string): ObservedTool {
+  activity(tool: StoredTool, operator: string, sourceLost: boolean): ObservedTool {
     const { clock, admissionAge } = this.#deps;
     const owner = this.#ownerOf(tool);
     return {
@@ -51,6 +51,7 @@ export class ToolObserver {
       approvals: this.#approvalsOf(tool),
       admission: admissionAge(),
       operator,
+      sourceLost,
       contributors: this.contributors(tool),
       nameHolder: this.#nameHolder(tool, (other) => isSameScope(tool, other)),
       inactiveStep: this.inactiveStep(tool),

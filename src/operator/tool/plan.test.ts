@@ -33,6 +33,7 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     ownerExists: true,
     deactivation: undefined,
     policyDenial: undefined,
+    sourceLost: false,
     foundations: [],
     ...change,
   };

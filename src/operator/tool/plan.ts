@@ -29,6 +29,8 @@ export interface ObservedTool {
   readonly deactivation: DeactivatedTool | undefined;
   /** Why the policy of the agent does not allow what the tool requires. */
   readonly policyDenial: string | undefined;
+  /** The source that its agent withholds is neither in the object nor in the encrypted store. */
+  readonly sourceLost: boolean;
   /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object. */
   readonly foundations: readonly StoredTool[];
 }
@@ -44,7 +46,11 @@ const TEMPORARY_REASONS: ReadonlySet<string> = new Set([
   'NameTaken',
   'OwnerNotFound',
   'Deactivated',
+  'SourceLost',
 ]);
+
+const SOURCE_LOST =
+  'its source, which spec.forge.persistSource of the agent withholds, is lost with the store of NATS or its keys; have the agent forge the tool again, or delete the object';
 
 /** Decides whether the tool is in service. Pure. `wait`: the status of a new object is another component's to write. */
 export function planActivity(observed: ObservedTool): Activity | { readonly waitMs: number } {
@@ -106,8 +112,8 @@ function hasReportedAnswers({ status }: StoredTool): boolean {
 
 /** Never takes a tool into service that no verification did: a lost status stays lost. */
 function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
-  const { tool, now, sharedAs, ownerExists } = observed;
-  const { facts, metadata, status } = tool;
+  const { tool, now } = observed;
+  const { metadata, status } = tool;
   const verdict = verdictOf(observed);
   if (verdict.decision === 'Revoke') return revoked(observed, verdict.approval);
   if (!wasVerified(tool)) {
@@ -115,6 +121,13 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
     if (status?.conditions === undefined && age < FIRST_STATUS_MS) return { waitMs: FIRST_STATUS_MS - age };
     return inactive('NotVerified', 'no verification of this object is recorded; have the agent forge the tool again');
   }
+  return agentObstacle(observed) ?? verifiedActivity(tool);
+}
+
+/** Why a verified tool is out of service. */
+function agentObstacle(observed: ObservedTool): Activity | undefined {
+  const { tool, sharedAs, ownerExists, sourceLost } = observed;
+  const { facts } = tool;
   if (facts.problem !== undefined)
     return inactive('InvalidSpec', `${facts.problem}; delete the object, and forge the tool again`);
   if (!ownerExists)
@@ -122,9 +135,12 @@ function agentActivity(observed: ObservedTool): Activity | { waitMs: number } {
       'OwnerNotFound',
       `agent "${facts.agent ?? ''}" does not exist, or is not the owner of the object; delete the object`,
     );
+  if (sourceLost) return inactive('SourceLost', SOURCE_LOST);
   if (sharedAs !== undefined) return inactive('Promoted', `in service at tier Shared as EmergentTool "${sharedAs}"`);
-  const lost = lostByAgent(observed);
-  if (lost !== undefined) return lost;
+  return lostByAgent(observed);
+}
+
+function verifiedActivity(tool: StoredTool): Activity {
   const before = activeCondition(tool);
   const message = before?.status === 'True' ? before.message : 'verified, and in service';
   return { type: 'Active', status: 'True', reason: 'Verified', message };

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../kube/client/kube-client.ts';
+import type { KubeClient, KubeReader } from '../../kube/client/kube-client.ts';
 import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
@@ -27,12 +27,15 @@ import { requestEvidence } from '../sharing/request-evidence.ts';
 import { requestObject } from '../sharing/request-object.ts';
 import { createRequest, type ReadAuditHead } from '../sharing/create-request.ts';
 import { planSharing, requested } from '../sharing/sharing.ts';
+import { isSourceLost } from '../withheld/lost-source.ts';
 import { pruneTool, type StoredTool } from './stored-tool.ts';
 import { toolStatus, toolStatusDiffers, toolStatusPatch } from './summarize.ts';
 import { TransitionAudit } from './transition-audit.ts';
 
 export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly client: KubeClient;
+  /** Reads EmergentTools with withheld sources. */
+  readonly reader: Pick<KubeReader, 'get'>;
   readonly events: EventRecorder;
   readonly ids: IdGenerator;
   readonly identity: Pick<OperatorIdentity, 'name'>;
@@ -108,7 +111,8 @@ export class ToolReconciler {
     }
     const tool = this.#statuses.latest(cached);
     const operator = await this.#deps.identity.name(signal);
-    const planned = planActivity(this.observer.activity(tool, operator));
+    const sourceLost = await isSourceLost(this.#deps.reader, tool, signal);
+    const planned = planActivity(this.observer.activity(tool, operator, sourceLost));
     if ('waitMs' in planned) return { kind: 'requeueAfter', afterMs: planned.waitMs };
     const rerun = await this.#rerun(tool, planned, signal);
     const activity = afterRerun(tool, planned, rerun.progress);

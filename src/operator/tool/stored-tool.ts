@@ -3,7 +3,7 @@ import type { EmergentTool, EmergentToolSpec, ToolArtifact } from '../../api/v1a
 import { type Digest, isDigest } from '../../lib/canonical.ts';
 import { objectName } from '../../tempering/registry/object-name.ts';
 import { shapesOf, type ToolShapes } from '../../tempering/examination/redundancy/schema-shape.ts';
-import { artifactProblem } from '../../tempering/registry/stored-artifact.ts';
+import { storedToolProblem } from '../../tempering/registry/stored-artifact.ts';
 import type { Stored } from '../kube/types.ts';
 
 /** A forged tool that a step calls: `name@digest`, or a name alone. */
@@ -26,6 +26,8 @@ export interface ToolFacts {
   readonly shapes: ToolShapes;
   /** The agent of a tool of tier Agent, by its label. */
   readonly agent: string | undefined;
+  /** The object has a marker in the place of its source. */
+  readonly sourceWithheld: boolean;
   /** The annotation about the tool that leaves for this one. */
   readonly replaces: string | undefined;
   /** Why no agent can run the artifact, or the object is not the one that its content names. */
@@ -47,6 +49,7 @@ const UNREADABLE: ToolFacts = {
   steps: [],
   shapes: { input: undefined, output: undefined },
   agent: undefined,
+  sourceWithheld: false,
   replaces: undefined,
   problem: 'its spec cannot be read',
 };
@@ -80,7 +83,7 @@ function pruneMetadata(metadata: StoredTool['metadata']): StoredTool['metadata']
 
 function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
   try {
-    const { artifact, digest, tier, contributors = [], requestNonce } = spec;
+    const { artifact, digest, tier, contributors = [], requestNonce, withheldSource } = spec;
     const { implementation, requires, name } = artifact;
     const agent = metadata.labels?.[LABELS.agent];
     return {
@@ -94,8 +97,9 @@ function factsOf({ metadata, spec }: Stored<EmergentTool>): ToolFacts {
       steps: (implementation.steps ?? []).map(({ tool }) => stepOf(tool)),
       shapes: shapesOf(artifact),
       agent,
+      sourceWithheld: withheldSource !== undefined,
       replaces: metadata.annotations?.[ANNOTATIONS.replaces]?.slice(0, MAX_ANNOTATION),
-      problem: artifactProblem(artifact, digest) ?? nameProblem(metadata, { name, tier, agent, digest }),
+      problem: storedToolProblem(spec) ?? nameProblem(metadata, { name, tier, agent, digest }),
     };
   } catch {
     return UNREADABLE;

@@ -20,6 +20,7 @@ export function aTool(
     steps: [],
     shapes: { input: undefined, output: undefined },
     agent: undefined,
+    sourceWithheld: false,
     replaces: undefined,
     problem: undefined,
     ...facts,

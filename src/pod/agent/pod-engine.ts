@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { SafeFetch } from '../../net/fetch.ts';
+import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
@@ -18,6 +19,7 @@ import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
+import { learnTools, withheldBus, withheldEvent, withheldMemory, withheldSessions } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
@@ -45,6 +47,8 @@ export interface PodEngine {
   version: string;
   engine: Engine;
   tools: RemoteTools;
+  /** What no reply may quote; absent when the agent stores its sources. */
+  withheld?: WithheldSources | undefined;
 }
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
@@ -68,6 +72,11 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     onUnusable: (tool, problem) =>
       log.warn({ agent: name, ...currentMessage.stamp(), tool, problem }, 'cannot use a tool of the session'),
   });
+  const withheld = spec.forge?.persistSource === false ? new WithheldSources() : undefined;
+  if (withheld !== undefined)
+    tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
+  const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
+  const memory = remoteMemory(stores);
   const engine = createEngine(
     {
       clock,
@@ -75,8 +84,8 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       models: modelsOf(deps, assignment),
       sandbox,
       ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
-      sessions: remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory }),
-      memory: remoteMemory(stores),
+      sessions: withheld === undefined ? sessions : withheldSessions(sessions, withheld),
+      memory: withheld === undefined ? memory : withheldMemory(memory, withheld),
       audit: reports.audit,
       approvals: new RemoteApprovals({
         ...stores,
@@ -90,7 +99,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         reportUse: (use) => reports.use(use),
         onCall: (digest, succeeded) => toolCalls.add(digest, succeeded),
       },
-      bus,
+      bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
       workspace,
@@ -98,9 +107,13 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       remoteWorkspace: sandbox,
     },
     { name, namespace, spec, policy, level, categoryLevels },
-    (event) => reports.event({ ...event, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() }),
+    (event) => {
+      const reported = withheld === undefined ? event : withheldEvent(event, withheld);
+      if (reported === undefined) return;
+      reports.event({ ...reported, time: clock.now().toISOString(), agent: name, ...currentMessage.stamp() });
+    },
   );
-  return { version: engineVersion(assignment), engine, tools };
+  return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
 /** Without the tools, which change while the engine runs. */

@@ -9,7 +9,7 @@ import { storeAppend } from '../../gateway-client/stores.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, engineVersion, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
-import { type MessageOutcome, replyOutcome, errorOutcome } from './message-outcome.ts';
+import { type MessageOutcome, replyOutcome, errorOutcome, withheldOutcome } from './message-outcome.ts';
 import type { SpanReports } from './span-reports.ts';
 import type { CurrentMessage } from './current-message.ts';
 
@@ -75,7 +75,7 @@ export class Worker {
       const delivered = history === undefined ? {} : { history };
       const context = { deliveryToken: delivery.token, session, rootMessage: root, signal, ...delivered };
       const outcome = await currentMessage.during(context, async () => {
-        const result = await this.#run(delivery, assignment, signal);
+        const result = withheldOutcome(await this.#run(delivery, assignment, signal), this.#engine?.withheld);
         if (tokenLost.signal.aborted || result.end === 'lost')
           this.#log.warn({}, 'the message was redelivered to another pod');
         else await this.#settle(delivery, result);

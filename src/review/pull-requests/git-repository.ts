@@ -39,7 +39,7 @@ async function stateOf(
 ): Promise<PullRequest['state']> {
   const found = await branches.idsOf([branch, base], op);
   const head = found.get(branch);
-  const onBase = manifestsOf(await branches.filesAt(folder, found.get(base), op));
+  const onBase = manifestsOf(await branches.filesAt(folder, found.get(base) ?? missing(base), op));
   if (head !== undefined) {
     if (onBase.size === 0) return 'Open';
     const proposed = manifestsOf(await branches.filesAt(folder, head, op));

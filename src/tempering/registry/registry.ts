@@ -27,7 +27,8 @@ import {
 } from './visibility.ts';
 import { createToolDocumentStore, recordActivation, recordDrop, type ToolDocumentStore } from './tool-store.ts';
 import type { SourceStore } from '../withheld/source-store.ts';
-import { WITHHELD, type WithheldSources } from '../withheld/withheld-sources.ts';
+import type { WithheldSources } from '../withheld/withheld-sources.ts';
+import { refusalWithoutWords, toolWithoutWords } from '../withheld/without-words.ts';
 import type { RecordedInput, RegisteredTool, ToolScope, ToolStatistics, ToolUse } from '../types.ts';
 import { VERIFIED, verificationKey } from '../verification/verification-times.ts';
 import { createUseStore, type UseStore } from '../use/use-store.ts';
@@ -165,7 +166,7 @@ class RecordRegistry implements Registry {
   }
 
   async recordRejected(refused: RefusedTool, caller: ForgeCaller): Promise<void> {
-    const stored = this.#deps.withheld === undefined ? refused : withoutQuotes(refused);
+    const stored = this.#deps.withheld === undefined ? refused : refusalWithoutWords(refused);
     await this.#deps.audit.append(rejectionRecord(stored, caller, 'observed'));
     await this.#rejected.add(stored, caller);
   }
@@ -192,7 +193,7 @@ class RecordRegistry implements Registry {
     return this.#queue.run(async () => {
       const { lower, replaces } = resolvePromotion(order, this.#actives());
       const promoted = promotedTool(lower, order, this.#timestamp());
-      const tool = promoted.sourceWithheld ? withoutReasoning(promoted) : promoted;
+      const tool = promoted.sourceWithheld ? toolWithoutWords(promoted) : promoted;
       const { actor, limits } = order;
       await this.#activate(tool, { action: 'tool.promoted', actor, limits, replaces });
       this.#notify('promoted', tool);
@@ -401,7 +402,7 @@ class RecordRegistry implements Registry {
     if (withheld === undefined || source === undefined) return tool;
     // The gates have changed the source that the model wrote.
     withheld.learn(source);
-    return withoutReasoning({ ...tool, sourceWithheld: true });
+    return toolWithoutWords({ ...tool, sourceWithheld: true });
   }
 
   /** Deletes the use records of a digest that no tool of the namespace has any more, and a source that no tool has any more. */
@@ -464,15 +465,6 @@ class RecordRegistry implements Registry {
 }
 
 /** What judges write may quote the source; the lines that they cite are numbers. */
-function withoutReasoning(tool: RegisteredTool): RegisteredTool {
-  return { ...tool, verdicts: tool.verdicts.map((verdict) => ({ ...verdict, reasoning: WITHHELD })) };
-}
-
-function withoutQuotes(refused: RefusedTool): RefusedTool {
-  const gates = refused.gates.map((result) => ({ ...result, note: '' }));
-  return { ...refused, message: WITHHELD, details: {}, gates };
-}
-
 /** Deactivates a stored tool whose name is now that of a built-in tool, for example after an upgrade. */
 function withoutShadow(tool: RegisteredTool, builtIn: ReadonlySet<string>): RegisteredTool {
   if (!tool.active || !builtIn.has(tool.artifact.name)) return tool;

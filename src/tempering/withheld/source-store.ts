@@ -1,8 +1,9 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
+import { decrypt, encrypt, KEY_BYTES, unreadable } from './encryption.ts';
 
 /** Texts that are stored encrypted and nowhere else, each under a place: `<collection>/<name>`. */
 export interface SourceStore {
@@ -22,11 +23,6 @@ export interface SourceStoreDeps {
 /** The collection of the sources of tools, each under the digest of its tool. */
 export const SOURCES = 'sources';
 const KEYS = { collection: 'source-keys', name: 'keys' } as const;
-const ALGORITHM = 'aes-256-gcm';
-const KEY_BYTES = 32;
-/** Random. A key encrypts far fewer texts than the 2^32 for which random nonces of this size are safe. */
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 /** A new key replaces an older one, and encrypts all sources again. */
 const MAX_KEY_AGE_MS = 90 * 24 * 3_600_000;
 
@@ -141,31 +137,4 @@ async function writeKeys({ records, derive }: SourceStoreDeps, keys: readonly Da
     ...encrypt(wrapping, `key ${id} ${createdAt}`, key),
   }));
   await records.put(KEYS.collection, KEYS.name, { keys: wrapped });
-}
-
-/** `context` is authenticated: a text that is moved to another place cannot be decrypted there. */
-function encrypt(key: Buffer, context: string, plain: Buffer): { nonce: string; data: string } {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(Buffer.from(context));
-  const data = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
-  return { nonce: nonce.toString('base64'), data: data.toString('base64') };
-}
-
-function decrypt(key: Buffer, context: string, stored: Json): Buffer {
-  const nonce = Buffer.from(textAt(stored, ['nonce']), 'base64');
-  const data = Buffer.from(textAt(stored, ['data']), 'base64');
-  if (nonce.byteLength !== NONCE_BYTES || data.byteLength < TAG_BYTES) throw unreadable(context, 'it is damaged');
-  const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(context));
-  decipher.setAuthTag(data.subarray(-TAG_BYTES));
-  try {
-    return Buffer.concat([decipher.update(data.subarray(0, -TAG_BYTES)), decipher.final()]);
-  } catch (error) {
-    throw unreadable(context, 'it was changed', error);
-  }
-}
-
-function unreadable(place: string, why: string, cause?: unknown): TemperError {
-  return new TemperError('TEMPER_STATE_CORRUPT', `${place} cannot be decrypted: ${why}`, { cause });
 }

@@ -26,7 +26,7 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
     sources.learn(argumentsOf(call));
     const digest = sha256(call.arguments);
     await store.put(forgesOf(collection), placeOf(call.id), call.arguments);
-    return { ...call, arguments: canonicalJson({ withheld: digest }) };
+    return { ...call, arguments: canonicalJson({ withheld: digest, bytes: Buffer.byteLength(call.arguments) }) };
   };
   const stored = async (collection: string, item: ModelMessage): Promise<ModelMessage> => {
     if (item.role === 'user') return { ...item, text: sources.text(item.text) };
@@ -51,6 +51,12 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
     sources.learn(argumentsOf({ ...call, arguments: text }));
     return { ...call, arguments: text };
   };
+  /** `ended`: calls with a later result. */
+  const restoredAnswer = async (collection: string, item: AssistantMessage, ended: ReadonlySet<string>) => {
+    const toolCalls: Call[] = [];
+    for (const call of item.toolCalls) toolCalls.push(ended.has(call.id) ? call : await restoredCall(collection, call));
+    return { ...item, toolCalls };
+  };
   return {
     async toStored(collection, items) {
       const all: ModelMessage[] = [];
@@ -59,18 +65,31 @@ export function createWithheldCalls(sources: WithheldSources, store: SourceStore
     },
     async restored(collection, items) {
       const all: ModelMessage[] = [];
-      for (const item of items) {
-        if (item.role !== 'assistant') {
-          all.push(item);
-          continue;
-        }
-        const toolCalls: Call[] = [];
-        for (const call of item.toolCalls) toolCalls.push(await restoredCall(collection, call));
-        all.push({ ...item, toolCalls });
+      const ended = new Set<string>();
+      for (const item of items.toReversed()) {
+        if (item.role === 'tool') ended.add(item.toolCallId);
+        all.push(item.role === 'assistant' ? await restoredAnswer(collection, item, ended) : item);
       }
-      return all;
+      return all.reverse();
     },
   };
+}
+
+/** The items with the lines of sources replaced in all texts but those of forges, whose sources are learned. */
+export function withheldTexts(sources: WithheldSources, items: readonly ModelMessage[]): ModelMessage[] {
+  return items.map((item): ModelMessage => {
+    if (item.role === 'user') return { ...item, text: sources.text(item.text) };
+    if (item.role === 'tool') return item.name === FORGE_TOOL_NAME ? item : { ...item, text: sources.text(item.text) };
+    for (const call of item.toolCalls) if (isOpenForge(call)) sources.learn(argumentsOf(call));
+    const toolCalls = item.toolCalls.map((call) =>
+      call.name === FORGE_TOOL_NAME ? call : { ...call, arguments: sources.text(call.arguments) },
+    );
+    return { ...item, text: sources.text(item.text), toolCalls };
+  });
+}
+
+function isOpenForge(call: Call): boolean {
+  return call.name === FORGE_TOOL_NAME && withheldDigest(call) === undefined;
 }
 
 /** Below the session, so that it is deleted with it. */

@@ -1,4 +1,4 @@
-import type { AuditTrail } from '../../audit/port.ts';
+import type { AuditRecord, AuditTrail } from '../../audit/port.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { WITHHELD, type WithheldSources } from './withheld-sources.ts';
@@ -41,14 +41,14 @@ export function withheldAudit(audit: AuditTrail): AuditTrail {
     records: () => audit.records(),
     head: () => audit.head(),
     flush: () => audit.flush(),
-    append: (record, durability) => {
-      const isOfUser = record.action === 'tool.demoted';
-      return audit.append(
-        isOfUser ? record : { ...record, facts: withoutQuotes(record.facts) as JsonObject },
-        durability,
-      );
-    },
+    append: (record, durability) => audit.append(recordWithoutWords(record), durability),
   };
+}
+
+/** The record without words of judges and reviewers. */
+export function recordWithoutWords(record: AuditRecord): AuditRecord {
+  const isOfUser = record.action === 'tool.demoted';
+  return isOfUser ? record : { ...record, facts: withoutQuotes(record.facts) as JsonObject };
 }
 
 function withoutQuotes(value: Json): Json {

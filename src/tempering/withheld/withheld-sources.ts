@@ -41,7 +41,11 @@ export class WithheldSources {
     return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.json(item)])) as T;
   }
 
-  event(event: AgentEvent): AgentEvent {
+  event<T extends AgentEvent>(event: T): T {
+    return this.#cleanEvent(event) as T;
+  }
+
+  #cleanEvent(event: AgentEvent): AgentEvent {
     switch (event.type) {
       case 'tool-call':
         if (event.tool === FORGE_TOOL_NAME) return { ...event, input: { withheld: WITHHELD } };

@@ -21,6 +21,7 @@ const KEPT_IN_RELEASE = [
   'secrets/temper-nats-config',
   'secrets/temper-nats-tls',
   'secrets/temper-nats-users',
+  'secrets/temper-source-keys',
 ];
 const KINDS = ['agents', 'approvalrequests', 'approvals', 'capabilities', 'emergenttools', 'trustpolicies'];
 const KEPT_WITH_AGENTS = [

@@ -135,6 +135,7 @@ const gatewayMayNot = (ns: string): Request[] => [
   ['GET', core(ns, 'secrets')],
   ['GET', core(RELEASE, 'secrets/temper-ca')],
   ['GET', core(RELEASE, 'secrets/temper-gateway-signing-keys')],
+  ['GET', core(RELEASE, 'secrets/temper-source-keys')],
   ['POST', core(ns, 'serviceaccounts/temper-users/token'), token],
   ['POST', '/apis/authentication.k8s.io/v1/tokenreviews', { spec: { token: 'x' } }],
   ['GET', core(ns, 'configmaps')],

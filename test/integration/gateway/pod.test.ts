@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { cp, mkdir, readFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
@@ -11,6 +12,7 @@ import { type ReplayServer, startReplay } from '../../../src/models/replay/serve
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createPendingCalls, type PendingCalls } from '../../../src/nats/pending-calls.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { sourceKeysText } from '../../../src/nats/sources/source-keys.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { RoleProcess } from '../../../src/pod/pod.testing.ts';
 import { issueTlsIdentity, writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
@@ -19,6 +21,8 @@ import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
+import { TraceCollector } from '../../support/trace-collector.ts';
+import { withheldSourceTests, WITHHELD_SCRIPT } from './suites/withheld-sources.ts';
 
 const QUICKSTART = new URL('../../../manifests/quickstart/', import.meta.url);
 const NAME = 'temper-gateway.temper-system.svc';
@@ -47,6 +51,9 @@ function parsed({ text, status }: HttpResponse): unknown {
 describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   let fixture: GatewayFixture;
   let replay: ReplayServer;
+  let withheld: ReplayServer;
+  let collector: TraceCollector;
+  let endpoint: { url: string; name: string; authority: string };
   let one: GatewayReplica;
   let other: GatewayReplica;
   let userToken: string;
@@ -64,11 +71,25 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await cp(new URL('data/', QUICKSTART), at('workspace/data'), { recursive: true });
     await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
     const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
+    withheld = await startReplay({ script: WITHHELD_SCRIPT, clock: systemClock });
+    collector = await TraceCollector.start();
+    const sourceKeys = [{ id: 'first', createdAt: new Date(), key: randomBytes(32) }];
+    await writeFile(at('source-keys.json'), sourceKeysText(sourceKeys));
     const config = {
+      sourceKeys: at('source-keys.json'),
+      tracing: { endpoint: collector.endpoint, ratio: 1 },
       tls: { certificate: at('keys/gateway-tls.crt'), key: at('keys/gateway-tls.key') },
       models: {
-        providers: [{ name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` }],
-        aliases: { 'default/default': 'replay/scripted', 'default/judge': 'replay/judge' },
+        providers: [
+          { name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` },
+          { name: 'withheld', type: 'openai', baseUrl: `${withheld.url}/v1` },
+        ],
+        aliases: {
+          'default/default': 'replay/scripted',
+          'default/judge': 'replay/judge',
+          'default/keeper': 'withheld/scripted',
+          'default/keeper-judge': 'withheld/judge',
+        },
       },
     };
     [one, other] = await Promise.all([
@@ -89,13 +110,16 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await fixture.bindPod('team-a', 'analyst', pod);
     token = await fixture.createPodToken('team-a', pod);
     userToken = await fixture.createUserToken('team-a');
-    await writeGatewayConfig(at('endpoints'), { url: `https://127.0.0.1:${one.port}`, name: NAME, authority, token });
+    endpoint = { url: `https://127.0.0.1:${one.port}`, name: NAME, authority };
+    await writeGatewayConfig(at('endpoints'), { ...endpoint, token });
     start('sandbox', '--agent-uid', String(process.getuid?.() ?? 0));
   });
   after(async () => {
     await Promise.all(roles.map((role) => role.end('SIGKILL')));
     await replay?.[Symbol.asyncDispose]();
+    await withheld?.[Symbol.asyncDispose]();
     await fixture?.[Symbol.asyncDispose]();
+    await collector?.[Symbol.asyncDispose]();
   });
 
   function start(role: 'agent' | 'sandbox', ...options: string[]): RoleProcess {
@@ -271,6 +295,14 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       conditions: [{ ...condition, status: 'True', reason: 'Verified' }],
     });
     await poll('the tool to be active', isDelivered);
+    const agent = `${OBJECTS}/agents/${AGENT.split('/').at(-1)}`;
+    const since = new Date().toISOString();
+    const lost = { digest, tool: 'csv_rows', cause: 'Harmful', message: '8 of its 8 tasks ended badly', since };
+    await fixture.patchStatus(agent, { deactivatedTools: [lost] });
+    await poll('the tool to leave the agent', async () => !(await isDelivered()));
+    const reactivatedAt = new Date(Date.now() + 1_000).toISOString();
+    await fixture.patchStatus(agent, { deactivatedTools: [{ ...lost, reactivatedAt }] });
+    await poll('the tool to return', isDelivered);
     await fixture.patchStatus(`${path}/csv-rows`, {
       active: false,
       conditions: [{ ...condition, status: 'False', reason: 'AwaitingApproval' }],
@@ -284,4 +316,16 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     });
     await poll('the tool to be revoked', async () => !(await isDelivered()));
   });
+
+  withheldSourceTests(() => ({
+    fixture,
+    replica: one,
+    endpoint,
+    userToken,
+    collector,
+    start(role) {
+      roles.push(role);
+      return role;
+    },
+  }));
 });

@@ -44,6 +44,8 @@ describe('a promotion in a plain Git repository', () => {
       assert.deepEqual(await repository.propose(proposalOf(DRAFT), op), expected);
       await assertPushed(bare, DRAFT);
       const tip = await bare.git('rev-parse', DRAFT.branch);
+      const elsewhere = { ...proposalOf(DRAFT), base: 'nowhere' };
+      await assert.rejects(repository.propose(elsewhere, op), { message: /has no branch nowhere/ });
       assert.deepEqual(await repository.propose(proposalOf(DRAFT), op), expected);
       assert.equal(await bare.git('rev-parse', DRAFT.branch), tip, 'it is pushed once');
       assert.equal(await bare.git('log', '--format=%an %s', `main..${DRAFT.branch}`), `Temper ${DRAFT.title}`);

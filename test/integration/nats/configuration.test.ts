@@ -127,9 +127,10 @@ describe('streams and buckets', () => {
     assert.ok(all.reduce((sum, { max_bytes }) => sum + max_bytes, 0) <= STORE_BYTES);
     for (const stream of all) {
       assert.ok(stream.max_bytes > 0 && stream.max_msg_size === 256 * 1_024, stream.name);
-      // Agent memory, provider health and the list of agents do not expire.
-      const kept = ['KV_temper-memory', 'KV_temper-health', 'KV_temper-residents'];
-      assert.ok(stream.max_age > 0 || kept.includes(stream.name), stream.name);
+      // Data of sessions and agents is deleted with them; provider health and the list of agents do not expire.
+      const kept = ['sessions', 'session-tools', 'sources', 'memory', 'health', 'residents'];
+      const isKept = kept.some((name) => stream.name === `KV_temper-${name}`);
+      assert.ok(stream.max_age > 0 || isKept, stream.name);
       assert.equal(stream.duplicate_window, 1_800_000_000_000, stream.name);
     }
   });

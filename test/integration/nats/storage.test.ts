@@ -23,6 +23,7 @@ const SMALL: StorageLimits = {
   agentBytes: {
     sessions: 3 * MIB,
     sessionTools: 100_000,
+    sources: 100_000,
     memory: 100_000,
     evidence: 100_000,
     inbox: 2 * MIB,
@@ -189,7 +190,7 @@ describe('bytes of memory and of session tools', () => {
   it('session tools are refused beyond the limit of the agent until their session is closed', async () => {
     const { newAgent, quota } = setup();
     const uid = newAgent();
-    const tools = createSessionToolStore(nats.gateway, (agent) => quota.of(agent));
+    const tools = createSessionToolStore(nats.gateway, { quotaOf: (agent) => quota.of(agent) });
     const toolOf = (name: string, session: string): RegisteredTool => {
       const artifact = { name, description: 'x'.repeat(60_000) } as unknown as RegisteredTool['artifact'];
       const owner = { agent: 'a', namespace: 'n', session };

@@ -19,6 +19,7 @@ import { writesOf } from '../../support/operator/start-operator.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
+import { withheldPromotion } from './suites/withheld-promotion.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
 import { toolHygiene } from './suites/tool-hygiene.ts';
 
@@ -282,6 +283,7 @@ describe('promotion to tier Agent', () => {
     assert.deepEqual(await fixture.decisionsOf(agent.uid), ['tool.examined', 'tool.promoted']);
   });
 
+  withheldPromotion(() => fixture);
   promotionEvidence(() => fixture);
   toolHygiene(() => fixture);
   promotionKills(() => fixture);

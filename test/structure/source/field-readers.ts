@@ -31,6 +31,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     ],
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
+    'gateway/storage/withheld-sessions.ts': ['spec.forge.persistSource'],
     'engine/engine.ts': ['spec.limits.toolTimeout'],
     'agent/quotas.ts': [
       'spec.quotas.tokensPerHour',
@@ -143,6 +144,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     ],
   },
   EmergentTool: {
+    'tempering/withheld/artifact-with-source.ts': ['spec.withheldSource.digest'],
     'forge/artifact-validation.ts': [
       `${ARTIFACT}.description`,
       `${ARTIFACT}.implementation.mode`,
@@ -195,6 +197,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
 export const FOR_HUMAN_READERS: readonly string[] = [
   'Agent.spec.description',
   'TrustPolicy.spec.description',
+  'EmergentTool.spec.withheldSource.bytes',
   'Approval.spec.request',
   'Approval.spec.reason',
 ];

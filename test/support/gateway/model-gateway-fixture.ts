@@ -45,7 +45,10 @@ import { createSessionEvents } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import type { DeliveryRules } from '../../../src/nats/inbox/inbox-deliveries.ts';
 import { SessionHeads } from '../../../src/nats/sessions/session-heads.ts';
-import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
+import { SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
+import { createSources, type GatewaySources } from '../../../src/gateway/storage/sources.ts';
+import { withheldSessions, withholdsSources } from '../../../src/gateway/storage/withheld-sessions.ts';
+import { createSessionStore, type NatsSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../../../src/nats/pending-calls.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
@@ -100,6 +103,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
   reviewLimits = new ReportLimits(systemClock, REVIEWS);
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
+  /** The keys of withheld sources. */
+  readonly sourceKeys = new SourceKeyring();
   /** All log lines. */
   readonly logLines: string[] = [];
   readonly #agents = new Store<Agent>();
@@ -118,6 +123,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     this.nats = nats;
     this.replay = replay;
     this.folder = folder;
+    this.sourceKeys.keys = [{ id: 'first', createdAt: new Date(), key: randomBytes(32) }];
     const key = randomBytes(32);
     this.#deliveryTokens = createDeliveryTokens(() => [key]);
     this.#answerSignatures = createAnswerSignatures(() => [key]);
@@ -206,15 +212,27 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const metrics = registerMetrics(page, GATEWAY_METRICS);
     const shared = { clock: systemClock, ids: ulids, log, metrics, directory: this.#directory };
     const demotions = { reason: (_agent: object, digest: Digest) => this.demoted.get(digest) };
-    const library = new WatchedCatalog({ read: async () => undefined, log, isServed: () => true });
+    const none = { get: async () => undefined };
+    const library = new WatchedCatalog({ read: async () => undefined, sources: none, log, isServed: () => true });
     const identify = (uid: string) => ({ namespace: 'team-a', name: uid.replace(/^uid-/, ''), uid });
     const storage = new StorageQuota({ connection: bus, limits: DEFAULT_STORAGE_LIMITS, release: 'temper', identify });
     const heads = new SessionHeads(bus);
-    const sessionsOf = (uid: string) => createSessionStore(bus, uid, { quota: storage.of(uid), heads });
-    const parts = await openModelModule({ ...shared, bus, storage, sessionsOf, demotions, catalog: library, models });
+    const sources = createSources(this.sourceKeys, { bus, storage, clock: systemClock });
+    const sessionsOf = (uid: string) =>
+      this.#sessions(createSessionStore(bus, uid, { quota: storage.of(uid), heads }), uid, sources);
+    const parts = await openModelModule({
+      ...shared,
+      bus,
+      storage,
+      sources,
+      sessionsOf,
+      demotions,
+      catalog: library,
+      models,
+    });
     const audit = createNatsAudit(bus);
-    const registry = openSessionRegistry(bus);
-    const promotions = createPromotionDeps({ ...shared, bus, storage, registry, audit, demotions });
+    const registry = openSessionRegistry(bus, { sources: sources.tools });
+    const promotions = createPromotionDeps({ ...shared, bus, storage, sources, registry, audit, demotions });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
     const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
     const inbox = createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter));
@@ -296,6 +314,11 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const client = new GatewayClient({ configFiles, clock: systemClock, random: () => 0, onAnswerSignature });
     this.#open.push(() => client[Symbol.asyncDispose]());
     return client;
+  }
+
+  #sessions(store: NatsSessionStore, uid: string, { texts }: GatewaySources): NatsSessionStore {
+    const state = this.#directory.byUid(uid);
+    return state !== undefined && withholdsSources(state) ? withheldSessions(store, texts, uid) : store;
   }
 
   #lossyRoutes(): RouteModule {

@@ -4,6 +4,7 @@ import type { KubeObject } from '../../../src/kube/informer/store.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createTransport, type KubeRequest, type Transport } from '../../../src/kube/client/transport.ts';
 import { digestOf, type Digest } from '../../../src/lib/canonical.ts';
+import { SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { OperatorDeps } from '../../../src/operator/components.ts';
 import type { OperatorConfig } from '../../../src/operator/config.ts';
@@ -66,6 +67,7 @@ export class ApprovalsFixture implements AsyncDisposable {
   /** What verifier pods send; they run the tool that doubles a number. */
   behaviour: Behaviour = DOUBLED;
   readonly #options: Partial<OperatorDeps>;
+  readonly #sourceKeys = new SourceKeyring();
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
   /** For watches of the test; it is closed with the fixture. */
@@ -115,16 +117,17 @@ export class ApprovalsFixture implements AsyncDisposable {
     const { url, caFile } = this.nats;
     const server = { storeBytes: STORE_BYTES };
     const options = { url, caFile, seedFile: this.nats.seedFile('operator'), server };
-    this.#operatorNats = openOperatorNats(options, { clock: systemClock, log: SILENT, metrics: NO_METRICS });
+    const parts = { clock: systemClock, log: SILENT, metrics: NO_METRICS };
+    this.#operatorNats = openOperatorNats(options, parts, this.#sourceKeys);
     const connect = () => connectAs(this.apiServer.plane, OPERATOR);
     const config: OperatorConfig = {
       ...OPERATOR_CONFIG,
       admissionPolicies: { policies: await expectedPolicies() },
       verifier: { podLabels: VERIFIER_LABELS, warm: 1, max: 3 },
     };
-    const { audit, promotions } = this.#operatorNats;
+    const { audit, promotions, sourceKeys, withheld } = this.#operatorNats;
     const wrap = (transport: Transport) => recordingTransport(transport, this.sent);
-    const deps = { audit, promotions, wrap, ...this.#options };
+    const deps = { audit, promotions, sourceKeys, withheld, wrap, ...this.#options };
     this.#operator = await startOperator({ ...this.apiServer, connect }, config, deps);
   }
 
@@ -139,7 +142,9 @@ export class ApprovalsFixture implements AsyncDisposable {
     const { signal } = this.#stopping;
     const transport = this.transport;
     this.#running.push(runFakeKubelet(transport, new Set(), signal, LABELS.verifierPod));
-    this.#running.push(simulateVerifiers(transport, this.gateway, () => this.behaviour, signal).ended);
+    this.#running.push(
+      simulateVerifiers(transport, this.gateway, this.#sourceKeys, () => this.behaviour, signal).ended,
+    );
   }
 
   call(method: string, path: string, options: { body?: object; as?: ApiUser; contentType?: string } = {}) {

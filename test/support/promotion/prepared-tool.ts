@@ -4,6 +4,7 @@ import type { JetStreamConnection } from '../../../src/nats/connection/connectio
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createPromotionRequests } from '../../../src/nats/promotion/promotion-requests.ts';
 import { openSessionRegistry } from '../../../src/nats/sessions/session-registry.ts';
+import type { ToolSources } from '../../../src/nats/sources/tool-sources.ts';
 import { sessionTool } from '../../../src/tempering/registry/registered-tool.ts';
 import { anAcceptance, anArtifact } from '../../../src/tempering/tempering.testing.ts';
 import type { ToolUse } from '../../../src/tempering/types.ts';
@@ -18,21 +19,24 @@ export interface PreparedChange {
   artifact?: Partial<ToolArtifact>;
   /** By the number of the use, from 0. */
   use?: (index: number) => Partial<ToolUse>;
+  /** The agent withholds its sources. */
+  withheld?: boolean;
 }
 
 export type PreparedTool = Awaited<ReturnType<typeof prepareTool>>;
 
 /** An agent with a policy of its own, a session tool that doubles a number, and reported uses for so many root messages. */
 export async function prepareTool(
-  { apiServer, gateway }: { apiServer: ApiServerFixture; gateway: JetStreamConnection },
+  { apiServer, gateway, sources }: { apiServer: ApiServerFixture; gateway: JetStreamConnection; sources?: ToolSources },
   name: string,
   { policy, uses = 5, change = {} }: { policy: object; uses?: number; change?: PreparedChange },
 ) {
   await apiServer.apply(buildTrustPolicy(NAMESPACE, { level: { initial: 'restricted' }, ...policy }, name));
-  const forge = { enabled: true, modes: ['Sandbox', 'Compose'] };
+  const persistSource = change.withheld !== true;
+  const forge = { enabled: true, modes: ['Sandbox', 'Compose'], persistSource };
   await apiServer.apply(buildAgent(NAMESPACE, name, { trustPolicyRef: { name }, forge }));
   const uid = (await apiServer.getAgent(NAMESPACE, name)).metadata.uid;
-  const prepared = await addTool(gateway, { name, uid }, { uses, change });
+  const prepared = await addTool(gateway, { name, uid }, { uses, change, sources });
   await pollValue(
     'the policy of the agent',
     () => apiServer.getAgent(NAMESPACE, name),
@@ -45,12 +49,13 @@ export async function prepareTool(
 export async function addTool(
   gateway: JetStreamConnection,
   { name, uid }: { name: string; uid: string },
-  { uses = 5, change = {} }: { uses?: number; change?: PreparedChange },
+  { uses = 5, change = {}, sources }: { uses?: number; change?: PreparedChange; sources?: ToolSources | undefined },
 ) {
   const caller = { agent: name, namespace: NAMESPACE, session: 's1', rootMessage: 'm', authorModel: 'replay/author' };
   const artifact = anArtifact(`double_${name.replaceAll('-', '_')}`, change.artifact);
-  const tool = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
-  await openSessionRegistry(gateway).register(uid, tool, () => []);
+  const accepted = sessionTool(anAcceptance(artifact), caller, new Date().toISOString());
+  const tool = { ...accepted, sourceWithheld: change.withheld === true };
+  await openSessionRegistry(gateway, { sources }).register(uid, tool, () => []);
   const use = (value: number): ToolUse => ({
     agent: name,
     namespace: NAMESPACE,

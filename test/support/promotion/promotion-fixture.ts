@@ -4,6 +4,9 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
 import { subjects } from '../../../src/nats/jetstream/names.ts';
 import { notify } from '../../../src/nats/notify/notifications.ts';
+import { createEncryptedTexts } from '../../../src/nats/sources/encrypted-texts.ts';
+import { createToolSources } from '../../../src/nats/sources/tool-sources.ts';
+import { createSourceCipher, SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { createPanelReviews, type ReviewJob } from '../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../src/nats/promotion/promotion-states.ts';
 import type { KubeRequest, Transport } from '../../../src/kube/client/transport.ts';
@@ -64,6 +67,8 @@ export class PromotionFixture implements AsyncDisposable {
   cases: readonly TesterAnswer[] = [];
   /** The attempts that the panel was asked about. */
   readonly reviews: string[] = [];
+  /** Those of the operator. */
+  readonly sourceKeys = new SourceKeyring();
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>[] = [];
   /** What the operator sent to the API server. */
@@ -87,7 +92,7 @@ export class PromotionFixture implements AsyncDisposable {
     this.gateway = gateway;
     const { signal } = this.#stopping;
     this.#running.push(runFakeKubelet(transport, new Set(), signal, LABELS.verifierPod));
-    this.#verifiers = simulateVerifiers(transport, gateway, () => this.behaviour, signal);
+    this.#verifiers = simulateVerifiers(transport, gateway, this.sourceKeys, () => this.behaviour, signal);
     this.#transport = transport;
     this.#tools = new FollowedObjects<WrittenTool>(transport, { type: TYPES.emergentTools, namespace: NAMESPACE });
     this.#pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, labelSelector: `${LABELS.verifierPod}=true` });
@@ -133,7 +138,8 @@ export class PromotionFixture implements AsyncDisposable {
     const observe = () => {
       this.natsRequests += 1;
     };
-    const parts = openOperatorNats(options, { clock: systemClock, log, metrics: { ...NO_METRICS, observe } });
+    const metrics = { ...NO_METRICS, observe };
+    const parts = openOperatorNats(options, { clock: systemClock, log, metrics }, this.sourceKeys);
     const life = new OperatorLife();
     this.#operatorNats = parts;
     this.#operator = await startOperator(this.apiServer, CONFIG, {
@@ -152,7 +158,10 @@ export class PromotionFixture implements AsyncDisposable {
   /** An agent with a session tool and reported uses for so many root messages. */
   prepare(policy: object = { models: REVIEWERS }, uses = 5, change: PreparedChange = {}): Promise<PreparedTool> {
     this.#serial += 1;
-    return prepareTool(this, `agent-${this.#serial}`, { policy, uses, change });
+    const cipher = createSourceCipher(this.sourceKeys, systemClock);
+    const sources = createToolSources(createEncryptedTexts(this.gateway, cipher));
+    const { apiServer, gateway } = this;
+    return prepareTool({ apiServer, gateway, sources }, `agent-${this.#serial}`, { policy, uses, change });
   }
 
   request(prepared: PreparedTool, revision = 0): Promise<void> {

@@ -6,6 +6,7 @@ import type { Json, JsonObject } from '../../../src/lib/json.ts';
 import { type Pod, TYPES } from '../../../src/operator/kube/types.ts';
 import { createVerifications, type Verifications } from '../../../src/nats/promotion/verifications.ts';
 import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createSourceCipher, type SourceKeyring } from '../../../src/nats/sources/source-cipher.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { runVerification } from '../../../src/pod/verifier/verification.ts';
 import type { Sandbox } from '../../../src/sandbox/port.ts';
@@ -26,10 +27,11 @@ export type Behaviour = (work: VerificationWork, pod: Pod) => Json | undefined |
 export function simulateVerifiers(
   transport: Transport,
   gateway: JetStreamConnection,
+  sourceKeys: Readonly<SourceKeyring>,
   behaviour: () => Behaviour,
   signal: AbortSignal,
 ): { served: string[]; ended: Promise<void> } {
-  const verifications = createVerifications(gateway);
+  const verifications = createVerifications(gateway, createSourceCipher(sourceKeys, systemClock));
   const served: string[] = [];
   const serve = async (pod: Pod, gone: AbortSignal): Promise<void> => {
     const { uid = '' } = pod.metadata;

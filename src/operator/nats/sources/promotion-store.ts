@@ -1,4 +1,5 @@
 import type { AuditRecord } from '../../../audit/port.ts';
+import type { Clock } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
@@ -17,6 +18,9 @@ import { createTaskRecords, readToolRecords } from '../../../nats/tasks/task-rec
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
 import { createSessionStore } from '../../../nats/sessions/session-store.ts';
+import { createEncryptedTexts } from '../../../nats/sources/encrypted-texts.ts';
+import { createSourceCipher, type SourceCipher, type SourceKeyring } from '../../../nats/sources/source-cipher.ts';
+import { createToolSources } from '../../../nats/sources/tool-sources.ts';
 import type { Logger } from '../../../telemetry/log.ts';
 import { messageUses } from '../../../tempering/hygiene/tool-findings.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
@@ -26,13 +30,22 @@ import type { NatsLink } from '../nats-link.ts';
 /** A notification may be lost: the waiting promotions are looked at again after this time. */
 const LOOK_INTERVAL_MS = 5_000;
 
+interface PromotionStoreDeps {
+  link: NatsLink;
+  log: Logger;
+  clock: Clock;
+  sourceKeys: SourceKeyring;
+}
+
 /** The port over NATS. While NATS is unreachable, calls fail at once with TEMPER_BUS_UNAVAILABLE. */
 export class NatsPromotionStore implements PromotionStore {
   readonly #link: NatsLink;
   readonly #log: Logger;
+  readonly #cipher: SourceCipher;
 
-  constructor({ link, log }: { link: NatsLink; log: Logger }) {
+  constructor({ link, log, clock, sourceKeys }: PromotionStoreDeps) {
     this.#link = link;
+    this.#cipher = createSourceCipher(sourceKeys, clock);
     this.#log = log;
   }
 
@@ -41,7 +54,13 @@ export class NatsPromotionStore implements PromotionStore {
   }
 
   get #verifications() {
-    return createVerifications(this.#link.current());
+    return createVerifications(this.#link.current(), this.#cipher);
+  }
+
+  get #registry() {
+    const connection = this.#link.current();
+    const sources = createToolSources(createEncryptedTexts(connection, this.#cipher));
+    return openSessionRegistry(connection, { sources });
   }
 
   get #evidence() {
@@ -66,7 +85,7 @@ export class NatsPromotionStore implements PromotionStore {
   }
 
   async sessionTools(agentUid: string, session: string) {
-    return openSessionRegistry(this.#link.current()).tools(agentUid, session);
+    return this.#registry.tools(agentUid, session);
   }
 
   async isTainted(agentUid: string, session: string): Promise<boolean> {

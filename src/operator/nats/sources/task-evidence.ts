@@ -6,7 +6,7 @@ import { createNatsAudit } from '../../../nats/audit.ts';
 import type { JetStreamConnection } from '../../../nats/connection/connection.ts';
 import { readStoreGeneration } from '../../../nats/jetstream/store-generation.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { changedTasks, readTasks, readToolRecords } from '../../../nats/tasks/task-records.ts';
+import { changedTasks, lastTaskSequence, readTasks, readToolRecords } from '../../../nats/tasks/task-records.ts';
 import { findTools } from '../../../tempering/hygiene/tool-findings.ts';
 import { type TaskEvidence, type EvidenceMarks, foldEvidence } from '../../../policy/trust/evidence.ts';
 import type { Logger } from '../../../telemetry/log.ts';
@@ -114,12 +114,15 @@ export class NatsTrustEvidence implements TrustEvidence {
   /** A new store has other records, so everything is folded again. */
   async #findChanges(connection: JetStreamConnection): Promise<void> {
     const { createdAt } = await readStoreGeneration(connection);
-    const isKnown = this.#sequence !== undefined && this.#store === createdAt;
-    const { agentUids, sequence } = await changedTasks(connection, isKnown ? (this.#sequence ?? 0) : 0);
+    const known = this.#store === createdAt ? this.#sequence : undefined;
+    const changed =
+      known === undefined
+        ? { agentUids: undefined, sequence: await lastTaskSequence(connection) }
+        : await changedTasks(connection, known);
     this.#store = createdAt;
-    this.#sequence = sequence;
+    this.#sequence = changed.sequence;
     for (const [agentUid, { marks }] of this.#folded.entries()) {
-      if (isKnown && !agentUids.has(agentUid)) continue;
+      if (changed.agentUids?.has(agentUid) === false) continue;
       if (!this.#requested.has(agentUid)) this.#requested.set(agentUid, marks);
     }
   }
@@ -127,12 +130,15 @@ export class NatsTrustEvidence implements TrustEvidence {
   async *#foldRequested(connection: JetStreamConnection, signal: AbortSignal): AsyncIterable<readonly string[]> {
     while (this.#requested.size > 0 && !signal.aborted) {
       const batch = [...this.#requested].slice(0, BATCH);
-      for (const [agentUid, marks] of batch) {
-        this.#folded.set(agentUid, await fold(connection, agentUid, marks));
-        if (this.#requested.get(agentUid) === marks) this.#requested.delete(agentUid);
-      }
+      // The connection bounds how many are read at once.
+      await Promise.all(batch.map(([agentUid, marks]) => this.#fold(connection, agentUid, marks)));
       yield batch.map(([agentUid]) => agentUid);
     }
+  }
+
+  async #fold(connection: JetStreamConnection, agentUid: string, marks: Marks): Promise<void> {
+    this.#folded.set(agentUid, await fold(connection, agentUid, marks));
+    if (this.#requested.get(agentUid) === marks) this.#requested.delete(agentUid);
   }
 
   /** Ends early when a reconcile asks for an agent. */

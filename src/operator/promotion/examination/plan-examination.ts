@@ -32,7 +32,10 @@ function problemOf({ record, progress, now }: ObservedIn<'Examining'>): string |
     : undefined;
 }
 
-function planReport(report: ExaminationReport, { record, rules, now }: ObservedIn<'Examining'>): ClusterPromotionStep {
+function planReport(
+  report: ExaminationReport,
+  { record, sourceWithheld, rules, now }: ObservedIn<'Examining'>,
+): ClusterPromotionStep {
   const { figures } = record;
   const verdict = examinationVerdict(report, rules.examination);
   const facts = examinationFigures(report);
@@ -49,6 +52,9 @@ function planReport(report: ExaminationReport, { record, rules, now }: ObservedI
   const planned = planAfterExamination(verdict, rules);
   if (planned.step === 'reject')
     return { ...rejected(planned.cause, now, planned.coolDownMs, { figures, verdicts: [] }), examined };
-  const questions = questionsOf(report, verdict);
+  // The cases may have texts of the source. The panel is asked first: it may refuse.
+  const questions = questionsOf(report, verdict).map((question) =>
+    sourceWithheld ? { ...question, cases: [] } : question,
+  );
   return { step: 'enter', stage: { state: 'PanelReview', figures, facts, questions }, examined };
 }

@@ -1,0 +1,52 @@
+import type { Memory, SessionStore } from '../../agent/ports.ts';
+import type { MessageSender } from '../../bus/port.ts';
+import type { ModelMessage } from '../../models/port.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import { withheldTexts } from '../../tempering/withheld/withheld-calls.ts';
+import type { AgentEvent } from '../../tools/events.ts';
+import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
+
+/*
+ * What an agent with `forge.persistSource: false` sends to its gateway to be stored, without the lines of its sources. The gateway puts
+ * markers in the place of the arguments and results of forges itself, whatever a pod sends; only the pod knows the sources of a session.
+ */
+
+export function withheldSessions(sessions: SessionStore, sources: WithheldSources): SessionStore {
+  return {
+    async load(session) {
+      const history = await sessions.load(session);
+      learnFrom(history.items, sources);
+      return history;
+    },
+    append: (session, afterSeq, items, marks) =>
+      sessions.append(session, afterSeq, withheldTexts(sources, items), marks),
+    close: (session) => sessions.close(session),
+  };
+}
+
+/** The arguments of a forge that has no result yet are part of the history that the gateway gives. */
+function learnFrom(items: readonly ModelMessage[], sources: WithheldSources): void {
+  withheldTexts(sources, items);
+}
+
+export function withheldMemory(memory: Memory, sources: WithheldSources): Memory {
+  return {
+    get: (key) => memory.get(key),
+    set: (key, value) => memory.set(key, sources.json(value)),
+    search: (query, limit, isReadable) => memory.search(query, limit, isReadable),
+  };
+}
+
+export function withheldBus(bus: MessageSender, sources: WithheldSources): MessageSender {
+  return { send: (draft, op) => bus.send({ ...draft, text: sources.text(draft.text) }, op) };
+}
+
+/** Undefined for a part of an answer: it may have a part of a line, and the whole answer follows. */
+export function withheldEvent(event: AgentEvent, sources: WithheldSources): AgentEvent | undefined {
+  return event.type === 'message' && event.delta ? undefined : sources.event(event);
+}
+
+export function learnTools(tools: readonly RegisteredTool[], sources: WithheldSources): void {
+  for (const { sourceWithheld, artifact } of tools)
+    if (sourceWithheld) sources.learn(artifact.implementation.source ?? '');
+}
