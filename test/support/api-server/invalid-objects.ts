@@ -33,6 +33,7 @@ const NAME_TOO_LONG = {
   change: { 'metadata.name': 'a.b' },
 };
 const NO_SUBJECT = { message: 'set exactly one of promotion, trust and call', change: { 'spec.subject': {} } };
+const WITHHELD = { digest: `sha256:${'a'.repeat(64)}`, bytes: 1 };
 const STEP = { name: 'read', tool: 'file_read', inputMapping: '{}' };
 
 export const INVALID_OBJECTS: readonly InvalidObject[] = [
@@ -87,9 +88,29 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'EmergentTool',
     sample: 'emergenttool.yaml',
-    message:
-      'mode Sandbox requires source and does not allow steps; mode Compose requires steps and does not allow source',
+    message: 'mode Sandbox does not allow steps; mode Compose requires steps and does not allow source',
     change: { 'spec.artifact.implementation.mode': 'Compose' },
+  },
+  ...[
+    { 'spec.artifact.implementation.source': undefined },
+    { 'spec.withheldSource': WITHHELD },
+    { 'spec.artifact.implementation.mode': 'Compose', 'spec.withheldSource': WITHHELD },
+  ].map((change) => ({
+    kind: 'EmergentTool',
+    sample: 'emergenttool.yaml',
+    message: 'mode Sandbox requires artifact.implementation.source, or withheldSource in its place',
+    change,
+  })),
+  {
+    kind: 'EmergentTool',
+    sample: 'emergenttool.yaml',
+    message:
+      'a tool is shared with its source: an approver must read what he approves, so tier Shared does not allow withheldSource',
+    change: {
+      'spec.artifact.implementation.source': undefined,
+      'spec.withheldSource': WITHHELD,
+      'spec.tier': 'Shared',
+    },
   },
   {
     kind: 'EmergentTool',
