@@ -23,11 +23,12 @@ export interface ControllerOptions {
   newId: () => string;
   /** The maximum number of concurrent reconciles; default 1. */
   concurrency?: number;
-  /** The timeout of a reconcile, in milliseconds, after which its signal aborts; default 60,000. */
+  /** The timeout of a reconcile, in milliseconds, after which its signal aborts; default 90,000. */
   timeoutMs?: number;
 }
 
-const DEFAULT_TIMEOUT_MS = 60_000;
+/** Longer than the timeout of one request, which names the request. */
+const DEFAULT_TIMEOUT_MS = 90_000;
 const DEFAULT_GRACE_MS = 30_000;
 /** A reconcile that changes nothing makes no request and takes up to a millisecond, so thousands of them would block the event loop. */
 const MAX_RECONCILES_PER_TURN = 16;
