@@ -1,3 +1,4 @@
+import { printable } from '../../lib/printable.ts';
 import type { CallerContext, Invoker, NestedCall, Tool, ToolResult } from '../contract.ts';
 import type { EventSink } from '../events.ts';
 import { isForgeTestCall } from '../forge-test-call.ts';
@@ -14,12 +15,17 @@ export function nestedCaller(tool: Pick<Tool, 'descriptor' | 'nestedOrigin'>, ca
 export function nestedCalls(invoker: Invoker, caller: CallerContext, events: EventSink): NestedCall {
   if (isForgeTestCall(caller)) return (tool, input, op) => invoker.invoke(tool, input, caller, op);
   return async (tool, input, op) => {
-    const call = { id: op.key, origin: caller.origin, depth: caller.stack.length };
-    events({ type: 'tool-call', ...call, tool, input });
+    const call = { id: op.key, origin: caller.origin, depth: caller.stack.length, tool: toolName(tool) };
+    events({ type: 'tool-call', ...call, input });
     const result = await invoker.invoke(tool, input, caller, op);
-    events({ type: 'tool-result', ...call, tool, ...outcomeOf(result) });
+    events({ type: 'tool-result', ...call, ...outcomeOf(result) });
     return result;
   };
+}
+
+/** The name without a required digest. */
+function toolName(reference: string): string {
+  return printable(reference.split('@', 1)[0] ?? '', 80);
 }
 
 function outcomeOf(result: ToolResult) {
