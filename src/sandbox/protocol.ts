@@ -11,7 +11,7 @@
  *     answer          ------------>           one per call
  *                     <------------  done, ready
  */
-import { isJsonObject, type Json } from '../lib/json.ts';
+import { isCount, isJsonObject, type Json } from '../lib/json.ts';
 import type { ToolApi } from '../api/v1alpha1/common.ts';
 import { type ForwardedApi, isForwardedApi, isRunnerFailure, type RunnerFailure } from './port.ts';
 
@@ -135,10 +135,6 @@ function parseUsage(value: Json | undefined): RunnerUsage | undefined {
     return undefined;
   }
   return { milliseconds, heapBytes, hostCalls };
-}
-
-function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
 /** Cuts a byte stream into frames. Memory is bounded by the limit of one frame plus one chunk. */

@@ -14,10 +14,10 @@
  *   sandbox → agent  result   id                the file tool or the read ended
  *   agent → sandbox  cancel   id                aborts a job, a tool call or a read
  */
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { type ForwardedApi, isForwardedApi, type Job, type JobOutcome } from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
-import { type SocketResult, parseResult, parseFoundFile, isCount, parseJob, parseOutcome } from './frame-fields.ts';
+import { type SocketResult, parseResult, parseFoundFile, parseJob, parseOutcome } from './frame-fields.ts';
 
 export const PROTOCOL_VERSION = 1;
 
