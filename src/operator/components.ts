@@ -14,7 +14,7 @@ import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
 import { OperatorIdentity } from './approval/operator-identity.ts';
-import { RevocationsInGit } from './approval/revocations-in-git.ts';
+import { GitStates } from './approval/git-states.ts';
 import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
 import { type AllQueues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
@@ -126,7 +126,8 @@ export interface Components {
   /** Undefined without NATS. */
   readonly pendingCalls: PendingCallSource | undefined;
   readonly pullRequests: PullRequestReader | undefined;
-  readonly revocationsInGit: RevocationsInGit;
+  readonly requestsInGit: GitStates;
+  readonly revocationsInGit: GitStates;
   /** Undefined without NATS: levels then change by edits only. */
   readonly trustEvidence: TrustEvidence | undefined;
   /** Undefined without NATS or without verifiers: no tool is promoted. */
@@ -199,7 +200,8 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
-    revocationsInGit: new RevocationsInGit(),
+    requestsInGit: new GitStates('Request'),
+    revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
 }
