@@ -97,7 +97,10 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         review: tools.review,
         keepRejected: tools.keepRejected,
         reportUse: (use) => reports.use(use),
-        onCall: (digest, succeeded) => toolCalls.add(digest, succeeded),
+        onCall: (digest, succeeded) => {
+          toolCalls.add(digest, succeeded);
+          reports.calls(toolCalls.counts());
+        },
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),

@@ -527,7 +527,16 @@ describe('messages through two gateway replicas', () => {
         [second.id, toolCalls],
       ],
     );
-    parsed(await messages.sendMessage('worker', 'three', 's-rated'));
+    const third = receiptOf(await messages.sendMessage('worker', 'three', 's-rated'));
+    const { deliveryToken } = await messages.next(agent);
+    for (const failures of [0, 1]) {
+      const body = { deliveryToken, toolCalls: [{ ...toolCalls[0], failures }] };
+      const key = `calls-${failures}`;
+      parsed(await one.call('POST', '/v1/reports', { token: agent.token, key, body }), 204);
+    }
+    const ofThird = (await readToolRecords(await fixture.nats.connect('gateway'), agent.uid)).calls.at(-1);
+    assert.deepEqual([ofThird?.message, ofThird?.tools], [third.id, toolCalls], 'its pod may end without an outcome');
+    parsed(await messages.postDelivery(agent, { deliveryToken, action: 'retry', delayMs: 0 }), 204);
     await answer({ action: 'reject', code: 'TEMPER_QUOTA_EXCEEDED', message: 'no quota' });
     await messages.createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
     const sender = { uid: 'asker', key: 'between-agents' };
