@@ -37,6 +37,7 @@ import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { newestHeadOf } from './provenance/newest-head.ts';
 import type { ReadAuditHead } from './sharing/create-request.ts';
+import { ReportedTools } from './sharing/reported-tools.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
@@ -144,6 +145,7 @@ export interface Components {
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
+  readonly reportedTools: ReportedTools;
 }
 
 export function createComponents(
@@ -167,7 +169,8 @@ export function createComponents(
   const reader = readerWithSources(client, withheld);
   const pki = new ReleasePki({ client, clock, config, sourceKeys });
   const queues = createQueues(deps);
-  const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
+  const reportedTools = new ReportedTools(client, clock, config.namespace);
+  const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events, reportedTools });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
     config,
@@ -200,6 +203,7 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
+    reportedTools,
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
@@ -279,10 +283,10 @@ function createQueues(deps: OperatorDeps): AllQueues {
 function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
-  parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events'>,
+  parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events' | 'reportedTools'>,
 ): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns'> {
   const { clock, ids } = deps;
-  const { client, reader, informers, pki, queues, events } = parts;
+  const { client, reader, informers, pki, queues, events, reportedTools } = parts;
   const tools = informers.tools.cache;
   const template = verifierTemplate(config);
   const verifierPods = new VerifierPods({
@@ -305,6 +309,7 @@ function createPromotions(
     client,
     reader,
     withheld,
+    reportedTools,
     clock,
     ids,
     agents,
