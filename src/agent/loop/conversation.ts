@@ -68,7 +68,7 @@ export async function openConversation(
     message,
     limits,
     events,
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [] },
+    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
     system: systemPrompt(agent.spec.prompt.system),
     historyWriter: createHistoryWriter(deps.sessions, session, history.seq),
     order: createToolOrder(),
