@@ -169,8 +169,7 @@ export function createComponents(
   const reader = readerWithSources(client, withheld);
   const pki = new ReleasePki({ client, clock, config, sourceKeys });
   const queues = createQueues(deps);
-  const reportedTools = new ReportedTools(client, clock, config.namespace);
-  const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events, reportedTools });
+  const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
     config,
@@ -203,7 +202,6 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
-    reportedTools,
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
@@ -283,11 +281,12 @@ function createQueues(deps: OperatorDeps): AllQueues {
 function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
-  parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events' | 'reportedTools'>,
-): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns'> {
+  parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events'>,
+): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns' | 'reportedTools'> {
   const { clock, ids } = deps;
-  const { client, reader, informers, pki, queues, events, reportedTools } = parts;
+  const { client, reader, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
+  const reportedTools = new ReportedTools(client, clock, config.namespace);
   const template = verifierTemplate(config);
   const verifierPods = new VerifierPods({
     client,
@@ -300,7 +299,7 @@ function createPromotions(
   const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
   const store = template === undefined ? undefined : deps.promotions;
   const none = { promotions: undefined, promotionStore: undefined, reruns: undefined };
-  if (store === undefined) return { verifierPods, verifierPool, ...none };
+  if (store === undefined) return { verifierPods, verifierPool, reportedTools, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const metrics = deps.operatorMetrics;
@@ -325,7 +324,7 @@ function createPromotions(
   const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
   const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
-  return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
+  return { verifierPods, verifierPool, reportedTools, promotions, promotionStore: store, reruns };
 }
 
 function createPolicyMonitor(

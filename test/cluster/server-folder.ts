@@ -7,13 +7,13 @@ import { logTail, killServer, type Program, type Server, startServer } from './p
 export interface ServerFolder extends AsyncDisposable {
   readonly path: string;
   /** Undefined before the first start. */
-  server(): Server | undefined;
+  readonly server: () => Server | undefined;
   /** Kills a server that runs, and starts one. */
-  start(program: Program): Promise<Server>;
+  readonly start: (program: Program) => Promise<Server>;
   /** Kills the server with SIGKILL, like a crash. The folder stays. */
-  kill(): Promise<void>;
+  readonly kill: () => Promise<void>;
   /** The end of the log, for error messages. Empty before the first start. */
-  logTail(): Promise<string>;
+  readonly logTail: () => Promise<string>;
 }
 
 export async function openServerFolder(name: string): Promise<ServerFolder> {
