@@ -32,6 +32,11 @@ export interface SenderIdentity {
 /** A message before it has an id. Without `root` it starts a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
+export interface StoredReceipt extends Receipt {
+  /** Of the message in the stream of inboxes; of a duplicate that of the first message. */
+  sequence: number;
+}
+
 export interface InboxDepth {
   /** Messages that are not in flight, without those that wait for an approval. */
   pending: number;
@@ -51,7 +56,7 @@ export interface NatsInbox {
    * Idempotent per sender key for 30 minutes: a repeated call returns the first message's id with `duplicate`. Throws TEMPER_BUS_FULL
    * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
    */
-  publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt>;
+  publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt>;
   /**
    * The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time; a session
    * whose message waits for its redelivery does not delay other sessions.
@@ -127,15 +132,15 @@ class JetStreamInbox implements NatsInbox {
     this.#deliveries = new InboxDeliveries({ store, clock: connection.clock, rules, changed });
   }
 
-  async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt> {
+  async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt> {
     const id = messageId(sender);
-    const { from, to, session, text, root = id, depth, deadline, time } = message;
-    const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };
+    const { root = id, traceparent: _header, ...rest } = message;
+    const envelope: Envelope = { id, root, ...rest };
     const subject = subjects.inbox(agentUid);
     const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
     const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
     notify(this.#connection, subjects.notifyInbox(agentUid));
-    return { id, duplicate: stored?.duplicate === true };
+    return { id, duplicate: stored?.duplicate === true, sequence: stored?.seq ?? 0 };
   }
 
   async fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
