@@ -36,7 +36,7 @@ export function parseEnvelope(value: Json | undefined, traceparent?: string): En
 const MAX_ANCESTORS = 100;
 
 /** The optional members. One that is not valid is left out: a message then asks for no answer. */
-function writtenByGateways({ source, asker, answers, ancestors }: JsonObject): Partial<Envelope> {
+export function writtenByGateways({ source, asker, answers, ancestors }: JsonObject): Partial<Envelope> {
   const isSource = MESSAGE_SOURCES.includes(source as MessageSource);
   const isPath = Array.isArray(ancestors) && ancestors.length <= MAX_ANCESTORS && ancestors.every(isId);
   return {

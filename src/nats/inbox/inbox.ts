@@ -1,7 +1,7 @@
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
-import type { Json } from '../../lib/json.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { Reconnects } from '../connection/reconnects.ts';
 import type { OnDeadLetter } from '../dead-letters/dead-letter-writer.ts';
@@ -17,6 +17,7 @@ import {
   type TakeResult,
 } from './inbox-deliveries.ts';
 import type { Rejection } from './delivery-state.ts';
+import { writtenByGateways } from './envelope.ts';
 import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
 export type { InboxDelivery };
@@ -134,8 +135,9 @@ class JetStreamInbox implements NatsInbox {
 
   async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt> {
     const id = messageId(sender);
-    const { root = id, traceparent: _header, ...rest } = message;
-    const envelope: Envelope = { id, root, ...rest };
+    const { from, to, session, text, root = id, depth, deadline, time } = message;
+    const known = { id, from, to, session, text, root, depth, deadline, time };
+    const envelope: Envelope = { ...known, ...writtenByGateways({ ...message } as unknown as JsonObject) };
     const subject = subjects.inbox(agentUid);
     const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
     const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
