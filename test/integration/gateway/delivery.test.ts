@@ -27,6 +27,7 @@ import {
   type RunningAgent,
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { askedMessageTests } from './suites/asked-messages.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
 import { reactivationTests } from './suites/reactivations.ts';
@@ -564,6 +565,7 @@ describe('messages through two gateway replicas', () => {
   });
 
   reactivationTests(() => messages);
+  askedMessageTests(() => messages);
   closedSessionTests(() => messages);
   idleSessionTests(() => messages);
 
