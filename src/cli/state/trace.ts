@@ -84,6 +84,8 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],
   'turn-parked': [],
+  retry: ['model', 'code'],
+  compaction: [],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

@@ -5,10 +5,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { EmbedRequest, EmbedResponse, StreamRequest } from '../../gateway-api/model-schemas.ts';
-import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { ACCEPTED_LINES_HEADER, POD_API_PATHS, RETRY_LINES } from '../../gateway-api/pod-api.ts';
 import { continueTraceOver } from '../../telemetry/spans.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import type { ModelEvent } from '../../models/port.ts';
+import type { ModelEvent, RepeatedCall } from '../../models/port.ts';
 import { appendItems } from '../storage/append-items.ts';
 import type { CarriedCall } from '../delivery/answer-signatures.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
@@ -73,7 +73,9 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
         const op = opOf(clock, remaining, request.disconnected, request.id);
         const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
         const text = new AnswerText();
-        const answer = text.collect(continueTraceOver(parent, pipeline.stream(rebuilt, op)));
+        const readsRetries = request.headers[ACCEPTED_LINES_HEADER] === RETRY_LINES;
+        const onRepeat = (call: RepeatedCall): void => void (readsRetries && stream.repeats(call));
+        const answer = text.collect(continueTraceOver(parent, pipeline.stream(rebuilt, { ...op, onRepeat })));
         const stored = append && appendItems(deps.sessionsOf(claims.agentUid), claims.session, append);
         const stream = new NdjsonModelStream(stored === undefined ? answer : endAfter(stored, answer), {
           clock,
