@@ -77,7 +77,7 @@ export async function openConversation(
     limits,
     events,
     model: agent.spec.model.primary,
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [] },
+    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
     system: systemPrompt(agent.spec.prompt.system),
     historyWriter: createHistoryWriter(deps.sessions, session, history),
     order: createToolOrder(),
@@ -163,7 +163,8 @@ export async function requestAnswer(
       throw error;
     }
   };
-  if (await compactHistory(deps, conversation, budget(), op)) {
+  const isTainted = deps.taint.has(conversation.caller.session);
+  if (await compactHistory(deps, conversation, { budget: budget(), isTainted }, op)) {
     conversation.messages = repairHistory(itemsForModel(conversation.historyWriter.items)).map(asSent);
   }
   conversation.messages = fit();

@@ -83,22 +83,26 @@ const BAR = '\uff5c';
 const GAP = '\u2581';
 const special = (words: string): string => `<${BAR}${words.replaceAll(' ', GAP)}${BAR}>`;
 
+function deepSeekCall(cursor: TextCursor): WrittenCall | undefined {
+  const first = cursor.takeUntil(special('tool sep'), MAX_NAME)?.trim();
+  const isFenced = first === 'function';
+  const name = isFenced ? cursor.takeUntil('\n', MAX_NAME)?.trim() : first;
+  if (name === undefined || (isFenced && !cursor.takeAfterBlanks('```json'))) return undefined;
+  cursor.skipBlanks();
+  const json = cursor.takeJson();
+  if (isFenced) cursor.takeAfterBlanks('```');
+  const isClosed = cursor.takeAfterBlanks(special('tool call end'));
+  return isClosed && isJsonObject(json) ? { name, input: { json } } : undefined;
+}
+
 /** The tokens around calls of DeepSeek models, with the type and a fence in older ones. */
 const deepSeekTokens: CallForm = (cursor) => {
   const isWrapped = cursor.take(special('tool calls begin'));
   const calls: WrittenCall[] = [];
   while (cursor.takeAfterBlanks(special('tool call begin'))) {
-    const first = cursor.takeUntil(special('tool sep'), MAX_NAME)?.trim();
-    if (first === undefined) return undefined;
-    const isFenced = first === 'function';
-    const name = isFenced ? cursor.takeUntil('\n', MAX_NAME)?.trim() : first;
-    if (isFenced && !cursor.takeAfterBlanks('```json')) return undefined;
-    cursor.skipBlanks();
-    const json = cursor.takeJson();
-    if (isFenced) cursor.takeAfterBlanks('```');
-    if (name === undefined || !isJsonObject(json) || !cursor.takeAfterBlanks(special('tool call end')))
-      return undefined;
-    calls.push({ name, input: { json } });
+    const call = deepSeekCall(cursor);
+    if (call === undefined) return undefined;
+    calls.push(call);
   }
   if (calls.length === 0 || (isWrapped && !cursor.takeAfterBlanks(special('tool calls end')))) return undefined;
   return calls;

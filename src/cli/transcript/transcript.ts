@@ -120,14 +120,14 @@ export class Transcript {
     this.#screen.endText();
   }
 
-  #call({ id, tool, input }: EventOf<'tool-call'>): void {
+  #call({ id, tool, input, depth = 0 }: EventOf<'tool-call'>): void {
     this.#remark();
     this.#calls.set(id, { tool, input });
     if (tool === 'forge_tool') return;
     const { paint } = this.#screen;
     const shown = hasArguments(input) ? paint('dim', printable(JSON.stringify(input), 120)) : '';
     this.#screen.line(
-      `  ${this.#agent}  ${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd(),
+      `  ${this.#agent}  ${nesting(depth)}${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd(),
       DETAIL_INDENT,
     );
     this.#lastCall = id;
@@ -196,7 +196,7 @@ export class Transcript {
         return this.#retry(event);
       case 'compaction':
         return this.#screen.line(
-          this.#screen.paint('dim', `  the first ${Number(event.items)} items of the session are summarised`),
+          this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
           4,
         );
       case 'warning':
@@ -212,7 +212,7 @@ export class Transcript {
 
   #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {
     const time = milliseconds > 0 ? ` in ${(milliseconds / 1_000).toFixed(1)} s` : '';
-    const next = `attempt ${Number(attempt)} with ${printable(model, 128)}${time}`;
+    const next = `attempt ${attempt} with ${printable(model, 128)}${time}`;
     this.#styled('yellow', `  ! ${printable(code, 80)}: ${next}`);
   }
 
@@ -253,6 +253,11 @@ export class Transcript {
     const isBackground = event.type === 'promotion' || event.type === 'demotion';
     return isBackground || event.type === 'error' ? undefined : `${this.#agent} thinks`;
   }
+}
+
+/** The mark before a call that another call makes. */
+function nesting(depth: number): string {
+  return depth === 0 ? '' : `${'  '.repeat(depth - 1)}↳ `;
 }
 
 function hasArguments(input: Json | undefined): boolean {
