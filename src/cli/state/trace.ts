@@ -84,6 +84,8 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],
   'turn-parked': [],
+  hook: ['tool', 'event'],
+  retry: ['code'],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

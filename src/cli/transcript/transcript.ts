@@ -192,6 +192,13 @@ export class Transcript {
         return this.#promotion(event);
       case 'demotion':
         return this.#styled('red', `  ${printable(event.tool, 63)}  demoted: ${printable(event.reason, 300)}`);
+      case 'hook':
+        return this.#hook(event);
+      case 'retry':
+        return this.#styled(
+          'yellow',
+          `  ! attempt ${event.attempt} in ${Math.round(event.delayMs / 1_000)} s, after ${printable(event.code, 80)}`,
+        );
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
@@ -201,6 +208,12 @@ export class Transcript {
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:
     }
+  }
+
+  /** Only what a hook changed: its failures are shown by the warning or the error that they cause. */
+  #hook({ tool, event, directive }: EventOf<'hook'>): void {
+    if (directive === undefined) return;
+    this.#styled('dim', `  hook ${printable(tool, 63)} at ${printable(event, 32)}: ${printable(directive, 16)}`);
   }
 
   #styled(style: Style, text: string): void {
