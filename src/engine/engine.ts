@@ -9,7 +9,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
-import { FORGE_STACK, FORGE_TOOL_NAME } from '../tools/forge-test-call.ts';
+import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createAgentModel, resolveModelAliases } from './agent-model.ts';
@@ -76,6 +76,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     session,
     rootMessage,
     stack: [],
+    origin: 'Agent',
   });
   return {
     handle: (message, op) =>
@@ -89,8 +90,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     async submitPendingImports(session, op) {
       if (!('registry' in ports.tempering)) return;
       const caller = callerIn(session, newMessage());
-      const invoke: NestedCall = (tool, input, inner) =>
-        invoker.invoke(tool, input, { ...caller, stack: FORGE_STACK }, inner);
+      const invoke: NestedCall = (tool, input, inner) => invoker.invoke(tool, input, { ...caller, ...IN_FORGE }, inner);
       await submitPendingImports(ports.tempering.records, { agent: name, namespace }, (request) =>
         forge.submitImport(request, caller, invoke, op),
       );

@@ -57,7 +57,7 @@ export const FORGE_TOOL: ToolDescriptor = {
 
 /** The tool with which an agent makes tools. Throws a refusal with the code and the message of the gate. */
 export function createForgeTool(deps: ForgeToolDeps): Tool {
-  return { descriptor: FORGE_TOOL, call: (input, context) => forge(input, context, deps) };
+  return { descriptor: FORGE_TOOL, nestedOrigin: 'ForgeTest', call: (input, context) => forge(input, context, deps) };
 }
 
 async function forge(input: Json, context: CallContext, deps: ForgeToolDeps): Promise<Json> {

@@ -75,7 +75,7 @@ function invokeIn(view: ToolView): NestedCall {
 
 export function aCall(view: ToolView, op: CallOptions): CallContext {
   const { agent, namespace, session, rootMessage } = aCaller;
-  return { agent, namespace, session, rootMessage, stack: [], op, invoke: invokeIn(view) };
+  return { agent, namespace, session, rootMessage, stack: [], origin: 'ForgeTest', op, invoke: invokeIn(view) };
 }
 
 export const aCaller: ForgeCaller = {

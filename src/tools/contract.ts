@@ -30,6 +30,13 @@ export interface ToolDescriptor {
   };
 }
 
+/**
+ * Who makes a call. Agent: the model of the agent. Code: a program of the model, in the session runner. Compose: a step of a composed
+ * tool. ForgeTest: a forge that tests a tool. Hook: a hook of the agent. Schedule, Trigger: a schedule or an event, without a model in between.
+ */
+export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger'] as const;
+export type CallOrigin = (typeof CALL_ORIGINS)[number];
+
 /** The agent that calls a tool, and the session and message in which it does. */
 export interface CallerContext {
   agent: string;
@@ -39,6 +46,8 @@ export interface CallerContext {
   rootMessage: string;
   /** The tools on the call stack, outermost first: digests of forged tools, names of the others. */
   stack: readonly string[];
+  /** Who makes this call; the stack says below which tools. All calls below a forge test are forge tests, and those below a hook are calls of the hook. */
+  origin: CallOrigin;
 }
 
 /** Calls another tool on behalf of a running one, with the same checks as a call by the agent. Returns failures as a result. */
@@ -53,6 +62,8 @@ export interface CallContext extends CallerContext {
 
 export interface Tool {
   readonly descriptor: ToolDescriptor;
+  /** The origin of the calls that this tool makes. Default `Compose`. */
+  readonly nestedOrigin?: CallOrigin;
   /** Returns the output or throws TemperError. The input is validated, and is a copy that the tool may change. */
   call(input: Json, context: CallContext): Promise<Json>;
 }

@@ -9,14 +9,23 @@ import { type CallOptions, withTimeout } from '../lib/call-options.ts';
 import type { Amounts, Denial, Reservation } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import type { ApprovalDecision, ApprovalInput } from './approvals.ts';
+import type { AgentEvent } from './events.ts';
 import type { CallContext, CallerContext, Tool, ToolResult, ToolView } from './contract.ts';
 import { type CompletedCall, createInvoker } from './invoker.ts';
-import { type CallHooks, HOOK_STACK } from './hooks/call-hooks.ts';
+import { IN_FORGE } from './forge-test-call.ts';
+import type { CallHooks } from './hooks/call-hooks.ts';
 import { createLoopGuard } from './loop-guard.ts';
 import { createSchemaCompiler } from './json-schema/compiler.ts';
 import { createToolView } from './view.ts';
 
-const caller: CallerContext = { agent: 'analyst', namespace: 'team', session: 's-1', rootMessage: 'm-1', stack: [] };
+const caller: CallerContext = {
+  agent: 'analyst',
+  namespace: 'team',
+  session: 's-1',
+  rootMessage: 'm-1',
+  stack: [],
+  origin: 'Agent',
+};
 
 function anOp(milliseconds = 5_000): CallOptions {
   return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'call-1' };
@@ -68,6 +77,7 @@ function anInvoker(stubs: Stubs) {
   const audited: AuditRecord[] = [];
   const observed: CompletedCall[] = [];
   const asked: ApprovalInput[] = [];
+  const events: AgentEvent[] = [];
   let settled = 0;
   const allow: Decision = { effect: 'Allow', rule: 'test', reason: 'allowed', risk: 'low' };
   const decide = stubs.decide ?? (() => allow);
@@ -109,12 +119,12 @@ function anInvoker(stubs: Stubs) {
     },
     schemas: createSchemaCompiler(),
     hooks: stubs.hooks,
-    events: () => {},
+    events: (event) => void events.push(event),
     clock: systemClock,
     timeoutOf: () => stubs.timeout ?? 1_000,
     observe: (call) => void observed.push(call),
   });
-  return { invoker, audited, observed, asked, settled: () => settled, reserved: () => reserved };
+  return { invoker, audited, observed, asked, events, settled: () => settled, reserved: () => reserved };
 }
 
 function codeOf(result: ToolResult): string {
@@ -415,11 +425,50 @@ describe('the invoker', () => {
     assert.equal(codes.at(-1), 'TEMPER_LOOP_DETECTED');
   });
 
+  it('a nested call is reported with its origin and depth, and recorded with its origin; the calls of a forge are not reported', async () => {
+    const inner = aTool('inner', async (input, context) => {
+      const called = await context.invoke('double', input, { ...context.op, key: `${context.op.key}/1` });
+      return called.ok ? called.output : codeOf(called);
+    });
+    const outer = aTool('outer', async (input, context) => codeOf(await context.invoke('inner', input, context.op)));
+    const program: Tool = { ...outer, descriptor: { ...outer.descriptor, name: 'program' }, nestedOrigin: 'Code' };
+    const { invoker, audited, events } = anInvoker({ tools: [double, inner, outer, program] });
+    await invoker.invoke('outer', { n: 1 }, caller, anOp());
+    const shape = (event: AgentEvent): string =>
+      'origin' in event ? `${event.type} ${event.tool} ${event.origin} ${event.depth} ${event.id}` : event.type;
+    assert.deepEqual(events.map(shape), [
+      'tool-call inner Compose 1 call-1',
+      'tool-call double Compose 2 call-1/1',
+      'tool-result double Compose 2 call-1/1',
+      'tool-result inner Compose 1 call-1',
+    ]);
+    assert.deepEqual(
+      audited.map(({ facts }) => [facts['tool'], facts['origin'], facts['depth']]),
+      [
+        ['double', 'Compose', 2],
+        ['inner', 'Compose', 1],
+        ['outer', 'Agent', 0],
+      ],
+    );
+    events.length = 0;
+    await invoker.invoke('program', { n: 1 }, caller, anOp());
+    assert.equal(events.map(shape)[0], 'tool-call inner Code 1 call-1');
+    assert.equal(events.map(shape)[1], 'tool-call double Compose 2 call-1/1');
+    events.length = 0;
+    audited.length = 0;
+    await invoker.invoke('program', { n: 1 }, { ...caller, ...IN_FORGE }, anOp());
+    assert.deepEqual(events, []);
+    assert.deepEqual(
+      audited.map(({ facts }) => facts['origin']),
+      ['ForgeTest', 'ForgeTest', 'ForgeTest'],
+    );
+  });
+
   it('neither the loop guard nor a quota counts the calls of a forge that tests a tool', async () => {
     const still = aTool('still', async () => 'same');
     const outer = aTool('outer', async (input, context) => codeOf(await context.invoke('still', input, context.op)));
     const { invoker, reserved, observed } = anInvoker({ tools: [still, outer] });
-    const inForge = { ...caller, stack: ['forge_tool'] };
+    const inForge = { ...caller, ...IN_FORGE };
     for (let run = 0; run < 40; run += 1) {
       const result = await invoker.invoke(run % 2 === 0 ? 'still' : 'outer', { n: 1 }, inForge, anOp());
       assert.ok(result.ok, JSON.stringify(result));
@@ -501,7 +550,7 @@ describe('the hooks of a call', () => {
 
   it('equal calls of a hook are no loop, and a quota counts them', async () => {
     const { invoker, reserved } = anInvoker({ tools: [double] });
-    const hook = { ...caller, stack: HOOK_STACK };
+    const hook: CallerContext = { ...caller, origin: 'Hook' };
     for (let index = 0; index < 40; index += 1) {
       assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, hook, anOp())), 'ok');
     }

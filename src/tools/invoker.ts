@@ -19,6 +19,7 @@ import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
+import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
 import type { CallRecording } from './recording/call-recording.ts';
 
@@ -92,8 +93,8 @@ export function createInvoker(deps: InvokerDeps): Invoker {
       facts,
     });
     if ('parked' in answer) {
-      const { session, rootMessage } = caller;
-      const facts = { tool: answer.tool, session, rootMessage, request: answer.parked };
+      const { session, rootMessage, origin } = caller;
+      const facts = { tool: answer.tool, session, rootMessage, origin, request: answer.parked };
       await deps.audit.append(record('tool.call-parked', facts), 'written');
       return answer;
     }
@@ -348,14 +349,14 @@ async function execute(
   { input, caller, op, invoker }: RequestedCall,
   recorder: CallRecorder | undefined,
 ): Promise<Json> {
-  const { name, forged } = tool.descriptor;
-  const nested: CallerContext = { ...caller, stack: [...caller.stack, forged?.digest ?? name] };
+  const { name } = tool.descriptor;
+  const nested = nestedCaller(tool, caller);
   return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
-      invoke: (target, argument, stepOp) => invoker.invoke(target, argument, nested, stepOp),
+      invoke: nestedCalls(invoker, nested, deps.events),
     });
     return abortable(work, inner.signal, () => abortError(inner.signal, name));
   });
@@ -382,6 +383,7 @@ function auditFacts(result: ToolResult, input: Json, caller: CallerContext): Jso
     inputDigest: tryDigestOf(input) ?? 'none',
     milliseconds: Math.round(result.milliseconds),
     depth: caller.stack.length,
+    origin: caller.origin,
     ...(result.approval === undefined ? {} : { request: result.approval }),
     ...(result.ok
       ? {}

@@ -95,7 +95,14 @@ describe('hostile tools called through the invoker', () => {
   }
 
   it(`every call leaves one record with a known code and no text of the tool (${PAYLOADS.length} payloads)`, async () => {
-    const caller: CallerContext = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [] };
+    const caller: CallerContext = {
+      agent: 'a',
+      namespace: 'n',
+      session: 's',
+      rootMessage: 'm',
+      stack: [],
+      origin: 'Agent',
+    };
     for (const [index, payload] of PAYLOADS.entries()) {
       const result = await invokerOf(payload).invoke('hostile', payload.input ?? {}, caller, callOptions());
       const records = await audit.records();

@@ -1,5 +1,3 @@
-import type { Json } from '../../lib/json.ts';
-import { printable } from '../../lib/printable.ts';
 import type { ToolResult } from '../../tools/contract.ts';
 
 /** A tool result in the form for the model: the output as JSON text, or `{"error":{code,message,rule}}`. */
@@ -7,15 +5,6 @@ export function resultText(result: ToolResult, limit: number): string {
   if (!result.ok) return truncate(JSON.stringify({ error: result.error }), limit);
   const text = truncate(JSON.stringify(result.output), limit);
   return result.notice === undefined ? text : `${text}\n[LOOP GUARD] ${result.notice}`;
-}
-
-/** Short summary of a result for the transcript and the trace; bounded and printable. */
-export function resultSummary(result: ToolResult): string {
-  return result.ok ? outputSummary(result.output) : printable(result.error.message, 200);
-}
-
-function outputSummary(output: Json): string {
-  return printable(typeof output === 'string' ? output : JSON.stringify(output), 160);
 }
 
 /** Truncates the text to `limit` characters and appends a marker with both sizes. */

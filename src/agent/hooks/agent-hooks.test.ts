@@ -8,11 +8,19 @@ import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { CallerContext, ToolDescriptor } from '../../tools/contract.ts';
 import type { AgentEvent } from '../../tools/events.ts';
-import { FORGE_STACK } from '../../tools/forge-test-call.ts';
+import { IN_FORGE } from '../../tools/forge-test-call.ts';
 import { isHookCall } from '../../tools/hooks/call-hooks.ts';
+import { nestedCaller } from '../../tools/nested/nested-calls.ts';
 import { createAgentHooks } from './agent-hooks.ts';
 
-const caller: CallerContext = { agent: 'a', namespace: 'n', session: 's', rootMessage: 'm', stack: [] };
+const caller: CallerContext = {
+  agent: 'a',
+  namespace: 'n',
+  session: 's',
+  rootMessage: 'm',
+  stack: [],
+  origin: 'Agent',
+};
 const CALL = { type: 'tool-call', tool: 'file_write', args: {} } as const;
 
 type HookTool = (input: Json, op: CallOptions) => Promise<Json> | Json;
@@ -92,9 +100,10 @@ describe('the hooks of an agent', () => {
     const { hooks, calls } = someHooks([{ events: ['ToolCall'], tool: 'refuses' }], { refuses: () => ({ deny: 'x' }) });
     await hooks.ask(CALL, caller, anOp());
     const nested = calls[0]?.caller ?? assert.fail('the hook was not called');
-    assert.ok(isHookCall(nested) && isHookCall({ stack: [...nested.stack, 'tool'] }) && !isHookCall(caller));
-    assert.equal(await hooks.ask(CALL, nested, anOp()), undefined);
-    assert.equal(await hooks.ask(CALL, { ...caller, stack: FORGE_STACK }, anOp()), undefined);
+    const below = nestedCaller({ descriptor: { ...DESCRIPTOR, name: 'guard' } }, nested);
+    assert.deepEqual([caller, nested, below].map(isHookCall), [false, true, true]);
+    for (const by of [nested, below]) assert.equal(await hooks.ask(CALL, by, anOp()), undefined);
+    assert.equal(await hooks.ask(CALL, { ...caller, ...IN_FORGE }, anOp()), undefined);
     assert.equal(calls.length, 1);
   });
 

@@ -9,7 +9,7 @@ import { printable } from '../../lib/printable.ts';
 import type { CallerContext, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { isForgeTestCall } from '../../tools/forge-test-call.ts';
-import { type CallHooks, HOOK_STACK, isHookCall } from '../../tools/hooks/call-hooks.ts';
+import { type CallHooks, isHookCall } from '../../tools/hooks/call-hooks.ts';
 import {
   EVENT_TYPES,
   hookArguments,
@@ -61,7 +61,7 @@ export function createAgentHooks(deps: AgentHooksDeps): AgentHooks {
     for (const [index, hook] of hooks.entries()) {
       if (!hook.types.has(type)) continue;
       const key = `${op.key}/hook-${index}-${type}`;
-      const answer = await askOne(deps, hook, event, { ...caller, stack: HOOK_STACK }, { ...op, key });
+      const answer = await askOne(deps, hook, event, { ...caller, stack: [], origin: 'Hook' }, { ...op, key });
       if ('failure' in answer) {
         const refusal = onFailure(deps, hook, type, answer.failure);
         if (refusal !== undefined) return refusal;

@@ -76,7 +76,7 @@ export async function openConversation(
     limits,
     events,
     trace: () => trace.entries(),
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [] },
+    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
     system: systemPrompt(agent.spec.prompt.system),
     historyWriter: createHistoryWriter(deps.sessions, session, history.seq),
     order: createToolOrder(),

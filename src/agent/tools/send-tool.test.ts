@@ -15,6 +15,7 @@ const context: CallContext = {
   session: 's-1',
   rootMessage: 'm-1',
   stack: [],
+  origin: 'Agent' as const,
   op,
   invoke: () => Promise.reject(new Error('no nested calls in this test')),
 };

@@ -20,6 +20,7 @@ const context: CallContext = {
   session: 's-1',
   rootMessage: 'root',
   stack: [],
+  origin: 'Agent' as const,
   op: { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'key' },
   invoke: () => Promise.reject(new Error('not called')),
 };

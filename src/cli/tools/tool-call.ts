@@ -67,8 +67,8 @@ async function call(
     describe: noDescription,
   };
   const tool = createForgedTool(artifact, digest, 'Session', deps);
-  const caller = { agent: 'cli', namespace: 'local', session: 'cli', rootMessage: 'cli', stack: [digest] };
-  const output = await tool.call(input, { ...caller, op, invoke: context.invoke });
+  const caller = { agent: 'cli', namespace: 'local', session: 'cli', rootMessage: 'cli' };
+  const output = await tool.call(input, { ...caller, stack: [digest], origin: 'Agent', op, invoke: context.invoke });
   return { name: artifact.name, digest, output, milliseconds: Math.round(systemClock.monotonic() - started) };
 }
 

@@ -218,6 +218,24 @@ describe('the transcript', () => {
     });
   }
 
+  it('a call that another call makes is indented by its depth, and its result names it', () => {
+    const nested = { origin: 'Compose', depth: 1 } as const;
+    const lines = shown([
+      { type: 'tool-call', id: '1', tool: 'report', input: { path: 'a' } },
+      { type: 'tool-call', id: '1/1', ...nested, tool: 'file_read', input: { path: 'a' } },
+      { type: 'tool-call', id: '1/1/1', origin: 'Compose', depth: 2, tool: 'clock', input: {} },
+      { ...result('1/1/1', 'now'), ...nested, tool: 'clock' },
+      { ...result('1/1', 'text'), ...nested },
+      { ...result('1', 'done'), tool: 'report' },
+    ]);
+    assert.deepEqual(lines.slice(0, 3), [
+      '  analyst  calls   report  {"path":"a"}',
+      '  analyst  ↳ calls   file_read  {"path":"a"}',
+      '  analyst    ↳ calls   clock',
+    ]);
+    assert.match(lines[4] ?? '', /✓ file_read \{"path":"a"\}: text$/);
+  });
+
   it('each result follows its call; a result of a parallel call names the call', () => {
     const lines = shown([
       { type: 'tool-call', id: '1', tool: 'file_read', input: { path: 'a' } },

@@ -120,14 +120,14 @@ export class Transcript {
     this.#screen.endText();
   }
 
-  #call({ id, tool, input }: EventOf<'tool-call'>): void {
+  #call({ id, tool, input, depth = 0 }: EventOf<'tool-call'>): void {
     this.#remark();
     this.#calls.set(id, { tool, input });
     if (tool === 'forge_tool') return;
     const { paint } = this.#screen;
     const shown = hasArguments(input) ? paint('dim', printable(JSON.stringify(input), 120)) : '';
     this.#screen.line(
-      `  ${this.#agent}  ${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd(),
+      `  ${this.#agent}  ${nesting(depth)}${'calls'.padEnd(7)} ${printable(tool, 63)}  ${shown}`.trimEnd(),
       DETAIL_INDENT,
     );
     this.#lastCall = id;
@@ -253,6 +253,11 @@ export class Transcript {
     const isBackground = event.type === 'promotion' || event.type === 'demotion';
     return isBackground || event.type === 'error' ? undefined : `${this.#agent} thinks`;
   }
+}
+
+/** The mark before a call that another call makes. */
+function nesting(depth: number): string {
+  return depth === 0 ? '' : `${'  '.repeat(depth - 1)}↳ `;
 }
 
 function hasArguments(input: Json | undefined): boolean {

@@ -122,7 +122,7 @@ export class SandboxService {
     await this.#answer(id, async () => {
       const tool = Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined;
       if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', 'the sandbox has no such tool');
-      const noCaller = { agent: '', namespace: '', session: '', rootMessage: '', stack: [] };
+      const noCaller = { agent: '', namespace: '', session: '', rootMessage: '', stack: [], origin: 'Agent' } as const;
       const invoke: CallContext['invoke'] = () =>
         Promise.reject(new TemperError('TEMPER_INTERNAL', 'a file tool calls no other tool'));
       return tool.call(input, { ...noCaller, invoke, op: this.#op(id, request) });

@@ -45,9 +45,9 @@ export class LocalTaskRecorder {
     };
   }
 
-  /** A tool that was forged runs in the sandbox. */
+  /** Counts the calls that the model made. A tool that was forged runs in the sandbox. */
   observe(event: AgentEvent): void {
-    if (event.type === 'tool-result' && event.ok)
+    if (event.type === 'tool-result' && event.ok && event.depth === undefined)
       this.#callsOf(this.#session).categories.add(this.#categories.get(event.tool) ?? 'code_execution');
   }
 

@@ -9,7 +9,7 @@ import { createPanel } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from '../promotion/promotion.ts';
 import { promotionRules } from '../promotion/promotion-rules.ts';
 import { createVerifier } from '../verification/verifier.ts';
-import type { Tool } from '../../tools/contract.ts';
+import type { CallerContext, Tool } from '../../tools/contract.ts';
 import { deniedHostCalls } from '../../tools/host/host-calls.ts';
 import { createInvoker } from '../../tools/invoker.ts';
 import { NO_LOOP_GUARD } from '../../tools/loop-guard.ts';
@@ -87,12 +87,13 @@ function verifierOf(context: LifecycleContext, here: LocalLifecyclePorts, builtI
     timeoutOf: () => TOOL_TIMEOUT_MS,
     observe: () => undefined,
   });
-  const caller = {
+  const caller: CallerContext = {
     agent: agent.name,
     namespace: agent.namespace,
     session: 'verification',
     rootMessage: 'verification',
     stack: [],
+    origin: 'Compose',
   };
   return createVerifier({
     openSandbox: () => here.openFreshSandbox(),

@@ -65,7 +65,7 @@ async function recordedUse(artifact: ToolArtifact, input: JsonObject, world: Wor
     describe: world.describe ?? (() => undefined),
   });
   const invoke: NestedCall = world.invoke ?? (() => Promise.reject(new Error('no step is expected')));
-  const output = await tool.call(input, { ...aCaller(), stack: [], op: anOp(), invoke, recorder });
+  const output = await tool.call(input, { ...aCaller(), stack: [], origin: 'Agent', op: anOp(), invoke, recorder });
   const { recording } = recorder;
   const stored = recording === undefined ? undefined : toUseRecording(recording, 'observed');
   assert.ok(stored?.ok !== false, JSON.stringify(stored));

@@ -12,7 +12,14 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   message: { type: 'message', text: 'hi', delta: true },
   reasoning: { type: 'reasoning', text: 'because' },
   'tool-call': { type: 'tool-call', id: '1', tool: 't', input: { any: [1, null] } },
-  'tool-result': { type: 'tool-result', id: '1', tool: 't', ok: true, summary: '{}', milliseconds: 1.5 },
+  'tool-result': {
+    type: 'tool-result',
+    id: '1',
+    tool: 't',
+    ok: true,
+    summary: '{}',
+    milliseconds: 1.5,
+  },
   'forge-start': { type: 'forge-start', tool: 't', mode: 'Sandbox', description: 'd' },
   'forge-gate': { type: 'forge-gate', tool: 't', result: { gate: 'judge', passed: true, note: '0.93' } },
   'forge-accepted': { type: 'forge-accepted', tool: 't', digest: 'sha256:00', tier: 'Session' },
@@ -51,6 +58,14 @@ describe('the schema of agent events', () => {
       assert.ok(schema.Check(event), sample.type);
       assert.ok(!schema.Check({ ...event, extra: 1 }), `${sample.type} with an unknown member`);
     }
+  });
+
+  it('the schema accepts the origin and the depth of a nested call, within their limits', () => {
+    const call = { ...SAMPLES['tool-call'], ...STAMP, origin: 'Code', depth: 2 };
+    assert.ok(schema.Check(call));
+    assert.ok(schema.Check({ ...SAMPLES['tool-result'], ...STAMP, origin: 'Compose', depth: 1 }));
+    for (const change of [{ origin: 'Root' }, { depth: 0 }, { depth: 17 }, { depth: '1' }])
+      assert.ok(!schema.Check({ ...call, ...change }), JSON.stringify(change));
   });
 
   it('the schema refuses an event that lacks a member or its stamp', () => {

@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TProperties, Type } from 'typebox';
 import { closed, LevelName, ObjectName, Tier } from '../../api/v1alpha1/common.ts';
+import { CALL_ORIGINS } from '../contract.ts';
 import { GATES } from './gates.ts';
 import { AnyJson, Code, SessionId, text } from './parts.ts';
 
@@ -23,6 +24,13 @@ const line = (maxLength: number) =>
 const count = Type.Integer({ minimum: 0 });
 const gate = Type.Enum([...GATES]);
 
+/** Members of a call by another call: a step of a composed tool, or a call by a program of the model. */
+const NESTING = {
+  origin: Type.Optional(Type.Enum([...CALL_ORIGINS])),
+  /** The number of calls around it. */
+  depth: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
+};
+
 export const GateResult = Type.Object(
   {
     gate,
@@ -40,9 +48,10 @@ export const EVENT_MEMBERS = {
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
   reasoning: { text: note() },
-  'tool-call': { id: name, tool: name, input: AnyJson },
+  'tool-call': { id: name, ...NESTING, tool: name, input: AnyJson },
   'tool-result': {
     id: name,
+    ...NESTING,
     tool: name,
     ok: Type.Boolean(),
     code: Type.Optional(Code),

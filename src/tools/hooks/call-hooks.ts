@@ -17,16 +17,10 @@ export interface CallHooks {
   afterCall(call: HookedCall, result: ToolResult, op: CallOptions): Promise<void>;
 }
 
-/** No tool has this name. */
-const HOOK_MARK = '@hook';
-
-/** The call stack of a hook: the calls that its tool makes inherit it. */
-export const HOOK_STACK: readonly string[] = [HOOK_MARK];
-
 /**
  * Whether a hook makes this call, also through other tools. Such a call runs no hooks, has no loop guard, because equal events repeat it,
  * and is no evidence for the tool, because the agent did not choose it. Policy and quotas hold for it.
  */
-export function isHookCall({ stack }: Pick<CallerContext, 'stack'>): boolean {
-  return stack.includes(HOOK_MARK);
+export function isHookCall({ origin }: Pick<CallerContext, 'origin'>): boolean {
+  return origin === 'Hook';
 }

@@ -222,7 +222,14 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       describe: () => undefined,
     });
     assert.deepEqual(forgedEntry(artifact, false).request, toolRequest(forged.descriptor), 'both requests are equal');
-    const context = { agent: 'analyst', namespace: NAMESPACE, session: 's-1', rootMessage: 'r', stack: [] };
+    const context = {
+      agent: 'analyst',
+      namespace: NAMESPACE,
+      session: 's-1',
+      rootMessage: 'r',
+      stack: [],
+      origin: 'Agent' as const,
+    };
     const op = callOptions();
     const invoke = (): Promise<never> => Promise.reject(new Error('unexpected call'));
     assert.deepEqual(await forged.call({ value: 21 }, { ...context, op, invoke }), { result: 42 });

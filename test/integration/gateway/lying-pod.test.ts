@@ -229,7 +229,13 @@ describe('reports of a lying pod', () => {
         ['generate_text', { prompt: 'Summarize.' }],
       ] as const) {
         const op = callOptions();
-        const context = { ...aCaller({ agent: agent.name }), stack: [], op, invoke: assert.fail };
+        const context = {
+          ...aCaller({ agent: agent.name }),
+          stack: [],
+          origin: 'Agent' as const,
+          op,
+          invoke: assert.fail,
+        };
         const value = await tools.find(({ descriptor }) => descriptor.name === name)?.call(input, context);
         calls.push({ name, input, answer: { ok: true, value: value ?? null }, evidence: 'reported' });
       }

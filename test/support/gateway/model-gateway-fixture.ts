@@ -286,7 +286,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
       key: await readFile(new URL('key.pem', TLS), 'utf8'),
     };
     const routes = [checkResponses, this.#lossyRoutes(), ...CORE_ROUTES, ...parts.routes];
-    const server = await createGatewayServer(deps, { tls, routes });
+    // The tests share the process, so their work and a busy machine delay the event loop too.
+    const server = await createGatewayServer(deps, { tls, routes, maxEventLoopDelayMs: 0 });
     await server.listen({ host: '127.0.0.1', port: 0 });
     this.#open.push(async () => {
       await server.close();

@@ -122,6 +122,7 @@ export async function workedUses(
     const output = await tool.call(input, {
       ...aCaller(),
       stack: [],
+      origin: 'Agent',
       op: anOp(),
       recorder,
       invoke: async (step, argument) => {
