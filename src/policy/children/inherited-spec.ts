@@ -18,7 +18,7 @@ export function inheritedSpec(child: AgentSpec, parent: AgentSpec): AgentSpec {
 }
 
 /** The members of the parent that the child does not set. */
-function defaults<T extends object, K extends keyof T>(child: T, parent: T, keys: readonly K[]): Partial<T> {
+function defaults<T extends object>(child: T, parent: T, keys: readonly (keyof T)[]): Partial<T> {
   const open = keys.filter((key) => child[key] === undefined && parent[key] !== undefined);
   return Object.fromEntries(open.map((key) => [key, parent[key]])) as unknown as Partial<T>;
 }
@@ -27,7 +27,7 @@ function stated<T extends object>(value: T | undefined): Partial<T> {
   return Object.fromEntries(Object.entries(value ?? {}).filter(([, member]) => member !== undefined)) as Partial<T>;
 }
 
-function section<K extends keyof AgentSpec>(key: K, value: object): Partial<AgentSpec> {
+function section(key: keyof AgentSpec, value: object): Partial<AgentSpec> {
   return Object.keys(value).length === 0 ? {} : { [key]: value };
 }
 
@@ -52,13 +52,13 @@ function list<T>(key: keyof AgentSpec, child: readonly T[] = [], parent: readonl
 
 type Sandbox = AgentSpec['sandbox'];
 
-function sandbox(child: Sandbox, parent: Sandbox): NonNullable<Sandbox> {
-  const resources = { ...parent?.resources, ...stated(child?.resources) };
-  const size = child?.workspace?.size ?? parent?.workspace?.size;
-  const workspace = { ...child?.workspace, ...(size === undefined ? {} : { size }) };
+function sandbox(child: NonNullable<Sandbox> = {}, parent: NonNullable<Sandbox> = {}): NonNullable<Sandbox> {
+  const resources = { ...parent.resources, ...stated(child.resources) };
+  const size = child.workspace?.size ?? parent.workspace?.size;
+  const workspace = { ...child.workspace, ...(size === undefined ? {} : { size }) };
   return {
     ...child,
-    ...(child?.class === undefined && parent?.class !== undefined ? { class: parent.class } : {}),
+    ...(child.class === undefined && parent.class !== undefined ? { class: parent.class } : {}),
     ...(Object.keys(resources).length === 0 ? {} : { resources }),
     ...(Object.keys(workspace).length === 0 ? {} : { workspace }),
   };
