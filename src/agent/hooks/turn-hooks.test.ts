@@ -147,11 +147,12 @@ describe('a model call that fails', () => {
     assert.equal((await send('go')).reply, 'at last');
     const attempts = seen.flatMap((event): Json[] => (event.type === 'error' ? [event.attempt] : []));
     assert.deepEqual(attempts, [1, 2]);
+    const retry = { type: 'retry', model: 'scripted/model', code: 'TEMPER_MODEL_OVERLOADED' };
     assert.deepEqual(
       events.filter(({ type }) => type === 'retry'),
       [
-        { type: 'retry', attempt: 2, delayMs: 1_000, code: 'TEMPER_MODEL_OVERLOADED' },
-        { type: 'retry', attempt: 3, delayMs: 2_000, code: 'TEMPER_MODEL_OVERLOADED' },
+        { ...retry, attempt: 2, milliseconds: 1_000 },
+        { ...retry, attempt: 3, milliseconds: 2_000 },
       ],
     );
   });

@@ -85,7 +85,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   'approval-decided': ['request', 'decision', 'by'],
   'turn-parked': [],
   hook: ['tool', 'event'],
-  retry: ['code'],
+  retry: ['model', 'code'],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

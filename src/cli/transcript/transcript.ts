@@ -195,10 +195,7 @@ export class Transcript {
       case 'hook':
         return this.#hook(event);
       case 'retry':
-        return this.#styled(
-          'yellow',
-          `  ! attempt ${event.attempt} in ${Math.round(event.delayMs / 1_000)} s, after ${printable(event.code, 80)}`,
-        );
+        return this.#retry(event);
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
@@ -214,6 +211,12 @@ export class Transcript {
   #hook({ tool, event, directive }: EventOf<'hook'>): void {
     if (directive === undefined) return;
     this.#styled('dim', `  hook ${printable(tool, 63)} at ${printable(event, 32)}: ${printable(directive, 16)}`);
+  }
+
+  #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {
+    const time = milliseconds > 0 ? ` in ${(milliseconds / 1_000).toFixed(1)} s` : '';
+    const next = `attempt ${attempt} with ${printable(model, 128)}${time}`;
+    this.#styled('yellow', `  ! ${printable(code, 80)}: ${next}`);
   }
 
   #styled(style: Style, text: string): void {
