@@ -74,7 +74,6 @@ export const EVENT_MEMBERS = {
     code: Type.Optional(Code),
     milliseconds: Type.Number({ minimum: 0 }),
   },
-  retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
   'turn-parked': { requests: Type.Array(name, { minItems: 1, maxItems: 100 }) },
