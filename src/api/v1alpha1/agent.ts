@@ -21,6 +21,7 @@ import {
   patternsOf,
   setOf,
 } from './common.ts';
+import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
@@ -91,11 +92,19 @@ const Limits = Type.Object(
       default: '60s',
       description: 'Timeout of one tool call, from 1ms to 1h.',
     }),
+    concurrency: Type.Optional(
+      count(
+        1,
+        MAX_CONCURRENCY,
+        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another.',
+        DEFAULT_CONCURRENCY,
+      ),
+    ),
     outputCharacters: Type.Optional(
       count(1000, 1_000_000, 'Maximum number of characters of one tool result that the model receives.', 50_000),
     ),
   },
-  { ...closed, description: 'Limits for the handling of one message.' },
+  { ...closed, description: 'Limits for the handling of messages.' },
 );
 
 const Quotas = Type.Object(
