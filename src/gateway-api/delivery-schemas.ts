@@ -5,15 +5,15 @@ import type {
   FinishReason as ReplyEnd,
   MessageDraft,
   Receipt as BusReceipt,
+  Task,
 } from '../bus/port.ts';
+import { MESSAGE_SOURCES } from '../bus/port.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
 import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
-import { PodReports } from './report-schemas.ts';
+import { PodReports, ToolCallReport } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
-import type { Digest } from '../lib/canonical.ts';
-import { MAX_COUNTED_CALLS, type ToolCalls } from '../tempering/hygiene/tool-calls.ts';
-import { MAX_TASK_TOOLS } from '../tempering/hygiene/tool-task.ts';
-import { AgentName, DeliveryToken, describes, DigestText, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
+import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
   Type.Enum(['complete', 'truncated', 'refusal'], {
@@ -21,7 +21,7 @@ export const FinishReason = describes<ReplyEnd>()(
   }),
 );
 
-const Envelope = describes<BusEnvelope>()(
+const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
   Type.Object(
     {
       id: Type.String(),
@@ -33,6 +33,12 @@ const Envelope = describes<BusEnvelope>()(
       depth: Type.Integer(),
       deadline: Timestamp,
       time: Timestamp,
+      source: Type.Optional(
+        Type.Enum([...MESSAGE_SOURCES], {
+          description: 'Who caused the message. `Reply` answers a message that asked.',
+        }),
+      ),
+      answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
     },
     { ...closed, description: 'A message, as it is delivered.' },
@@ -116,17 +122,6 @@ export type UseApprovalRequest = Static<typeof UseApprovalRequest>;
 /** The requests that a message waits for. */
 const ParkedRequests = Type.Array(RequestName, { minItems: 1, maxItems: 16 });
 
-const ToolCallCounts = describes<ToolCalls>()(
-  Type.Object(
-    {
-      digest: Type.Unsafe<Digest>(DigestText),
-      calls: Type.Integer({ minimum: 1, maximum: MAX_COUNTED_CALLS }),
-      failures: Type.Integer({ minimum: 0, maximum: MAX_COUNTED_CALLS }),
-    },
-    { ...closed, description: 'Calls of a forged tool by the agent itself; the word of the pod.' },
-  ),
-);
-
 /** What a pod has not sent before its message ends. */
 const outcomeContent = {
   append: Type.Optional(SessionAppend),
@@ -139,12 +134,7 @@ const outcomeContent = {
       { ...closed, description: 'As in the request for reports.' },
     ),
   ),
-  toolCalls: Type.Optional(
-    Type.Array(ToolCallCounts, {
-      maxItems: MAX_TASK_TOOLS,
-      description: 'The forged tools that the agent called for the message. They count for this agent alone.',
-    }),
-  ),
+  toolCalls: Type.Optional(ToolCallReport),
 };
 const OutcomeContent = Type.Object(outcomeContent, closed);
 export type OutcomeContent = Static<typeof OutcomeContent>;
@@ -197,8 +187,20 @@ const Draft = describes<MessageDraft>()(
   Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') }, closed),
 );
 
+/** Longest wait of one request for a task. */
+const MAX_TASK_WAIT_SECONDS = 25;
+
 export const SendMessageRequest = Type.Object(
-  { deliveryToken: DeliveryToken, draft: Draft },
+  {
+    deliveryToken: DeliveryToken,
+    draft: Draft,
+    ask: Type.Optional(
+      Type.Object(
+        { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 600 })) },
+        { ...closed, description: 'Present: the sender wants the answer. `wait` is the argument of its tool call.' },
+      ),
+    ),
+  },
   {
     ...closed,
     description:
@@ -206,6 +208,33 @@ export const SendMessageRequest = Type.Object(
   },
 );
 export type SendMessageRequest = Static<typeof SendMessageRequest>;
+
+export const TaskRequest = Type.Object(
+  {
+    deliveryToken: DeliveryToken,
+    ticket: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'Id of a message that asked.' }),
+    waitSeconds: Type.Number({ minimum: 0, maximum: MAX_TASK_WAIT_SECONDS }),
+  },
+  { ...closed, description: 'Reads the state of a message that asked, from the session that asked.' },
+);
+export type TaskRequest = Static<typeof TaskRequest>;
+
+export const TaskState = describes<Task>()(
+  Type.Object(
+    {
+      ticket: Type.String(),
+      agent: Type.String({ description: 'The agent that was asked.' }),
+      state: Type.Enum(['Pending', 'Answered', 'Failed', 'Delivered'], {
+        description: '`Delivered`: the session has the answer as a message, or another message of the session took it.',
+      }),
+      text: Type.Optional(Type.String({ description: 'The answer.' })),
+      finishReason: Type.Optional(FinishReason),
+      code: Type.Optional(Type.Unsafe<ErrorCode>(Code)),
+      reason: Type.Optional(Type.String({ description: 'Why there is no answer.' })),
+    },
+    { ...closed, description: 'The state of a message that asked.' },
+  ),
+);
 
 export const Receipt = describes<BusReceipt>()(
   Type.Object(

@@ -14,6 +14,7 @@ export type {
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
+  TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
@@ -35,6 +36,8 @@ export const POD_API_PATHS = {
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
+  /** POST `TaskRequest`: the state of a message that asked for an answer. */
+  tasks: '/v1/tasks',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */

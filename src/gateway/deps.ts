@@ -23,6 +23,7 @@ import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
 import type { ReadSessionContent } from './storage/session-content.ts';
+import type { Answers } from './tasks/answers.ts';
 import type { TaskRecorder } from './tasks/recorder.ts';
 
 /** An agent from the informer cache, with its policy and derived state. */
@@ -134,6 +135,8 @@ export interface GatewayDeps {
   closeTools: (agentUid: string, session: string) => Promise<number>;
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
+  /** Answers to messages that asked. */
+  answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;
   uses: ToolUseReports;
   verifications: Pick<Verifications, 'waitForWork' | 'putOutputs'>;

@@ -336,6 +336,10 @@ export const ERROR_CODES = {
     fix: 'Send it again if it still matters.',
   },
 
+  TEMPER_MESSAGE_CYCLE: {
+    meaning: 'An agent asked an agent that already waits in the same chain of messages.',
+    fix: 'Put the question into the answer, or send it with `agent_send`, which does not wait.',
+  },
   TEMPER_MESSAGE_DEPTH: {
     meaning: 'The chain of messages from agent to agent is longer than allowed.',
     fix: 'Reply instead of sending another message, or let the first agent ask each of the others itself.',

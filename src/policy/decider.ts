@@ -9,7 +9,7 @@ import type { PreparedPolicy } from './prepare.ts';
 import { toNetworkInput, toToolInput } from './rules/rule-inputs.ts';
 import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
-import { suspendRules } from './rules/common.ts';
+import { modeRules, suspendRules } from './rules/common.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -70,7 +70,7 @@ function revisionOf({ policy }: PolicySnapshot): string {
 }
 
 function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
-  const common = suspendRules(prepared);
+  const common = [...suspendRules(prepared), ...modeRules(prepared)];
   // Chains are looked up by kind, so a chain only receives requests of its kind. The type system cannot express this.
   const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], toInput: (request: never) => Q) =>
     ({ toInput, rules: [...common, ...rules] }) as unknown as RuleChain;

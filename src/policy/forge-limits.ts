@@ -58,5 +58,6 @@ export const NO_FORGE: ForgeLimits = {
 function mayForge({ snapshot, taintedDeny }: PreparedPolicy): boolean {
   if (snapshot.agent.spec.suspend === true || snapshot.policy.spec.suspend === true) return false;
   if (snapshot.tainted && taintedDeny.has('forge')) return false;
-  return snapshot.agent.spec.forge?.enabled === true;
+  const { forge, mode = 'Full' } = snapshot.agent.spec;
+  return forge?.enabled === true && mode === 'Full';
 }

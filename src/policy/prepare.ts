@@ -1,5 +1,6 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import { TOOL_PROFILES } from '../api/v1alpha1/agent/tool-profiles.ts';
 import { TemperError } from '../lib/errors.ts';
 import { actionsOf, effectiveLevel } from './levels.ts';
 import type { LevelProfile } from './levels.ts';
@@ -20,6 +21,8 @@ export interface ArgumentRule {
 interface AgentPatterns {
   tools: PatternSet;
   deniedNames: PatternSet;
+  /** The tools of `toolProfile`; undefined without one. */
+  profile: PatternSet | undefined;
   network: PatternSet;
   memoryRead: PatternSet;
   memoryWrite: PatternSet;
@@ -79,10 +82,11 @@ export function preparePolicy(snapshot: PolicySnapshot): PreparedPolicy {
   };
 }
 
-function agentPatterns({ grants = {}, denyTools, arguments: pins = [] }: AgentSpec): AgentPatterns {
+function agentPatterns({ grants = {}, denyTools, toolProfile, arguments: pins = [] }: AgentSpec): AgentPatterns {
   return {
     tools: patternSet(grants.tools, 'tool'),
     deniedNames: patternSet(denyTools, 'tool'),
+    profile: toolProfile === undefined ? undefined : patternSet(TOOL_PROFILES[toolProfile], 'tool'),
     network: patternSet(grants.network, 'host'),
     memoryRead: patternSet(grants.memory?.read, 'key'),
     memoryWrite: patternSet(grants.memory?.write, 'key'),

@@ -2,7 +2,7 @@
 # build-tools.sh [TOOL…]: builds the servers and commands that the tests use, once per version of their sources, and prints
 # the folder of each tool on one line. The default TOOL is control-plane.
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
-#   nats-server, helm, coredns, kwok, pause, registry (CNCF distribution)
+#   nats-server, nats-exporter, helm, coredns, kwok, pause, registry (CNCF distribution)
 #   gitea (needs a C compiler; its folder also contains its templates and settings)
 # KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
@@ -14,6 +14,8 @@ newest=1.36.3
 oldest=1.33.13
 kubernetes=${KUBERNETES_VERSION:-$newest}
 nats_server=2.15.2
+# The version that the chart installs.
+nats_exporter=0.12.0
 helm=3.22.0
 coredns=1.15.0
 kwok=0.8.0
@@ -34,6 +36,7 @@ key_of() {
   case $1 in
     control-plane) echo "control-plane-$kubernetes-$(cat "$here/$sources"/{go.mod,go.sum,main.go} | digest)" ;;
     nats-server) echo "nats-server-$nats_server" ;;
+    nats-exporter) echo "nats-exporter-$nats_exporter" ;;
     helm) echo "helm-$helm" ;;
     coredns) echo "coredns-$coredns" ;;
     kwok) echo "kwok-$kwok" ;;
@@ -41,7 +44,7 @@ key_of() {
     registry) echo "registry-$registry" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, helm, coredns, kwok, pause, registry and gitea" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry and gitea" >&2
       return 1
       ;;
   esac
@@ -66,6 +69,12 @@ build() {
       done
       ;;
     nats-server) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/nats-io/nats-server/v2@v$nats_server" ;;
+    nats-exporter)
+      # Not `go install`, which reads the list of all versions first.
+      local sources
+      sources=$(go mod download -json "github.com/nats-io/prometheus-nats-exporter@v$nats_exporter" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+      (cd "$sources" && go_ build -mod=readonly -ldflags '-s -w' -o "$2/nats-exporter" .)
+      ;;
     helm)
       # Helm's default Kubernetes version when it is not connected to a cluster; without these flags it is 1.20.
       local in=helm.sh/helm/v3 flags=

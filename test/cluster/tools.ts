@@ -13,6 +13,7 @@ const BUILDS = {
   'kube-proxy': 'control-plane',
   kubectl: 'control-plane',
   'nats-server': 'nats-server',
+  'nats-exporter': 'nats-exporter',
   helm: 'helm',
   coredns: 'coredns',
   kwok: 'kwok',

@@ -131,7 +131,7 @@ readinessProbe:
   failureThreshold: 3
 {{- end }}
 
-{{/* A headless Service that lists each pod of a component, ready or not, for metrics scraping. */}}
+{{/* A headless Service that lists each pod of a component, ready or not, for metrics scraping; takes metricsPort and metricsTarget too. */}}
 {{- define "temper.metricsService" -}}
 ---
 apiVersion: v1
@@ -147,7 +147,7 @@ spec:
   selector:
     {{- include "temper.selector" . | nindent 4 }}
   ports:
-    - {name: metrics, port: 9090, targetPort: health}
+    - {name: metrics, port: {{ .metricsPort | default 9090 }}, targetPort: {{ .metricsTarget | default "health" }}}
 {{- end }}
 
 {{- define "temper.disruptionBudget" -}}

@@ -23,6 +23,7 @@ import {
 } from './common.ts';
 import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
+import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -165,6 +166,19 @@ export const AgentSpec = Type.Object(
     grants: Type.Optional(Grants),
     denyTools: Type.Optional(
       patternsOf('Patterns for the names of the tools that the agent may not call, even if they are granted.'),
+    ),
+    toolProfile: Type.Optional(
+      Type.Enum([...TOOL_PROFILE_NAMES], {
+        description:
+          'A named selection of tools. The agent may call a tool only when `grants.tools` and the profile both name it. Tools that the agent forged itself need no entry. When absent, `grants.tools` alone decides.',
+      }),
+    ),
+    mode: Type.Optional(
+      Type.Enum([...AGENT_MODES], {
+        default: 'Full',
+        description:
+          'What the agent may do at all: `Observe` calls no tool, `Assist` calls six tools that only read, `Full` calls every tool that the grants allow.',
+      }),
     ),
     arguments: Type.Optional(
       atomicListOf(

@@ -5,7 +5,7 @@ import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-write
 import { DeadLetterSummary } from '../../gateway-api/user-schemas.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
-import { requestWakeup } from '../pods/messages.ts';
+import { requestWakeup } from '../pods/wakeup.ts';
 import { Namespace, NAMESPACE_PATH } from './messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, USER_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';

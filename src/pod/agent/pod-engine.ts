@@ -1,7 +1,7 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels } from '../../engine/ports.ts';
-import { digestOf } from '../../lib/canonical.ts';
+import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -19,7 +19,14 @@ import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
-import { learnTools, withheldBus, withheldEvent, withheldMemory, withheldSessions } from './withheld-engine.ts';
+import {
+  learnTools,
+  withheldBus,
+  withheldEvent,
+  withheldMemory,
+  withheldSessions,
+  withheldTasks,
+} from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
@@ -62,7 +69,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
-  const { client, bus, reports, currentMessage, staged, toolCalls, sandbox, workspace, clock, ids, log } = deps;
+  const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {} } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
@@ -101,9 +108,10 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         review: tools.review,
         keepRejected: tools.keepRejected,
         reportUse: (use) => reports.use(use),
-        onCall: (digest, succeeded) => toolCalls.add(digest, succeeded),
+        onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
+      tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
       workspace,
@@ -118,6 +126,13 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
+}
+
+function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {
+  return (digest, succeeded) => {
+    toolCalls.add(digest, succeeded);
+    reports.calls(toolCalls.counts());
+  };
 }
 
 /** Without the tools, which change while the engine runs. */

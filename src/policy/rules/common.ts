@@ -1,4 +1,5 @@
 import type { PreparedPolicy } from '../prepare.ts';
+import { ASSIST_TOOLS } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import { deny, notApplicable, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
 import type { PolicyRequest } from '../types.ts';
@@ -24,6 +25,29 @@ export function suspendRules({ snapshot }: PreparedPolicy): Rule<PolicyRequest>[
       explain: () => passed(`Agent "${agent.name}" is not suspended`),
     },
   ];
+}
+
+/** `spec.mode` of the agent: what it may do at all, whatever it is granted. */
+export function modeRules({ snapshot }: PreparedPolicy): Rule<PolicyRequest>[] {
+  const { name, spec } = snapshot.agent;
+  const mode = spec.mode ?? 'Full';
+  if (mode === 'Full') return [];
+  const allows = mode === 'Observe' ? 'no tool and no effect' : `only ${ASSIST_TOOLS.join(', ')}`;
+  const violation = deny(`Agent "${name}" has mode ${mode}, which allows ${allows}; spec.mode Full allows its grants.`);
+  return [
+    {
+      id: 'mode',
+      check: (request) => (isWithinMode(mode, request) ? undefined : violation),
+      explain: () => passed(`mode ${mode} allows it`),
+    },
+  ];
+}
+
+function isWithinMode(mode: 'Observe' | 'Assist', request: PolicyRequest): boolean {
+  if (request.kind === 'Model' || request.kind === 'Promote') return true;
+  if (mode === 'Observe') return false;
+  if (request.kind === 'Tool') return !request.forged && ASSIST_TOOLS.includes(request.name.trim().toLowerCase());
+  return (request.kind === 'File' || request.kind === 'Memory') && request.access === 'read';
 }
 
 type TaintedAction = 'forge' | 'promote' | 'message' | 'network';

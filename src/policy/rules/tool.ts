@@ -16,6 +16,7 @@ export function toolRules(prepared: PreparedPolicy, limits: ForgeLimits): Rule<T
   return [
     ...hardDenyRules(prepared),
     grantRule(prepared, limits),
+    profileRule(prepared),
     ...nameRules(prepared),
     ...constraintRules(prepared),
     argumentRule(prepared),
@@ -78,6 +79,29 @@ function grantRule(prepared: PreparedPolicy, limits: ForgeLimits): Rule<ToolRule
       return isForgeTool(request) || (mayForge && request.forged)
         ? allowed('granted by spec.forge.enabled')
         : allowed(`granted by grants.tools "${prepared.tools.find(request.name)}"`);
+    },
+  };
+}
+
+/** `toolProfile` narrows `grants.tools`. What the agent forged itself calls tools that pass this rule one by one. */
+function profileRule({ profile, snapshot }: PreparedPolicy): Rule<ToolRuleInput> {
+  const { name: agent, spec } = snapshot.agent;
+  const mayForge = spec.forge?.enabled === true;
+  const needsNone = (request: ToolRuleInput): boolean =>
+    isForgeTool(request) || isDiscoveryTool(request) || (mayForge && request.forged);
+  return {
+    id: 'profile.tools',
+    check: (request) => {
+      if (profile === undefined || profile.covers(request.subject) || needsNone(request)) return undefined;
+      return deny(
+        `Tool "${request.name}" is not in toolProfile ${spec.toolProfile} of agent "${agent}", which allows ${profile.describe()}.`,
+      );
+    },
+    explain: (request) => {
+      if (profile === undefined) return notApplicable('the agent has no toolProfile');
+      return needsNone(request)
+        ? notApplicable('toolProfile selects granted tools only')
+        : passed(`toolProfile ${spec.toolProfile} names it`);
     },
   };
 }

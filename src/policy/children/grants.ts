@@ -1,0 +1,48 @@
+import type { PatternKind } from '../../api/findings.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import type { BoundedPatternRules } from '../patterns/pattern-rules.ts';
+import { quotedList, refusal, type Refusal } from './refusal.ts';
+
+type Grants = NonNullable<AgentSpec['grants']>;
+type GrantRule = readonly [field: string, kind: PatternKind, of: (grants: Grants) => readonly string[] | undefined];
+
+/** Every grant that is a list of patterns, with their kind. `unknownGrants` refuses the others. */
+const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory'>, PatternKind>> = {
+  tools: 'tool',
+  network: 'host',
+  messages: 'name',
+  spawn: 'name',
+  shell: 'name',
+  environment: 'name',
+};
+
+const RULES: readonly GrantRule[] = [
+  ...Object.entries(LISTS).map(
+    ([key, kind]): GrantRule => [key, kind, (grants) => grants[key as Exclude<keyof Grants, 'memory'>]],
+  ),
+  ['memory.read', 'key', ({ memory }) => memory?.read],
+  ['memory.write', 'key', ({ memory }) => memory?.write],
+];
+
+/** Each pattern of the child has to lie within the parent's patterns of the same grant, compared as languages. */
+export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns: BoundedPatternRules): Refusal[] {
+  const outside = RULES.flatMap(([key, kind, of]) => {
+    const ceiling = (of(parent) ?? []).filter((pattern) => patterns.patternError(pattern, kind) === undefined);
+    return (of(child) ?? []).flatMap((pattern, index): Refusal[] => {
+      const field = `spec.grants.${key}[${index}]`;
+      const flaw = patterns.patternError(pattern, kind);
+      if (flaw !== undefined) return [refusal(field, `"${pattern}", which is not a pattern,`, quotedList(ceiling))];
+      if (patterns.covers(ceiling, pattern, kind)) return [];
+      return [refusal(field, `"${pattern}"`, quotedList(ceiling))];
+    });
+  });
+  return [...outside, ...unknownGrants(child)];
+}
+
+/** A grant without a rule is refused, so that a new one is never inherited by oversight. */
+function unknownGrants(child: Grants): Refusal[] {
+  const known = new Set([...Object.keys(LISTS), 'memory']);
+  return Object.keys(child)
+    .filter((key) => !known.has(key))
+    .map((key) => refusal(`spec.grants.${key}`, 'of a child', 'no such grant for children'));
+}

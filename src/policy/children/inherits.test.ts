@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { anAgentSpec } from '../policy.testing.ts';
+import { inheritedSpec } from './inherited-spec.ts';
+import { inherits } from './inherits.ts';
+
+const PARENT = anAgentSpec({
+  grants: {
+    tools: ['file_*', 'agent_spawn'],
+    network: ['**.example.com'],
+    memory: { read: ['*'], write: ['self.*'] },
+    messages: ['team-*'],
+    spawn: ['worker-*'],
+    shell: ['git'],
+    environment: ['LANG'],
+  },
+  model: { primary: 'openai/gpt-4o', fallbacks: ['openai/gpt-4o-mini'], maxOutputTokens: 1_000 },
+  denyTools: ['file_delete'],
+  arguments: [{ tool: 'file_*', argument: 'path', allow: ['data/**'] }],
+  autonomy: 'Supervised',
+  mode: 'Full',
+  toolProfile: 'Coding',
+  limits: { turns: 10, toolTimeout: '20s' },
+  quotas: { tokensPerHour: 1_000, costPerDay: '2.00', toolCallsPerMinute: 10, networkBytesPerHour: '1Mi' },
+  forge: { enabled: true, modes: ['Sandbox'], apis: ['crypto'], persistSource: false },
+  sandbox: {
+    class: 'gvisor',
+    resources: { cpu: '500m', memory: '256Mi' },
+    workspace: { size: '1Gi', files: [{ path: 'data', configMap: { name: 'data' } }] },
+  },
+});
+
+function childOf(change: Partial<AgentSpec> = {}): AgentSpec {
+  return {
+    trustPolicyRef: PARENT.trustPolicyRef,
+    model: { primary: 'openai/gpt-4o' },
+    prompt: { system: 'x' },
+    ...change,
+  };
+}
+
+function fieldsRefused(change: Partial<AgentSpec>, parent = PARENT): string[] {
+  return inherits(childOf(change), parent).map(({ field }) => field);
+}
+
+/** One form of asking for more than the parent has, and the field that the refusal names. */
+const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = [
+  ['spec.trustPolicyRef.name', { trustPolicyRef: { name: 'open' } }],
+  ['spec.model.primary', { model: { primary: 'openai/o3' } }],
+  ['spec.model.fallbacks[0]', { model: { primary: 'openai/gpt-4o', fallbacks: ['openai/o3'] } }],
+  ['spec.model.maxOutputTokens', { model: { primary: 'openai/gpt-4o', maxOutputTokens: 1_001 } }],
+  ['spec.grants.tools[0]', { grants: { tools: ['*'] } }],
+  ['spec.grants.tools[1]', { grants: { tools: ['file_read', 'shell_exec'] } }],
+  ['spec.grants.network[0]', { grants: { network: ['example.org'] } }],
+  ['spec.grants.network[0]', { grants: { network: ['api.example.com:80'] } }],
+  ['spec.grants.network[0]', { grants: { network: ['*'] } }],
+  ['spec.grants.network[0]', { grants: { network: ['127.0.0.1'] } }],
+  ['spec.grants.memory.write[0]', { grants: { memory: { write: ['shared.*'] } } }],
+  ['spec.grants.messages[0]', { grants: { messages: ['*'] } }],
+  ['spec.grants.spawn[0]', { grants: { spawn: ['work*'] } }],
+  ['spec.grants.shell[0]', { grants: { shell: ['g*'] } }],
+  ['spec.grants.environment[0]', { grants: { environment: ['LANG*'] } }],
+  ['spec.grants.network[0]', { grants: { network: ['a..b'] } }],
+  ['spec.toolProfile', { toolProfile: 'Automation' }],
+  ['spec.toolProfile', { toolProfile: 'Full' }],
+  ['spec.autonomy', { autonomy: 'Semi' }],
+  ['spec.autonomy', { autonomy: 'Full' }],
+  ['spec.forge.modes', { forge: { enabled: true, modes: ['Compose'] } }],
+  ['spec.forge.modes', { forge: { enabled: true } }],
+  ['spec.forge.apis', { forge: { enabled: true, modes: ['Sandbox'], apis: ['fetch'] } }],
+  ['spec.forge.persistSource', { forge: { enabled: true, modes: ['Sandbox'], persistSource: true } }],
+  ['spec.limits.turns', { limits: { turns: 11 } }],
+  ['spec.limits.steps', { limits: { steps: 31 } }],
+  ['spec.limits.toolTimeout', { limits: { toolTimeout: '21s' } }],
+  ['spec.limits.outputCharacters', { limits: { outputCharacters: 50_001 } }],
+  ['spec.quotas.tokensPerHour', { quotas: { tokensPerHour: 1_001 } }],
+  ['spec.quotas.costPerDay', { quotas: { costPerDay: '2.01' } }],
+  ['spec.quotas.toolCallsPerMinute', { quotas: { toolCallsPerMinute: 11 } }],
+  ['spec.quotas.networkBytesPerHour', { quotas: { networkBytesPerHour: '1.1Mi' } }],
+  ['spec.sandbox.class', { sandbox: { class: 'runc' } }],
+  ['spec.sandbox.resources.cpu', { sandbox: { resources: { cpu: '501m' } } }],
+  ['spec.sandbox.resources.memory', { sandbox: { resources: { memory: '257Mi' } } }],
+  ['spec.sandbox.workspace.size', { sandbox: { workspace: { size: '2Gi' } } }],
+  [
+    'spec.sandbox.workspace.files',
+    { sandbox: { workspace: { files: [{ path: 'data', configMap: { name: 'secrets' } }] } } },
+  ],
+];
+
+describe('what a child may have', () => {
+  it('a child with the spec of its parent is within the parent', () => {
+    assert.deepEqual(inherits(PARENT, PARENT), []);
+    assert.deepEqual(inherits(childOf(), anAgentSpec({ model: { primary: 'openai/gpt-4o' } })), []);
+  });
+
+  it('a child within every grant of its parent is admitted', () => {
+    const change: Partial<AgentSpec> = {
+      grants: { tools: ['file_read', 'FILE_LIST'], network: ['api.example.com'], memory: { read: ['shared.a'] } },
+      toolProfile: 'Minimal',
+      autonomy: 'Locked',
+      mode: 'Assist',
+      forge: { enabled: true, modes: ['Sandbox'] },
+      limits: { turns: 10, steps: 30 },
+      quotas: { tokensPerHour: 0 },
+    };
+    assert.deepEqual(inherits(childOf(change), PARENT), []);
+  });
+
+  for (const [field, change] of MORE) {
+    it(`a child that asks for more is refused: ${field} ${JSON.stringify(change)}`, () => {
+      assert.deepEqual(fieldsRefused(change), [field]);
+    });
+  }
+
+  it('a refusal names what the child asks for, what the parent has, and the next step', () => {
+    const [refused] = inherits(childOf({ grants: { network: ['example.org'] } }), PARENT);
+    assert.equal(
+      refused?.message,
+      'spec.grants.network[0] "example.org" exceeds the parent, which has "**.example.com"; narrow it, or extend the parent',
+    );
+  });
+
+  it('a child may forge only when its parent may', () => {
+    assert.deepEqual(fieldsRefused({ forge: { enabled: true } }, anAgentSpec({ model: PARENT.model })), [
+      'spec.forge.enabled',
+    ]);
+  });
+
+  it('a child of an agent in mode Assist has at most mode Assist', () => {
+    assert.deepEqual(fieldsRefused({ mode: 'Full' }, { ...PARENT, mode: 'Assist' }), ['spec.mode']);
+    assert.equal(inheritedSpec(childOf(), { ...PARENT, mode: 'Assist' }).mode, 'Assist');
+  });
+
+  it('a field or grant without a rule is refused', () => {
+    const spec = { ...childOf({ grants: { teleport: ['*'] } as never }), wings: 2 } as never;
+    assert.deepEqual(
+      inherits(spec, PARENT).map(({ field }) => field),
+      ['spec.grants.teleport', 'spec.wings'],
+    );
+    const limits = { turns: 1, haste: 9 } as never;
+    assert.deepEqual(fieldsRefused({ limits }), ['spec.limits.haste']);
+  });
+
+  it('a list that exceeds its maximum with the entries of the parent is refused', () => {
+    const denyTools = Array.from({ length: 100 }, (_, index) => `tool_${index}`);
+    assert.deepEqual(fieldsRefused({ denyTools }), ['spec.denyTools']);
+  });
+
+  it('a manifest that exhausts the budget of the comparisons is refused, within a second', () => {
+    const hard = (seed: number) => Array.from({ length: 100 }, (_, index) => `*${'ab*'.repeat(40)}${seed}${index}*`);
+    const parent = anAgentSpec({ grants: { tools: hard(1) } });
+    const started = performance.now();
+    const refused = inherits({ ...parent, grants: { tools: hard(2) } }, parent);
+    assert.equal(refused.length, 100);
+    assert.ok(performance.now() - started < 20_000);
+  });
+});
+
+describe('what a child takes over', () => {
+  it('denials, pinned arguments and limits of the parent hold for the child', () => {
+    const spec = inheritedSpec(childOf({ denyTools: ['x'], limits: { turns: 3 } }), PARENT);
+    assert.deepEqual(spec.denyTools, ['x', 'file_delete']);
+    assert.deepEqual(spec.arguments, PARENT.arguments);
+    assert.deepEqual(spec.limits, { turns: 3, toolTimeout: '20s' });
+    assert.deepEqual(spec.quotas, PARENT.quotas);
+    assert.deepEqual(spec.sandbox, {
+      class: 'gvisor',
+      resources: { cpu: '500m', memory: '256Mi' },
+      workspace: { size: '1Gi' },
+    });
+    assert.equal(spec.autonomy, 'Supervised');
+    assert.equal(spec.model.maxOutputTokens, 1_000);
+  });
+
+  it('a child takes over no grant and no right to forge', () => {
+    const spec = inheritedSpec(childOf(), PARENT);
+    assert.deepEqual([spec.grants, spec.forge], [undefined, undefined]);
+  });
+
+  it('taking over twice is the same as once', () => {
+    const once = inheritedSpec(childOf({ denyTools: ['x'] }), PARENT);
+    assert.deepEqual(inheritedSpec(once, PARENT), once);
+  });
+});

@@ -1,0 +1,162 @@
+import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
+import { AUTONOMY_PRESETS } from '../tables.ts';
+import { grantRefusals } from './grants.ts';
+import { inheritedSpec } from './inherited-spec.ts';
+import { limitRefusals } from './limits.ts';
+import { quotedList, refusal, type Refusal } from './refusal.ts';
+
+interface Pair {
+  child: AgentSpec;
+  parent: AgentSpec;
+  patterns: BoundedPatternRules;
+}
+
+type FieldRule = (pair: Pair) => Refusal[];
+
+const free: FieldRule = () => [];
+
+/** What a child may state, by field. A new field of an Agent needs an entry: it is `free` only when it gives the child nothing. */
+const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
+  description: free,
+  prompt: free,
+  invocation: free,
+  idle: free,
+  suspend: free,
+  trustPolicyRef: samePolicy,
+  model: modelsOfParent,
+  grants: ({ child, parent, patterns }) => grantRefusals(child.grants, parent.grants, patterns),
+  denyTools: ({ child }) => within('spec.denyTools', child.denyTools?.length ?? 0, 100),
+  arguments: ({ child }) => within('spec.arguments', child.arguments?.length ?? 0, 50),
+  toolProfile: profileOfParent,
+  mode: ({ child, parent }) => ordered('spec.mode', AGENT_MODES, child.mode ?? 'Full', parent.mode ?? 'Full'),
+  autonomy: autonomyOfParent,
+  forge: forgeOfParent,
+  limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
+  quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
+  sandbox: sandboxOfParent,
+};
+
+const LIMITS = ['turns', 'steps', 'outputCharacters', 'toolTimeout'];
+const QUOTAS = [
+  'tokensPerHour',
+  'tokensPerDay',
+  'toolCallsPerMinute',
+  'costPerHour',
+  'costPerDay',
+  'costPerMonth',
+  'networkBytesPerHour',
+];
+
+/**
+ * Everything that the child asks for and the parent does not have; an empty list admits the child. Restrictions that the child leaves
+ * out are those of the parent (`inheritedSpec`), so they are no refusal. The child's manifest may be hostile: all comparisons of one
+ * call share one budget, and what exceeds it counts as outside. Never throws.
+ */
+export function inherits(child: AgentSpec, parent: AgentSpec): Refusal[] {
+  const pair = { child: inheritedSpec(child, parent), parent, patterns: new BoundedPatternRules() };
+  const rules = new Map<string, FieldRule>(Object.entries(RULES));
+  const stated = Object.entries(pair.child).filter(([, value]) => value !== undefined);
+  const refused = stated.flatMap(([field]) => {
+    const rule = rules.get(field);
+    return rule?.(pair) ?? [refusal(`spec.${field}`, 'of a child', 'no such field for children')];
+  });
+  return [...refused, ...limitRefusals(pair.child, parent)];
+}
+
+function samePolicy({ child, parent }: Pair): Refusal[] {
+  const [asked, has] = [child.trustPolicyRef.name, parent.trustPolicyRef.name];
+  return asked === has ? [] : [refusal('spec.trustPolicyRef.name', `"${asked}"`, `"${has}"`)];
+}
+
+/** A child calls only models that its parent calls: the first choice and the fallbacks, in any order. */
+function modelsOfParent({ child, parent }: Pair): Refusal[] {
+  const has = [parent.model.primary, ...(parent.model.fallbacks ?? [])];
+  const used: [string, string][] = [
+    ['spec.model.primary', child.model.primary],
+    ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
+  ];
+  const outside = used.filter(([, name]) => !has.includes(name));
+  return [
+    ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
+    ...sameOrListed('spec.model', child.model, parent.model, [
+      'primary',
+      'fallbacks',
+      'temperature',
+      'maxOutputTokens',
+    ]),
+  ];
+}
+
+function profileOfParent({ child, parent, patterns }: Pair): Refusal[] {
+  if (parent.toolProfile === undefined || child.toolProfile === undefined) return [];
+  if (parent.toolProfile === child.toolProfile) return [];
+  const ceiling: readonly string[] = TOOL_PROFILES[parent.toolProfile] ?? [];
+  const asked: readonly string[] = TOOL_PROFILES[child.toolProfile] ?? ['*'];
+  return asked.every((tool) => patterns.covers(ceiling, tool, 'tool'))
+    ? []
+    : [refusal('spec.toolProfile', child.toolProfile, parent.toolProfile)];
+}
+
+/** Without a preset of the parent the policy decides for both. */
+function autonomyOfParent({ child, parent }: Pair): Refusal[] {
+  if (parent.autonomy === undefined || child.autonomy === undefined) return [];
+  return ordered('spec.autonomy', [...AUTONOMY_PRESETS].reverse(), child.autonomy, parent.autonomy);
+}
+
+/** Each list starts with the tightest value. A value that is not in the list exceeds every other. */
+function ordered(field: string, order: readonly string[], asked: string, has: string): Refusal[] {
+  const rank = order.indexOf(asked);
+  return rank >= 0 && rank <= order.indexOf(has) ? [] : [refusal(field, asked, has)];
+}
+
+function forgeOfParent({ child, parent }: Pair): Refusal[] {
+  const { enabled = false, modes = ['Compose'], apis = [], persistSource = true } = child.forge ?? {};
+  const has = parent.forge ?? {};
+  if (!enabled) return [];
+  if (has.enabled !== true) return [refusal('spec.forge.enabled', 'true', 'no right to forge')];
+  const outside = (key: string, asked: readonly string[], allowed: readonly string[]): Refusal[] =>
+    asked
+      .filter((item) => !allowed.includes(item))
+      .map((item) => refusal(`spec.forge.${key}`, `"${item}"`, quotedList(allowed)));
+  const isExposed = persistSource && has.persistSource === false;
+  return [
+    ...outside('modes', modes, has.modes ?? ['Compose']),
+    ...outside('apis', apis, has.apis ?? []),
+    ...(isExposed ? [refusal('spec.forge.persistSource', 'true', 'withheld sources')] : []),
+    ...sameOrListed('spec.forge', child.forge, parent.forge, ['enabled', 'modes', 'apis', 'persistSource']),
+  ];
+}
+
+/** The class decides about the isolation; ConfigMaps are readable only where a user mounted them. */
+function sandboxOfParent({ child, parent }: Pair): Refusal[] {
+  const [asked, has] = [child.sandbox ?? {}, parent.sandbox ?? {}];
+  const mounted = (has.workspace?.files ?? []).map(({ configMap }) => configMap.name);
+  const files = asked.workspace?.files ?? [];
+  const outside = files.filter(({ configMap }) => !mounted.includes(configMap.name));
+  return [
+    ...(asked.class === has.class ? [] : [refusal('spec.sandbox.class', `"${asked.class}"`, has.class ?? 'no class')]),
+    ...outside.map(({ configMap }) =>
+      refusal('spec.sandbox.workspace.files', `ConfigMap "${configMap.name}"`, quotedList(mounted)),
+    ),
+    ...sameOrListed('spec.sandbox', asked, has, ['class', 'resources', 'workspace']),
+  ];
+}
+
+/** Members without a rule of their own have to equal those of the parent. */
+function sameOrListed(field: string, child: object = {}, parent: object = {}, listed: readonly string[]): Refusal[] {
+  return Object.entries(child)
+    .filter(([key, value]) => !listed.includes(key) && !isSame(value, Reflect.get(parent, key)))
+    .map(([key]) => refusal(`${field}.${key}`, 'of a child', 'another value'));
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function within(field: string, entries: number, maximum: number): Refusal[] {
+  return entries <= maximum
+    ? []
+    : [refusal(field, `with the ${entries} entries of child and parent`, `at most ${maximum} entries`)];
+}
