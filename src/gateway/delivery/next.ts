@@ -104,7 +104,7 @@ async function fetchWhileBound(
   const ended = new AbortController();
   const waitOver = AbortSignal.any([pollEnd, ended.signal]);
   const watching = whenUnavailable(pod, state, waitOver, deps).then(() => ended.abort());
-  const limit = concurrencyOf(state.agent.spec);
+  const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
   const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
     return await receiver.next({ signal: waitOver, deadline: until, key: '' });

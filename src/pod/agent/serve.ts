@@ -162,7 +162,7 @@ async function answerMessages(
   while (!signal.aborted) {
     const assignment = await state.whenReady(signal);
     if (assignment === undefined) break;
-    await slots.whenFree(concurrencyOf(assignment.agent.spec), signal);
+    await slots.whenFree(concurrencyOf(assignment.agent.spec.limits?.concurrency), signal);
     if (signal.aborted) break;
     try {
       const deadline = clock.monotonic() + MESSAGE_POLL_MS;
