@@ -564,10 +564,8 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  reactivationTests(() => messages);
-  askedMessageTests(() => messages);
-  closedSessionTests(() => messages);
-  idleSessionTests(() => messages);
+  for (const suite of [reactivationTests, askedMessageTests, closedSessionTests, idleSessionTests])
+    suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');
