@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { it } from 'node:test';
 import { readBody } from '../../../../src/lib/async/read-body.ts';
@@ -18,7 +18,7 @@ interface ChatRequest {
 export async function startMeetingModel(): Promise<{ url: string } & AsyncDisposable> {
   const arrived = new Set<string>();
   const all = Promise.withResolvers<void>();
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { messages } = JSON.parse(await readBody(request, 1_000_000, () => new Error('too large'))) as ChatRequest;
     const asked = messages.findLast(({ role }) => role === 'user')?.content ?? '';
     const isFirst = messages.at(-1)?.role === 'user';
@@ -35,7 +35,8 @@ export async function startMeetingModel(): Promise<{ url: string } & AsyncDispos
     const choice = { index: 0, delta, finish_reason: isFirst ? 'tool_calls' : 'stop' };
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end(`data: ${JSON.stringify({ model: 'm', choices: [choice] })}\n\ndata: [DONE]\n\n`);
-  });
+  };
+  const server = createServer((request, response) => void answer(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
@@ -51,10 +52,10 @@ interface ParallelWorld {
   fixture: GatewayFixture;
   agentUid: string;
   /** Lets the agent use the meeting model, and work on as many sessions. */
-  prepare(): Promise<void>;
-  start(): { end(signal: NodeJS.Signals): Promise<number | null>; log: string };
-  send(text: string, session: string): Promise<UserMessageReceipt>;
-  follow(receipt: UserMessageReceipt): Promise<SessionStreamLine[]>;
+  prepare: () => Promise<void>;
+  start: () => { end: (signal: NodeJS.Signals) => Promise<number | null>; log: string };
+  send: (text: string, session: string) => Promise<UserMessageReceipt>;
+  follow: (receipt: UserMessageReceipt) => Promise<SessionStreamLine[]>;
 }
 
 export function parallelSessionTests(world: () => ParallelWorld): void {
