@@ -8,6 +8,7 @@ const CATEGORY = 'spec.strategy.categories[]';
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
+    'pod/agent/serve.ts': ['spec.limits.concurrency'],
     'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
     'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
