@@ -18,6 +18,10 @@ export type {
   UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
+/** Header of a pod that reads lines of type `retry` in the answer of a model. */
+export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
+export const RETRY_LINES = 'retry';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';

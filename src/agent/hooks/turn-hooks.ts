@@ -96,7 +96,7 @@ async function retryAfter(
   op: CallOptions,
 ): Promise<void> {
   const delayMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (attempt - 1));
-  const model = conversation.agent.spec.model.primary;
+  const { model } = conversation;
   conversation.events({ type: 'retry', model, attempt: attempt + 1, code, milliseconds: delayMs });
   await ask(deps, conversation, { type: 'retry', attempt: attempt + 1, delayMs }, op);
   await deps.clock.sleep(delayMs, op.signal);

@@ -196,6 +196,11 @@ export class Transcript {
         return this.#hook(event);
       case 'retry':
         return this.#retry(event);
+      case 'compaction':
+        return this.#screen.line(
+          this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
+          4,
+        );
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':

@@ -48,6 +48,8 @@ export const EVENT_MEMBERS = {
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
   reasoning: { text: note() },
+  retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
+  compaction: { items: count, characters: count },
   'tool-call': { id: name, ...NESTING, tool: name, input: AnyJson },
   'tool-result': {
     id: name,
@@ -72,7 +74,6 @@ export const EVENT_MEMBERS = {
     code: Type.Optional(Code),
     milliseconds: Type.Number({ minimum: 0 }),
   },
-  retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
   'turn-parked': { requests: Type.Array(name, { minItems: 1, maxItems: 100 }) },
