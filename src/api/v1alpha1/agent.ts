@@ -223,6 +223,12 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Whether and how the agent forges tools.' },
       ),
     ),
+    returns: Type.Optional(
+      Text(
+        32_768,
+        'A JSON Schema, as JSON text, of an object that every answer of the agent must be. The model gives it with the tool `finish`, or as the text of its answer.',
+      ),
+    ),
     hooks: Type.Optional(Hooks),
     limits: Type.Optional(Limits),
     quotas: Type.Optional(Quotas),
