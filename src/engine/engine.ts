@@ -23,7 +23,7 @@ import {
 } from '../tempering/lifecycle/tool-lifecycle.ts';
 import type { MessageSource } from '../bus/port.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
-import { createEngineHooks } from './engine-hooks.ts';
+import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -168,7 +168,16 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
+  const loop = createAgentLoop({
+    model,
+    clock,
+    sessions: ports.sessions,
+    contextTokens,
+    invoker,
+    taint,
+    hooks,
+    returns: engineReturns(context),
+  });
   const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, taint };
 }

@@ -21,6 +21,7 @@ import {
   patternsOf,
   setOf,
 } from './common.ts';
+import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
@@ -97,11 +98,19 @@ const Limits = Type.Object(
       default: '60s',
       description: 'Timeout of one tool call, from 1ms to 1h.',
     }),
+    concurrency: Type.Optional(
+      count(
+        1,
+        MAX_CONCURRENCY,
+        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another. Only on a cluster: with temper run an agent handles one message at a time.',
+        DEFAULT_CONCURRENCY,
+      ),
+    ),
     outputCharacters: Type.Optional(
       count(1000, 1_000_000, 'Maximum number of characters of one tool result that the model receives.', 50_000),
     ),
   },
-  { ...closed, description: 'Limits for the handling of one message.' },
+  { ...closed, description: 'Limits for the handling of messages.' },
 );
 
 const Quotas = Type.Object(
@@ -216,6 +225,12 @@ export const AgentSpec = Type.Object(
           ),
         },
         { ...closed, description: 'Whether and how the agent forges tools.' },
+      ),
+    ),
+    returns: Type.Optional(
+      Text(
+        32_768,
+        'A JSON Schema, as JSON text, of an object that every answer of the agent must be. The model gives it with the tool `finish`, or as the text of its answer.',
       ),
     ),
     hooks: Type.Optional(Hooks),
