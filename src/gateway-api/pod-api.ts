@@ -14,6 +14,7 @@ export type {
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
+  TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
@@ -39,6 +40,8 @@ export const POD_API_PATHS = {
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
+  /** POST `TaskRequest`: the state of a message that asked for an answer. */
+  tasks: '/v1/tasks',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */
@@ -57,8 +60,10 @@ export const POD_API_PATHS = {
   forgeDrop: '/v1/forge/drop',
   /** GET `/v1/sessions/{id}`: `SessionHistory`. POST `…/{id}/items` `AppendRequest`: `AppendResponse`. DELETE `…/{id}`. GET `…/{id}/tools`: `RegisteredTools`. */
   sessions: '/v1/sessions',
-  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; GET `?query=&limit=`: `MemoryHits`. */
+  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; DELETE: `MemoryDeleted`; GET `?query=&limit=`: `MemoryHits`. */
   memory: '/v1/memory',
+  /** GET `?prefix=&limit=`: `MemoryKeys`. */
+  memoryKeys: '/v1/memory-keys',
   /** POST `PodReports`: 204. */
   reports: '/v1/reports',
   /** POST `TracesRequest`: 204. */
