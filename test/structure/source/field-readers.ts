@@ -137,6 +137,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'agent/quotas.ts': [
       'spec.quotas.tokensPerHour',
       'spec.quotas.tokensPerDay',
+      'spec.quotas.costPerHour',
       'spec.quotas.costPerDay',
       'spec.quotas.costPerMonth',
     ],
