@@ -143,6 +143,20 @@ export const AgentSpec = Type.Object(
         fallbacks: Type.Optional(
           atomicListOf(ModelName, 8, 'Models to try, in this order, when the primary model fails.'),
         ),
+        routing: Type.Optional(
+          Type.Object(
+            {
+              simple: Type.Optional({ ...ModelName, description: 'The model of messages with less than 100 points.' }),
+              medium: Type.Optional({ ...ModelName, description: 'The model of messages with 100 to 499 points.' }),
+              complex: Type.Optional({ ...ModelName, description: 'The model of messages with 500 points or more.' }),
+            },
+            {
+              ...closed,
+              description:
+                'Models by the complexity of a message, in points for its length, the offered tools, code and the conversation. A complexity without a model, or with one that the TrustPolicy does not allow, has the primary model.',
+            },
+          ),
+        ),
         temperature: Type.Optional({
           ...Decimal,
           description: 'Sampling temperature as a string, from `"0"` to `"2"`. Defaults to the provider\'s default.',
