@@ -54,6 +54,8 @@ import {
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
+import type { ScheduleStore } from './schedules/ports.ts';
+import { ScheduleReconciler, type ScheduleReconcilerDeps } from './schedules/reconcile.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { readerWithSources } from './withheld/tool-reader.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -83,6 +85,7 @@ export interface OperatorDeps {
   readonly sourceKeys?: SourceKeyring;
   /** The encrypted store of withheld sources. */
   readonly withheld?: WithheldStore;
+  readonly scheduleStore?: ScheduleStore;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -142,6 +145,9 @@ export interface Components {
   readonly sourceKeys: SourceKeyring;
   /** Undefined without NATS. */
   readonly withheld: WithheldStore | undefined;
+  /** Undefined without NATS: no schedule runs. */
+  readonly schedules: ScheduleReconciler | undefined;
+  readonly scheduleStore: ScheduleStore | undefined;
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
@@ -171,6 +177,7 @@ export function createComponents(
   const queues = createQueues(deps);
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
+  const starts = new StartTimes(clock, operatorMetrics);
   return {
     config,
     clock,
@@ -178,7 +185,7 @@ export function createComponents(
     log,
     operatorMetrics,
     isLeader,
-    starts: new StartTimes(clock, operatorMetrics),
+    starts,
     hasPool: (namespace, template) => isPooled(config, templates, namespace, template),
     client,
     reader,
@@ -202,10 +209,27 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
+    ...schedulesOf(deps.scheduleStore, {
+      clock,
+      agents,
+      policies,
+      validation,
+      queues,
+      starts,
+      metrics: operatorMetrics,
+    }),
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
+}
+
+function schedulesOf(
+  store: ScheduleStore | undefined,
+  deps: Omit<ScheduleReconcilerDeps, 'store'>,
+): Pick<Components, 'schedules' | 'scheduleStore'> {
+  const schedules = store === undefined ? undefined : new ScheduleReconciler({ ...deps, store });
+  return { schedules, scheduleStore: store };
 }
 
 /** What the controllers of tools and of decisions about them share. */
@@ -275,6 +299,7 @@ function createQueues(deps: OperatorDeps): AllQueues {
     tools: queue('tools'),
     requests: queue('requests'),
     approvals: queue('approvals'),
+    schedules: queue('schedules'),
   };
 }
 

@@ -102,7 +102,7 @@ async function handleMessage(
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
   let conversation: AgentConversation | undefined;
   try {
-    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec, message.source), sink);
     const outcome = await runTurns(deps, conversation, op);
     reportEnd(conversation, outcome.reply, sink);
     return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };

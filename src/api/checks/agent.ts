@@ -1,6 +1,7 @@
 import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
@@ -14,6 +15,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  scheduleIsDue,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {

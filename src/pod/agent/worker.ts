@@ -117,7 +117,9 @@ export class Worker {
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
       await tools.open(message.session, op, delivery.session.tools);
       const { session, text, root } = message;
-      const handled = await engine.handle({ session, text, rootMessage: root, message: message.id }, op);
+      const source = message.source === undefined ? {} : { source: message.source };
+      const incoming = { session, text, rootMessage: root, message: message.id, ...source };
+      const handled = await engine.handle(incoming, op);
       // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.
       await reports.last(op);
       return replyOutcome(handled);
