@@ -1,5 +1,6 @@
 import type { MessageSource } from '../bus/port.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { FinishReason } from '../bus/port.ts';
 
 export interface IncomingMessage {
   session: string;
@@ -10,6 +11,14 @@ export interface IncomingMessage {
   source?: MessageSource;
   /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
+}
+
+/** How the work on a message ended. */
+export interface TurnOutcome {
+  reply: string;
+  finishReason: FinishReason;
+  /** The requests whose decisions the turn waits for: it is not finished, and has no reply. */
+  parked?: readonly string[];
 }
 
 export interface RunningAgent {

@@ -1,3 +1,4 @@
+import { NO_HOOK_TOOLS } from '../v1alpha1/agent/hooks.ts';
 import type { KindName } from '../v1alpha1/kinds.ts';
 
 export interface Column {
@@ -154,6 +155,11 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'apis has no effect without mode Sandbox',
       },
       ...SCHEDULE_RULES,
+      {
+        at: ['spec', 'hooks', '[]'],
+        rule: `!(self.tool in [${NO_HOOK_TOOLS.map((name) => `'${name}'`).join(', ')}])`,
+        message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
+      },
     ],
   },
   {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
@@ -34,6 +35,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   mode: ({ child, parent }) => ordered('spec.mode', AGENT_MODES, child.mode ?? 'Full', parent.mode ?? 'Full'),
   autonomy: autonomyOfParent,
   forge: forgeOfParent,
+  hooks: ({ child }) => within('spec.hooks', child.hooks?.length ?? 0, MAX_HOOKS),
   limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,

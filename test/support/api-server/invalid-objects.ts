@@ -81,6 +81,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
     message: 'quietHours begin when they end',
     change: { 'spec.schedule': { quietHours: { from: '22:00', to: '22:00' } } },
   },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
+    change: { 'spec.hooks': [{ events: ['ToolCall'], tool: 'forge_tool' }] },
+  },
   { kind: 'ApprovalRequest', sample: 'approvalrequest.yaml', ...NO_SUBJECT },
   {
     kind: 'ApprovalRequest',
