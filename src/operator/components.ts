@@ -55,7 +55,7 @@ import {
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import type { ScheduleStore } from './schedules/ports.ts';
-import { ScheduleReconciler, type ScheduleReconcilerDeps } from './schedules/reconcile.ts';
+import { ScheduleReconciler } from './schedules/reconcile.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { readerWithSources } from './withheld/tool-reader.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -177,7 +177,6 @@ export function createComponents(
   const queues = createQueues(deps);
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
-  const starts = new StartTimes(clock, operatorMetrics);
   return {
     config,
     clock,
@@ -185,7 +184,6 @@ export function createComponents(
     log,
     operatorMetrics,
     isLeader,
-    starts,
     hasPool: (namespace, template) => isPooled(config, templates, namespace, template),
     client,
     reader,
@@ -209,27 +207,26 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
-    ...schedulesOf(deps.scheduleStore, {
-      clock,
-      agents,
-      policies,
-      validation,
-      queues,
-      starts,
-      metrics: operatorMetrics,
-    }),
+    ...schedulesOf(deps, { agents, policies, validation, queues }),
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
 }
 
+type ScheduleParts = Pick<Components, 'agents' | 'policies' | 'validation' | 'queues'>;
+
 function schedulesOf(
-  store: ScheduleStore | undefined,
-  deps: Omit<ScheduleReconcilerDeps, 'store'>,
-): Pick<Components, 'schedules' | 'scheduleStore'> {
-  const schedules = store === undefined ? undefined : new ScheduleReconciler({ ...deps, store });
-  return { schedules, scheduleStore: store };
+  { clock, operatorMetrics: metrics, scheduleStore: store }: OperatorDeps,
+  parts: ScheduleParts,
+): Pick<Components, 'starts' | 'schedules' | 'scheduleStore'> {
+  const starts = new StartTimes(clock, metrics);
+  if (store === undefined) return { starts, schedules: undefined, scheduleStore: undefined };
+  return {
+    starts,
+    schedules: new ScheduleReconciler({ ...parts, clock, metrics, starts, store }),
+    scheduleStore: store,
+  };
 }
 
 /** What the controllers of tools and of decisions about them share. */

@@ -20,7 +20,7 @@ export function singleOccurrence(dueAt: number): Occurrences {
 }
 
 /** The same times, each later by `offsetMs`. */
-export function shifted({ next, latest }: Occurrences, offsetMs: number): Occurrences {
+export function shifted(all: Occurrences, offsetMs: number): Occurrences {
   const later = (time: number | undefined): number | undefined => (time === undefined ? undefined : time + offsetMs);
-  return { next: (after) => later(next(after - offsetMs)), latest: (at) => later(latest(at - offsetMs)) };
+  return { next: (after) => later(all.next(after - offsetMs)), latest: (at) => later(all.latest(at - offsetMs)) };
 }

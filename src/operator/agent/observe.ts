@@ -121,10 +121,14 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
-    schedule: deps.schedules?.state(agent),
+    schedule: scheduleState(deps, agent),
     tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
+}
+
+function scheduleState({ schedules }: ObserveDeps, agent: StoredAgent): ObservedAgent['schedule'] {
+  return schedules?.state(agent);
 }
 
 type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;

@@ -203,12 +203,18 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (previous.observedGeneration !== after.observedGeneration) return true;
   if (DECIDING_FIELDS.some((field) => !isDeepStrictEqual(previous[field], after[field]))) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
-  if (after.pod === undefined && changesQueueState(previous, after)) return true;
-  if ((previous.schedule === undefined) !== (after.schedule === undefined)) return true;
-  return (
-    includeNumbers &&
-    [...NUMBER_FIELDS, 'schedule' as const].some((field) => !isDeepStrictEqual(previous[field], after[field]))
-  );
+  if (changesWork(previous, after)) return true;
+  return includeNumbers && numbersDiffer(previous, after);
+}
+
+/** Does a schedule appear or end, or does an agent without a pod get its first message, or lose its last one? */
+function changesWork(before: AgentStatus, after: AgentStatus): boolean {
+  if ((before.schedule === undefined) !== (after.schedule === undefined)) return true;
+  return after.pod === undefined && changesQueueState(before, after);
+}
+
+function numbersDiffer(before: AgentStatus, after: AgentStatus): boolean {
+  return [...NUMBER_FIELDS, 'schedule' as const].some((field) => !isDeepStrictEqual(before[field], after[field]));
 }
 
 /** The JSON merge patch between two statuses. Removed fields become null. */
