@@ -3,7 +3,7 @@ import { parseDuration } from '../quantities.ts';
 import type { AgentSchedule } from '../v1alpha1/schedule/spec.ts';
 
 /** The agent whose schedule it is. */
-export interface ScheduledAgent {
+interface ScheduledAgent {
   /** The same for as long as the agent exists. */
   readonly key: string;
   readonly generation: number;

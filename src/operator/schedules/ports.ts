@@ -10,7 +10,7 @@ export interface RunEnd {
   readonly endedAt: number;
 }
 
-export interface ScheduledAgentId {
+interface ScheduledAgentId {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
