@@ -4,6 +4,7 @@ import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes 
 import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
+import { returnsIsSchema } from './agent/returns.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<AgentSpec>;
@@ -18,6 +19,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   apisNeedSandbox,
   scheduleIsDue,
   hooksAreSound,
+  returnsIsSchema,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
