@@ -1,4 +1,5 @@
 import { generateTextTool } from '../agent/tools/generate-text.ts';
+import { childTools } from '../agent/tools/children/child-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
@@ -60,6 +61,7 @@ export function builtInTools({ ports, agent, model, decider }: EngineContext, de
     maxOutputTokens,
     clock,
   });
+  const hasChildren = ports.children !== undefined;
   return [
     ...createToolbox({
       workspace,
@@ -70,8 +72,9 @@ export function builtInTools({ ports, agent, model, decider }: EngineContext, de
     }),
     ...createMemoryTools({ memory, decide }),
     generateText,
-    sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
-    ...askTools({ decide, clock, ...(tasks === undefined ? {} : { tasks }) }),
+    sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
+    ...childTools(ports.children === undefined ? {} : { children: ports.children }),
+    ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }

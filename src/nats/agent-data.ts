@@ -21,6 +21,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.acked,
     BUCKETS.deliveries,
     BUCKETS.pendingCalls,
+    BUCKETS.childRequests,
     BUCKETS.tasks,
   ].map((bucket) => ({
     stream: bucketStream(bucket),

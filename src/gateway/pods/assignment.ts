@@ -52,7 +52,7 @@ async function nextAssignment(
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */
 function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
-  const { agent, policy, level, categoryLevels, suspended, uid } = state;
+  const { agent, policy, level, categoryLevels, suspended, uid, ancestors } = state;
   if (policy === undefined) return undefined;
   const { primary, fallbacks = [] } = agent.spec.model;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
@@ -66,6 +66,7 @@ function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps):
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
     ...(Object.keys(categoryLevels).length === 0 ? {} : { categoryLevels }),
+    ...(ancestors.length === 0 ? {} : { generation: ancestors.length }),
     models: Object.fromEntries(resolved),
     suspended,
     tools: toolsVersion(agent.metadata.namespace ?? '', agent.metadata.name),

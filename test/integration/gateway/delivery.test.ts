@@ -28,6 +28,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { askedMessageTests } from './suites/asked-messages.ts';
+import { childAgentTests } from './suites/child-agents.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
 import { reactivationTests } from './suites/reactivations.ts';
@@ -561,6 +562,7 @@ describe('messages through two gateway replicas', () => {
 
   reactivationTests(() => messages);
   askedMessageTests(() => messages);
+  childAgentTests(() => messages);
   closedSessionTests(() => messages);
   idleSessionTests(() => messages);
 
