@@ -17,7 +17,7 @@ export type {
   TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
-export type { ChildState, KillRequest, KnownAgents, SpawnRequest } from './child-schemas.ts';
+export type { ChildState, KillRequest, KnownAgents, SpawnRequest } from './children/child-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';

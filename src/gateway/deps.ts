@@ -3,7 +3,7 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import type { ChildRequests } from '../nats/child-requests.ts';
+import type { ChildRequestStore } from '../nats/children/child-requests.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -143,7 +143,7 @@ export interface GatewayDeps {
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
   /** Requests about child agents. */
-  childRequests: ChildRequests;
+  childRequests: ChildRequestStore;
   /** Answers to messages that asked. */
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;

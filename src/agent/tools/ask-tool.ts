@@ -92,7 +92,10 @@ function askTool(deps: AskToolDeps): Tool {
     descriptor: ASK_TOOL,
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(context, messageRequest(input, deps.hasChildren === true ? context.agent : undefined));
+      const { effect, reason, rule } = deps.decide(
+        context,
+        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
+      );
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       const named = textOf(input, 'session');
       const session = named === '' ? context.session : named;

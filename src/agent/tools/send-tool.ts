@@ -47,7 +47,10 @@ export function sendTool(deps: SendToolDeps): Tool {
     descriptor: SEND_TOOL,
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(context, messageRequest(input, deps.hasChildren === true ? context.agent : undefined));
+      const { effect, reason, rule } = deps.decide(
+        context,
+        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
+      );
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       if (deps.bus === undefined) {
         throw new TemperError(

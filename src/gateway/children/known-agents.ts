@@ -1,4 +1,4 @@
-import type { KnownAgents } from '../../gateway-api/child-schemas.ts';
+import type { KnownAgents } from '../../gateway-api/children/child-schemas.ts';
 import type { AgentDirectory, AgentState } from '../deps.ts';
 import { isChildOf } from './family.ts';
 

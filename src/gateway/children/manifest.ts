@@ -4,7 +4,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import { MAX_CHILD_MANIFEST_BYTES } from '../../nats/child-requests.ts';
+import { MAX_CHILD_MANIFEST_BYTES } from '../../nats/children/child-requests.ts';
 import type { ChildRequest } from '../../policy/children/admission.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import type { AgentState } from '../deps.ts';

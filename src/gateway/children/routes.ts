@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { KILL_TOOL, LIST_TOOL, SPAWN_TOOL } from '../../agent/tools/children/child-tools.ts';
 import { digestOf, sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { ChildOrder, ChildRequestRecord } from '../../nats/child-requests.ts';
+import type { ChildOrder, ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { admitChild, childName } from '../../policy/children/admission.ts';
 import {
   ChildState,
@@ -10,7 +10,7 @@ import {
   KnownAgents,
   ListAgentsRequest,
   SpawnRequest,
-} from '../../gateway-api/child-schemas.ts';
+} from '../../gateway-api/children/child-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState, GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';

@@ -2,7 +2,7 @@ import { ANNOTATIONS, LABELS } from '../../api/cluster.ts';
 import { API_VERSION } from '../../api/names.ts';
 import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
-import type { ChildRequestRecord } from '../../nats/child-requests.ts';
+import type { ChildRequestRecord } from '../../nats/children/child-requests.ts';
 
 /** An agent that another agent started. Its parent owns it, so the API server deletes it with its parent. */
 export function childObject({ id, name, parent }: ChildRequestRecord, spec: AgentSpec): object {

@@ -4,7 +4,7 @@ import { printable } from '../../lib/printable.ts';
 import { ApiError, type KubeClient } from '../../kube/client/kube-client.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
-import type { ChildOrder, ChildRequestRecord } from '../../nats/child-requests.ts';
+import type { ChildOrder, ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { admitChild, type ChildRequest } from '../../policy/children/admission.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { Logger } from '../../telemetry/log.ts';

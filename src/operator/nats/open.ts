@@ -1,4 +1,4 @@
-import { createChildRequests } from '../../nats/child-requests.ts';
+import { createChildRequests } from '../../nats/children/child-requests.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
 import type {
   AgentActivity,

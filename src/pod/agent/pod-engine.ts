@@ -12,7 +12,7 @@ import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
-import { remoteChildren } from '../../gateway-client/children.ts';
+import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { remoteModel } from '../../gateway-client/model.ts';

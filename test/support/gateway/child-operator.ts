@@ -2,7 +2,7 @@ import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createChildRequests } from '../../../src/nats/child-requests.ts';
+import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { ChildRequests, type ChildRequestSource } from '../../../src/operator/children/child-requests.ts';
 import { type StoredPolicy, TYPES } from '../../../src/operator/kube/types.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
-import { closed } from '../api/v1alpha1/common.ts';
-import { AnyJson } from '../tools/event-schema/parts.ts';
-import { AgentName, DeliveryToken } from './schema-parts.ts';
+import { closed } from '../../api/v1alpha1/common.ts';
+import { AnyJson } from '../../tools/event-schema/parts.ts';
+import { AgentName, DeliveryToken } from '../schema-parts.ts';
 
 const WaitSeconds = Type.Number({ minimum: 0, maximum: 25, description: 'Seconds to wait for the operator.' });
 

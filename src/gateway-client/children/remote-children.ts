@@ -1,12 +1,12 @@
-import type { Children } from '../agent/tools/children/port.ts';
-import type { Clock } from '../lib/clock.ts';
-import { TemperError } from '../lib/errors.ts';
-import { type CallOptions, remainingMs } from '../lib/call-options.ts';
-import type { Json } from '../lib/json.ts';
-import { type ChildState, type KillRequest, POD_API_PATHS, type SpawnRequest } from '../gateway-api/pod-api.ts';
-import { malformedResponse, requireObject, requireText } from '../gateway-api/response-parsing.ts';
-import { POLL_GRACE_MS } from './assignment.ts';
-import type { GatewayClient } from './gateway-client.ts';
+import type { Children } from '../../agent/tools/children/port.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
+import type { Json } from '../../lib/json.ts';
+import { type ChildState, type KillRequest, POD_API_PATHS, type SpawnRequest } from '../../gateway-api/pod-api.ts';
+import { malformedResponse, requireObject, requireText } from '../../gateway-api/response-parsing.ts';
+import { POLL_GRACE_MS } from '../assignment.ts';
+import type { GatewayClient } from '../gateway-client.ts';
 
 export interface RemoteChildrenOptions {
   client: GatewayClient;

@@ -1,11 +1,11 @@
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import { TemperError } from '../lib/errors.ts';
-import { isJsonObject, type Json } from '../lib/json.ts';
-import type { JetStreamConnection } from './connection/connection.ts';
-import { createDocumentStore } from './jetstream/document-store.ts';
-import { BUCKETS, bucketStream, bucketSubject, subjects, token } from './jetstream/names.ts';
-import { lastMessage, parseJsonBytes, readMessages } from './jetstream/stream-reader.ts';
-import { NotificationListener, notify } from './notify/notifications.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { createDocumentStore } from '../jetstream/document-store.ts';
+import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
+import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { NotificationListener, notify } from '../notify/notifications.ts';
 
 /** What an agent asks for: a child, or the end of one. A gateway has decided that it may. */
 export type ChildOrder =
@@ -37,7 +37,7 @@ const RECHECK_MS = 5_000;
 export const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
 
 /** Requests about children. Methods throw TEMPER_BUS_*. */
-export interface ChildRequests {
+export interface ChildRequestStore {
   /** Stores the request; the one of a repeated call stays. Throws TEMPER_QUOTA_EXCEEDED beyond the limits of an agent. */
   add(request: ChildRequestRecord): Promise<void>;
   /** The request when it has ended, or its state after the time. */
@@ -55,7 +55,7 @@ export interface ChildRequests {
   revision(): Promise<number>;
 }
 
-export function createChildRequests(connection: JetStreamConnection): ChildRequests {
+export function createChildRequests(connection: JetStreamConnection): ChildRequestStore {
   const documents = createDocumentStore(connection, BUCKETS.childRequests);
   const stream = bucketStream(BUCKETS.childRequests);
   const keyOf = (uid: string, id: string): string => `${token(uid)}.${token(id)}`;
