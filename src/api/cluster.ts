@@ -65,6 +65,8 @@ export const RELEASE_OBJECTS = {
   sourceKeys: 'temper-source-keys',
   /** ConfigMap with the creation time of the NATS store, to detect the loss of the store. */
   natsStore: 'temper-nats-store',
+  /** ConfigMap with the tools whose promotion rested on answers that only pods reported. */
+  reportedTools: 'temper-reported-tools',
   /** Secret with the keys that sign the heads of the provenance chain, and the ConfigMap with the heads. */
   auditKey: 'temper-audit-key',
   auditHeads: 'temper-audit-heads',

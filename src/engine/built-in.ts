@@ -36,4 +36,10 @@ export function describedBuiltInTools(): Tool[] {
 
 const unreachable = (): Promise<never> =>
   Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool descriptor was called'));
-const UNUSED_MEMORY: Memory = { get: unreachable, set: unreachable, search: unreachable };
+const UNUSED_MEMORY: Memory = {
+  get: unreachable,
+  set: unreachable,
+  delete: unreachable,
+  list: unreachable,
+  search: unreachable,
+};

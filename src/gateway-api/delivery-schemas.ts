@@ -10,13 +10,10 @@ import type {
 import { MESSAGE_SOURCES } from '../bus/port.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
-import { PodReports } from './report-schemas.ts';
+import { PodReports, ToolCallReport } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
 import { RegisteredTools } from './tool-schemas.ts';
-import type { Digest } from '../lib/canonical.ts';
-import { MAX_COUNTED_CALLS, type ToolCalls } from '../tempering/hygiene/tool-calls.ts';
-import { MAX_TASK_TOOLS } from '../tempering/hygiene/tool-task.ts';
-import { AgentName, DeliveryToken, describes, DigestText, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
+import { AgentName, DeliveryToken, describes, TEXT_CHARACTERS, Timestamp } from './schema-parts.ts';
 
 export const FinishReason = describes<ReplyEnd>()(
   Type.Enum(['complete', 'truncated', 'refusal'], {
@@ -125,17 +122,6 @@ export type UseApprovalRequest = Static<typeof UseApprovalRequest>;
 /** The requests that a message waits for. */
 const ParkedRequests = Type.Array(RequestName, { minItems: 1, maxItems: 16 });
 
-const ToolCallCounts = describes<ToolCalls>()(
-  Type.Object(
-    {
-      digest: Type.Unsafe<Digest>(DigestText),
-      calls: Type.Integer({ minimum: 1, maximum: MAX_COUNTED_CALLS }),
-      failures: Type.Integer({ minimum: 0, maximum: MAX_COUNTED_CALLS }),
-    },
-    { ...closed, description: 'Calls of a forged tool by the agent itself; the word of the pod.' },
-  ),
-);
-
 /** What a pod has not sent before its message ends. */
 const outcomeContent = {
   append: Type.Optional(SessionAppend),
@@ -148,12 +134,7 @@ const outcomeContent = {
       { ...closed, description: 'As in the request for reports.' },
     ),
   ),
-  toolCalls: Type.Optional(
-    Type.Array(ToolCallCounts, {
-      maxItems: MAX_TASK_TOOLS,
-      description: 'The forged tools that the agent called for the message. They count for this agent alone.',
-    }),
-  ),
+  toolCalls: Type.Optional(ToolCallReport),
 };
 const OutcomeContent = Type.Object(outcomeContent, closed);
 export type OutcomeContent = Static<typeof OutcomeContent>;

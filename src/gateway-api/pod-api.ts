@@ -19,6 +19,10 @@ export type {
 } from './delivery-schemas.ts';
 export type { ChildState, KillRequest, KnownAgents, SpawnRequest } from './children/child-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
+/** Header of a pod that reads lines of type `retry` in the answer of a model. */
+export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
+export const RETRY_LINES = 'retry';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
@@ -63,8 +67,10 @@ export const POD_API_PATHS = {
   forgeDrop: '/v1/forge/drop',
   /** GET `/v1/sessions/{id}`: `SessionHistory`. POST `…/{id}/items` `AppendRequest`: `AppendResponse`. DELETE `…/{id}`. GET `…/{id}/tools`: `RegisteredTools`. */
   sessions: '/v1/sessions',
-  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; GET `?query=&limit=`: `MemoryHits`. */
+  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; DELETE: `MemoryDeleted`; GET `?query=&limit=`: `MemoryHits`. */
   memory: '/v1/memory',
+  /** GET `?prefix=&limit=`: `MemoryKeys`. */
+  memoryKeys: '/v1/memory-keys',
   /** POST `PodReports`: 204. */
   reports: '/v1/reports',
   /** POST `TracesRequest`: 204. */

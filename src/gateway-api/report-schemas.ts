@@ -3,6 +3,8 @@ import { closed } from '../api/v1alpha1/common.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ReportedSpan } from '../telemetry/reported-span.ts';
+import { MAX_COUNTED_CALLS, type ToolCalls } from '../tempering/hygiene/tool-calls.ts';
+import { MAX_TASK_TOOLS } from '../tempering/hygiene/tool-task.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { AnyJson, SessionId, text } from '../tools/event-schema/parts.ts';
@@ -48,6 +50,23 @@ const ReportedToolUse = describes<ToolUse>()(
   ),
 );
 
+const ToolCallCounts = describes<ToolCalls>()(
+  Type.Object(
+    {
+      digest: Type.Unsafe<Digest>(DigestText),
+      calls: Type.Integer({ minimum: 1, maximum: MAX_COUNTED_CALLS }),
+      failures: Type.Integer({ minimum: 0, maximum: MAX_COUNTED_CALLS }),
+    },
+    { ...closed, description: 'Calls of a forged tool by the agent itself; the word of the pod.' },
+  ),
+);
+
+export const ToolCallReport = Type.Array(ToolCallCounts, {
+  maxItems: MAX_TASK_TOOLS,
+  description:
+    'The forged tools that the agent has called for the delivery so far. They count for this agent alone, and later ones replace them.',
+});
+
 export const PodReports = Type.Object(
   {
     deliveryToken: Type.Optional(DeliveryToken),
@@ -55,6 +74,7 @@ export const PodReports = Type.Object(
     audit: Type.Optional(Type.Array(ReportedAuditRecord, { maxItems: MAX_ITEMS })),
     uses: Type.Optional(Type.Array(ReportedToolUse, { maxItems: MAX_ITEMS })),
     answerSignatures: Type.Optional(Type.Array(AnswerSignature, { maxItems: MAX_SIGNATURES })),
+    toolCalls: Type.Optional(ToolCallReport),
   },
   {
     ...closed,

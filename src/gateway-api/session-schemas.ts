@@ -1,6 +1,10 @@
 import { type Static, Type } from 'typebox';
 import type { ModelMessage as PortMessage } from '../models/port.ts';
-import type { MemoryHit as StoredMemory, SessionHistory as StoredHistory } from '../agent/ports.ts';
+import type {
+  MemoryHit as StoredMemory,
+  MemoryKeys as StoredKeys,
+  SessionHistory as StoredHistory,
+} from '../agent/ports.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { AnyJson } from '../tools/event-schema/parts.ts';
 import { DeliveryToken, describes } from './schema-parts.ts';
@@ -15,7 +19,12 @@ const count = Type.Number({ minimum: 0 });
 export const ToolCallItem = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const ModelMessage = describes<PortMessage>()(
   Type.Union([
-    Type.Object({ role: Type.Literal('user'), text: text(MAX_TEXT), message: Type.Optional(text(512)) }),
+    Type.Object({
+      role: Type.Literal('user'),
+      text: text(MAX_TEXT),
+      message: Type.Optional(text(512)),
+      summary: Type.Optional(Type.Object({ items: count })),
+    }),
     Type.Object({
       role: Type.Literal('assistant'),
       text: text(MAX_TEXT),
@@ -64,6 +73,22 @@ export const SessionHistory = describes<StoredHistory>()(
 
 export const MemoryValue = Type.Object({ value: AnyJson }, closed);
 export type MemoryValue = Static<typeof MemoryValue>;
+
+export const MemoryDeleted = Type.Object(
+  { deleted: Type.Boolean({ description: 'Whether there was a value.' }) },
+  closed,
+);
+
+export const MemoryKeysQuery = Type.Object(
+  { prefix: Type.String({ maxLength: 256 }), limit: Type.Integer({ minimum: 1, maximum: 1_000 }) },
+  closed,
+);
+export const MemoryKeys = describes<StoredKeys>()(
+  Type.Object(
+    { keys: Type.Array(Type.String()), complete: Type.Boolean({ description: 'False when there are more keys.' }) },
+    { ...closed, description: 'Sorted keys.' },
+  ),
+);
 
 export const MemoryQuery = Type.Object(
   { query: Type.String({ maxLength: 1_024 }), limit: Type.Integer({ minimum: 1, maximum: 100 }) },

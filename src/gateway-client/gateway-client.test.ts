@@ -10,7 +10,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model, ModelEvent } from '../models/port.ts';
-import { anArtifact, aUse } from '../tempering/tempering.testing.ts';
+import { anArtifact, aSharedTool, aUse } from '../tempering/tempering.testing.ts';
 import { type TlsIdentity, issueTlsIdentity, writeGatewayConfig } from './certificates.testing.ts';
 import { RemoteBus } from './bus.ts';
 import { ReportSender } from './report-sender.ts';
@@ -198,6 +198,13 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
         (error) => isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED') && error.retry === retry,
       );
     }
+    const repeated = { model: 'a/b', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 } as const;
+    modelOutput = [{ type: 'retry', ...repeated } as unknown as ModelEvent, END];
+    const seen: unknown[] = [];
+    const read: ModelEvent[] = [];
+    const op = { ...anOp(), onRepeat: (call: unknown) => void seen.push(call) };
+    for await (const event of remote.stream(request, op)) read.push(event);
+    assert.deepEqual([read, seen], [[END], [repeated]], 'a repetition is no event of the answer');
     modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
   });
@@ -244,6 +251,21 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
       ['reported'],
     );
     assert.equal(problems.length, 1);
+    await reports[Symbol.asyncDispose]();
+  });
+
+  it('the calls of forged tools are sent with the other reports of their message, the latest counts alone', async () => {
+    const reports = new ReportSender({ ...SENDER, client, onError: assert.fail });
+    const stamp = { time: '', agent: 'a', session: 's', rootMessage: 'm' };
+    const { digest } = aSharedTool('double');
+    reports.event({ type: 'message', text: 'x', delta: true, ...stamp });
+    reports.calls([{ digest, calls: 1, failures: 0 }]);
+    reports.calls([{ digest, calls: 2, failures: 1 }]);
+    const last = await reports.last(anOp());
+    assert.deepEqual([last?.batch.events?.length, last?.batch.toolCalls], [1, [{ digest, calls: 2, failures: 1 }]]);
+    last?.accepted();
+    reports.calls([{ digest, calls: 3, failures: 1 }]);
+    assert.deepEqual((await reports.last(anOp()))?.batch.toolCalls?.[0]?.calls, 3, 'they need no other report');
     await reports[Symbol.asyncDispose]();
   });
 

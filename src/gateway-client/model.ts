@@ -2,7 +2,7 @@ import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
-import type { Model, ModelEvent, StopReason, ToolCall } from '../models/port.ts';
+import type { Model, ModelEvent, RepeatedCall, StopReason, ToolCall } from '../models/port.ts';
 import type { GatewayRequest, GatewayClient } from './gateway-client.ts';
 import {
   requireList,
@@ -11,7 +11,13 @@ import {
   requireObject,
   requireText,
 } from '../gateway-api/response-parsing.ts';
-import { POD_API_PATHS, type SessionAppend, type StreamRequest } from '../gateway-api/pod-api.ts';
+import {
+  ACCEPTED_LINES_HEADER,
+  POD_API_PATHS,
+  RETRY_LINES,
+  type SessionAppend,
+  type StreamRequest,
+} from '../gateway-api/pod-api.ts';
 
 /** Milliseconds until the response headers; a reasoning model may take long before its first token. */
 const TIMEOUT_MS = 150_000;
@@ -35,10 +41,17 @@ export function remoteModel(options: RemoteModelOptions): Model {
       const append = await options.append();
       const carried = append === undefined ? {} : { append };
       const body: StreamRequest = { deliveryToken: options.deliveryToken(), ...carried, request };
-      const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
+      const headers = { [ACCEPTED_LINES_HEADER]: RETRY_LINES };
+      const path = POD_API_PATHS.modelStream;
+      const call: GatewayRequest = { method: 'POST', path, body, headers, op, timeoutMs: TIMEOUT_MS };
       let end: ModelEvent | undefined;
       try {
         for await (const line of client.lines(call)) {
+          const repeated = repeatedCallIn(line);
+          if (repeated !== undefined) {
+            op.onRepeat?.(repeated);
+            continue;
+          }
           const event = eventIn(line);
           // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
           const signature = event.type === 'end' ? member(line, 'signature') : undefined;
@@ -65,6 +78,19 @@ export function remoteModel(options: RemoteModelOptions): Model {
         Float32Array.from(requireList(vector, 'vectors'), Number),
       );
     },
+  };
+}
+
+/** Undefined for a line of another type. */
+function repeatedCallIn(line: Json): RepeatedCall | undefined {
+  const value = requireObject(line, 'event');
+  if (value['type'] !== 'retry') return undefined;
+  const { code } = value;
+  return {
+    model: requireText(value, 'model', 'event'),
+    attempt: requireNumber(value, 'attempt', 'event'),
+    code: isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE',
+    milliseconds: requireNumber(value, 'milliseconds', 'event'),
   };
 }
 

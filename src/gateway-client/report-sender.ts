@@ -5,6 +5,7 @@ import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
+import type { ToolCalls } from '../tempering/hygiene/tool-calls.ts';
 import type { ToolUse } from '../tempering/types.ts';
 import type { StampedEvent } from '../tools/events.ts';
 import type { GatewayClient } from './gateway-client.ts';
@@ -36,7 +37,7 @@ const SEND_TIMEOUT_MS = 30_000;
 /** Permanent failures: invalid by the schema, too large, or unprocessable. */
 const PERMANENT_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 
-type ReportKind = Exclude<keyof PodReports, 'deliveryToken' | 'answerSignatures'>;
+type ReportKind = Exclude<keyof PodReports, 'deliveryToken' | 'answerSignatures' | 'toolCalls'>;
 
 /** Reports that the end of a message carries. */
 export interface LastReports {
@@ -81,6 +82,12 @@ export class ReportSender implements AsyncDisposable {
     this.#add('uses', { ...withinReport(use), evidence: 'reported' }, 2 * MAX_BUFFERED_BYTES);
   }
 
+  /** The calls of forged tools for the delivery so far. They count when the pod ends before the message does; the end has them too. */
+  calls(toolCalls: readonly ToolCalls[]): void {
+    this.#batchFor(0).reports.toolCalls = [...toolCalls];
+    this.#startTimer();
+  }
+
   /** Resolves when the gateway accepted all reports so far. Throws the failure of the request; the reports stay buffered then. */
   async flush(op: CallOptions): Promise<void> {
     clearTimeout(this.#timer);
@@ -119,6 +126,10 @@ export class ReportSender implements AsyncDisposable {
     batch.items += 1;
     batch.bytes += bytes;
     this.#bytes += bytes;
+    this.#startTimer();
+  }
+
+  #startTimer(): void {
     this.#timer ??= setTimeout(() => this.#sendBatches(), BATCH_DELAY_MS);
   }
 

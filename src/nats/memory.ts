@@ -6,7 +6,7 @@ import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
 import type { AgentQuota } from './residents/storage-quota.ts';
-import { messageCounts, parseJsonBytes, lastMessage, readMessages } from './jetstream/stream-reader.ts';
+import { messageCounts, parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.memory);
 
@@ -36,6 +36,12 @@ function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | unde
         throw error;
       }
       if (added < 0) quota?.release('memory', -added);
+    },
+    async delete(collection, name) {
+      const key = subject(collection, name);
+      const before = quota === undefined ? undefined : await lastMessage(connection, STREAM, key);
+      await purge(connection, STREAM, key);
+      if (before !== undefined) quota?.release('memory', before.data.byteLength);
     },
     async list(collection) {
       const records: StoredRecord[] = [];

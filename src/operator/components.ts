@@ -15,7 +15,7 @@ import { addIndexes } from './agent/observe.ts';
 import { ValidationCache } from './agent/validation-cache.ts';
 import type { OperatorConfig } from './config.ts';
 import { OperatorIdentity } from './approval/operator-identity.ts';
-import { RevocationsInGit } from './approval/revocations-in-git.ts';
+import { GitStates } from './approval/git-states.ts';
 import type { StoredApproval, StoredRequest } from './approval/stored-decision.ts';
 import { type AllQueues, VERIFIERS_KEY } from './event-routes.ts';
 import type { Cache } from './kube/cache.ts';
@@ -38,6 +38,7 @@ import type { PromotionStore } from './promotion/ports.ts';
 import { PromotionReconciler } from './promotion/reconcile.ts';
 import { newestHeadOf } from './provenance/newest-head.ts';
 import type { ReadAuditHead } from './sharing/create-request.ts';
+import { ReportedTools } from './sharing/reported-tools.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
@@ -129,7 +130,8 @@ export interface Components {
   readonly pendingCalls: PendingCallSource | undefined;
   readonly childRequests: ChildRequestSource | undefined;
   readonly pullRequests: PullRequestReader | undefined;
-  readonly revocationsInGit: RevocationsInGit;
+  readonly requestsInGit: GitStates;
+  readonly revocationsInGit: GitStates;
   /** Undefined without NATS: levels then change by edits only. */
   readonly trustEvidence: TrustEvidence | undefined;
   /** Undefined without NATS or without verifiers: no tool is promoted. */
@@ -146,6 +148,7 @@ export interface Components {
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
+  readonly reportedTools: ReportedTools;
 }
 
 export function createComponents(
@@ -202,7 +205,8 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
-    revocationsInGit: new RevocationsInGit(),
+    requestsInGit: new GitStates('Request'),
+    revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
 }
@@ -290,10 +294,11 @@ function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
   parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events'>,
-): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns'> {
+): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns' | 'reportedTools'> {
   const { clock, ids } = deps;
   const { client, reader, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
+  const reportedTools = new ReportedTools(client, clock, config.namespace);
   const template = verifierTemplate(config);
   const verifierPods = new VerifierPods({
     client,
@@ -306,7 +311,7 @@ function createPromotions(
   const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
   const store = template === undefined ? undefined : deps.promotions;
   const none = { promotions: undefined, promotionStore: undefined, reruns: undefined };
-  if (store === undefined) return { verifierPods, verifierPool, ...none };
+  if (store === undefined) return { verifierPods, verifierPool, reportedTools, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
   const metrics = deps.operatorMetrics;
@@ -315,6 +320,7 @@ function createPromotions(
     client,
     reader,
     withheld,
+    reportedTools,
     clock,
     ids,
     agents,
@@ -330,7 +336,7 @@ function createPromotions(
   const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
   const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
-  return { verifierPods, verifierPool, promotions, promotionStore: store, reruns };
+  return { verifierPods, verifierPool, reportedTools, promotions, promotionStore: store, reruns };
 }
 
 function createPolicyMonitor(

@@ -96,6 +96,7 @@ const EXPECTED_REASONS = new Set([
   'AgentsMissing',
   'ApprovalMissing',
   'AwaitingApproval',
+  'PullRequestOpened',
   'Verifying',
 ]);
 

@@ -14,7 +14,6 @@ import type { DataLossDetector } from './nats/data-loss.ts';
 import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace, VERIFIERS_KEY } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
-import { PullRequestEvents } from './nats/sources/pull-request-events.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import type { WithheldStore } from './withheld/ports.ts';
@@ -46,6 +45,7 @@ export interface LeaderTaskDeps
     | 'promotions'
     | 'promotionStore'
     | 'queues'
+    | 'requestsInGit'
     | 'reruns'
     | 'revocationsInGit'
     | 'sourceKeys'
@@ -153,12 +153,12 @@ function withheldSourcesTask(deps: LeaderTaskDeps, store: WithheldStore): Leader
 }
 
 function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): LeaderTask {
-  const pullRequests = new PullRequestEvents(deps.events);
+  const { requestsInGit, revocationsInGit, queues } = deps;
   return periodic(deps, 'pull-requests', async () => {
     const states = await reader.states();
     if (states === undefined) return PULL_REQUEST_INTERVAL_MS;
-    pullRequests.report(states);
-    for (const approval of deps.revocationsInGit.update(states)) deps.queues.approvals.add(approval, PRIORITY.resync);
+    for (const request of requestsInGit.update(states)) queues.requests.add(request, PRIORITY.resync);
+    for (const approval of revocationsInGit.update(states)) queues.approvals.add(approval, PRIORITY.resync);
     return PULL_REQUEST_INTERVAL_MS;
   });
 }

@@ -12,8 +12,18 @@ import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
 import { type AuthorizedCall, authorize, type ParkedRequest, policyDenied, toolRequest } from './authorize.ts';
-import type { CallerContext, Invoker, ParkedCall, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
+import type {
+  CallerContext,
+  Invoker,
+  ParkedCall,
+  Tool,
+  ToolDescriptor,
+  ToolFailure,
+  ToolResult,
+  ToolView,
+} from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
+import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
@@ -45,6 +55,8 @@ export interface InvokerDeps {
   approvals: Approvals;
   audit: Audit;
   schemas: SchemaCompiler;
+  /** Absent for an agent without hooks. */
+  hooks?: CallHooks | undefined;
   events: EventSink;
   clock: Clock;
   /** Time limit of one call of this tool, in milliseconds. */
@@ -56,8 +68,8 @@ export interface InvokerDeps {
 /**
  * The only way to call a tool. Each call passes these steps:
  *
- *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, quota, approval)
- *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
+ *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, hooks, quota, approval)
+ *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit -> hooks
  *
  * The calls that a forge makes to test a tool skip the loop guard and the reservation: the agent did not choose them, and
  * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
@@ -102,6 +114,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
+    if (tool !== undefined) await deps.hooks?.afterCall({ tool: tool.descriptor.name, input, caller }, result, call.op);
     return result;
   };
   const invoker: Invoker = {
@@ -158,11 +171,12 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   const found = await outcomeOf(call, async () => lookUp(deps, call.name, call.caller));
   if ('failure' in found) return { reached: false, answer: found.failure };
   const tool = found.value;
-  const guard = isForgeTestCall(call.caller) ? NO_LOOP_GUARD : deps.loopGuard(call.caller);
-  const progress = new Progress(guard, tool.descriptor.name, call.input);
+  const isGuarded = !isForgeTestCall(call.caller) && !isHookCall(call.caller);
+  const guard = isGuarded ? deps.loopGuard(call.caller) : NO_LOOP_GUARD;
+  const progress = new Progress(guard, tool.descriptor, call.input);
   const admitted = await outcomeOf(call, () => admit(deps, tool, progress, call));
   if ('failure' in admitted) {
-    progress.record({ error: printable(admitted.failure.error.message, 200) });
+    progress.record({ error: printable(admitted.failure.error.message, 200) }, { hasRun: false });
     return { tool, reached: false, answer: admitted.failure };
   }
   const permitted = admitted.value;
@@ -179,26 +193,28 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
 /** The loop guard's view of one call: it is recorded once it has passed the guard. */
 class Progress {
   readonly #guard: LoopGuard;
-  readonly #name: string;
+  readonly #tool: ToolDescriptor;
   readonly #input: Json;
   #isChecked = false;
   /** The warning of the guard, for the model. */
   warning: string | undefined;
 
-  constructor(guard: LoopGuard, name: string, input: Json) {
+  constructor(guard: LoopGuard, tool: ToolDescriptor, input: Json) {
     this.#guard = guard;
-    this.#name = name;
+    this.#tool = tool;
     this.#input = input;
   }
 
   /** Throws TEMPER_LOOP_DETECTED when the guard refuses the call. */
   check(): void {
-    this.warning = checkLoop(this.#guard, this.#name, this.#input);
+    this.warning = checkLoop(this.#guard, this.#tool.name, this.#input);
     this.#isChecked = true;
   }
 
-  record(result: Json): void {
-    if (this.#isChecked) this.#guard.record(this.#name, this.#input, result);
+  /** `hasRun`: the tool ended with an output, so that it may have had its effects. */
+  record(result: Json, { hasRun }: { hasRun: boolean }): void {
+    const { name, sideEffects } = this.#tool;
+    if (this.#isChecked) this.#guard.record(name, this.#input, result, hasRun && sideEffects);
   }
 }
 
@@ -236,6 +252,7 @@ async function admit(
       decide,
       assertAvailable: () => assertSameTool(tool, lookUp(deps, name, caller)),
       assertProgress: () => progress.check(),
+      askHooks: async () => deps.hooks?.beforeCall({ tool: tool.descriptor.name, input, caller }, op),
       parkableIn: mayPark ? caller.session : undefined,
       ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
       approvals: deps.approvals,
@@ -257,10 +274,10 @@ async function runRecorded(
   const { name } = tool.descriptor;
   try {
     const output = await execute(deps, tool, call, recorder);
-    progress.record(output);
+    progress.record(output, { hasRun: true });
     return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
   } catch (error) {
-    progress.record({ error: messageOf(error, 200) });
+    progress.record({ error: messageOf(error, 200) }, { hasRun: false });
     return failedAnswer(call, error);
   }
 }

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
 import { pollAssertion, StopPolling } from '../support/poll.ts';
 import { writePki } from './pki.ts';
-import { freePorts, hasExited, killServer, logTail, type Server, startServer } from './process.ts';
+import { freePorts, hasExited, logTail, type Server } from './process.ts';
+import { openServerFolder } from './server-folder.ts';
 import { tool } from './tools.ts';
 
 /** A separate Gitea on loopback with TLS. Disposing kills it and removes its folder. */
@@ -33,20 +34,10 @@ const OWNER = 'owner';
  */
 export async function startGitea({ names = [] }: { names?: readonly string[] } = {}): Promise<Gitea> {
   const path = await tool('gitea');
-  const folder = await mkdtemp(join(tmpdir(), 'temper-gitea-'));
+  const opened = await openServerFolder('gitea');
+  const { path: folder, kill } = opened;
   const { port } = await freePorts('port');
-  let server: Server | undefined;
-  const kill = () => void server?.child.kill('SIGKILL');
-  // Kills the server when the test's process ends early.
-  process.once('exit', kill);
-  const end = async () => {
-    if (server !== undefined) await killServer(server);
-  };
-  const dispose = async () => {
-    process.removeListener('exit', kill);
-    await end();
-    await rm(folder, { recursive: true, force: true });
-  };
+  const dispose = () => opened[Symbol.asyncDispose]();
   try {
     const config = await writeConfig(folder, port, { staticRoot: join(dirname(path), 'static'), names });
     const env = { HOME: folder, USER: userInfo().username };
@@ -64,17 +55,12 @@ export async function startGitea({ names = [] }: { names?: readonly string[] } =
     const url = `https://localhost:${port}`;
     const call = caller(url, token, await readFile(caFile, 'utf8'));
     const start = async () => {
-      server = await startServer(folder, { name: 'gitea', path, flags: ['web', '--config', config], env });
-      await waitUntilReady(server, call);
+      await waitUntilReady(await opened.start({ name: 'gitea', path, flags: ['web', '--config', config], env }), call);
     };
     await start();
-    const restart = async () => {
-      await end();
-      await start();
-    };
-    return { url, port, caFile, token, call, kill: end, restart, [Symbol.asyncDispose]: dispose };
+    return { url, port, caFile, token, call, kill, restart: start, [Symbol.asyncDispose]: dispose };
   } catch (error) {
-    const log = server === undefined ? '' : await logTail(server);
+    const log = await opened.logTail();
     await dispose();
     throw new Error(`gitea did not start: ${String(error)}\n${log}`, { cause: error });
   }

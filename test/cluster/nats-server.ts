@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { killServer, hasExited, logTail, type Server, startServer } from './process.ts';
+import { hasExited, logTail, type Server } from './process.ts';
+import { openServerFolder } from './server-folder.ts';
 import { tool } from './tools.ts';
 import { pollAssertion, StopPolling } from '../support/poll.ts';
 
@@ -52,66 +52,50 @@ const READY_TIMEOUT_MS = 60_000;
 /** Starts a nats-server. On failure it throws the tail of the server's log and leaves no process and no file. */
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   const path = await tool('nats-server');
-  const folder = await mkdtemp(join(tmpdir(), 'temper-nats-'));
+  const opened = await openServerFolder('nats');
+  const { path: folder, kill } = opened;
+  const child = () => opened.server()?.child;
   const storeDir = join(folder, 'store');
-  let server: Server | undefined;
-  const kill = () => void server?.child.kill('SIGKILL');
-  // Kills the server when the test's process ends early.
-  process.once('exit', kill);
-  const end = async () => {
-    if (server !== undefined) await killServer(server);
-  };
-  const dispose = async () => {
-    process.removeListener('exit', kill);
-    await end();
-    await rm(folder, { recursive: true, force: true });
-  };
+  const dispose = () => opened[Symbol.asyncDispose]();
   try {
     const flags = await writeFiles(folder, storeDir, options);
     const { env = {} } = options;
     // The server chooses its port, so that no other process can take it first, and writes it to a file.
-    server = await startServer(folder, {
-      name: 'nats-server',
-      path,
-      env,
-      flags: [...flags, '-p', String(options.port ?? -1)],
-    });
+    const startOn = (wanted: number) =>
+      opened.start({ name: 'nats-server', path, env, flags: [...flags, '-p', String(wanted)] });
+    const server = await startOn(options.port ?? -1);
     const port = await portOf(server, folder);
     await waitUntilListening(server, port);
-    const restart = async () => {
-      await end();
-      server = await startServer(folder, { name: 'nats-server', path, env, flags: [...flags, '-p', String(port)] });
-      await waitUntilListening(server, port);
-    };
+    const restart = async () => waitUntilListening(await startOn(port), port);
     const reload = async (config: string) => {
       await writeFile(join(folder, 'nats.conf'), config);
-      server?.child.kill('SIGHUP');
+      child()?.kill('SIGHUP');
     };
     const shutDown = async () => {
-      const child = server?.child;
-      if (child?.exitCode !== null) return;
-      const exited = new Promise((resolve) => child.once('exit', resolve));
-      await promisify(execFile)(path, ['--signal', `ldm=${child.pid}`]);
+      const running = child();
+      if (running?.exitCode !== null) return;
+      const exited = new Promise((resolve) => running.once('exit', resolve));
+      await promisify(execFile)(path, ['--signal', `ldm=${running.pid}`]);
       // The kubelet needs longer to follow with SIGTERM than the server to handle the first signal.
       await pollAssertion('lame duck mode', async () => {
         if (!(await readFile(join(folder, 'nats-server.log'), 'utf8')).includes('Entering lame duck mode'))
           throw new Error();
       });
-      child.kill('SIGTERM');
+      running.kill('SIGTERM');
       await exited;
     };
-    const pause = () => void server?.child.kill('SIGSTOP');
-    const resume = () => void server?.child.kill('SIGCONT');
+    const pause = () => void child()?.kill('SIGSTOP');
+    const resume = () => void child()?.kill('SIGCONT');
     const url = `${options.tls === undefined ? 'nats' : 'tls'}://127.0.0.1:${port}`;
     const log = () => readFile(join(folder, 'nats-server.log'), 'utf8');
     return {
       url,
       port,
       get pid() {
-        return server?.child.pid ?? 0;
+        return child()?.pid ?? 0;
       },
       storeDir,
-      kill: end,
+      kill,
       shutDown,
       restart,
       pause,

@@ -11,7 +11,7 @@ export interface Server {
   readonly log: string;
 }
 
-interface Program {
+export interface Program {
   readonly name: string;
   readonly path: string;
   readonly flags: readonly string[];

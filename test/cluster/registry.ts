@@ -1,8 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pollAssertion, StopPolling } from '../support/poll.ts';
-import { freePorts, hasExited, killServer, logTail, type Server, startServer } from './process.ts';
+import { freePorts, hasExited, logTail, type Server } from './process.ts';
+import { openServerFolder } from './server-folder.ts';
 import { tool } from './tools.ts';
 
 /** A separate OCI registry (CNCF distribution) on loopback, for one user. Disposing kills it and removes its folder. */
@@ -21,24 +21,15 @@ const PASSWORD_HASH = '$2b$04$blWVPh0XASBF1ubR84xAVuhQYgTFk89zWFy0Im3q7i2bDgNxmg
 /** Starts a registry. On failure it throws the tail of the log and leaves no process and no file. */
 export async function startRegistry(): Promise<OciRegistry> {
   const path = await tool('registry');
-  const folder = await mkdtemp(join(tmpdir(), 'temper-registry-'));
+  const folder = await openServerFolder('registry');
   const { port } = await freePorts('port');
-  let server: Server | undefined;
-  const kill = () => void server?.child.kill('SIGKILL');
-  // Kills the server when the test's process ends early.
-  process.once('exit', kill);
-  const dispose = async () => {
-    process.removeListener('exit', kill);
-    if (server !== undefined) await killServer(server);
-    await rm(folder, { recursive: true, force: true });
-  };
+  const dispose = () => folder[Symbol.asyncDispose]();
   try {
-    const config = await writeConfig(folder, port);
-    server = await startServer(folder, { name: 'registry', path, flags: ['serve', config] });
-    await waitUntilReady(server, port);
+    const config = await writeConfig(folder.path, port);
+    await waitUntilReady(await folder.start({ name: 'registry', path, flags: ['serve', config] }), port);
     return { host: `localhost:${port}`, username: USERNAME, password: PASSWORD, [Symbol.asyncDispose]: dispose };
   } catch (error) {
-    const log = server === undefined ? '' : await logTail(server);
+    const log = await folder.logTail();
     await dispose();
     throw new Error(`the registry did not start: ${String(error)}\n${log}`, { cause: error });
   }

@@ -1,25 +1,15 @@
-import { TemperError } from '../../lib/errors.ts';
-import { type Json, member } from '../../lib/json.ts';
-import type { Decision, PolicyRequest } from '../../policy/types.ts';
-import type { CallerContext, Tool } from '../../tools/contract.ts';
-import type { Memory } from '../ports.ts';
+import { member } from '../../lib/json.ts';
+import type { Tool } from '../../tools/contract.ts';
+import { assertAllowed, KEY, keyOf, MEMORY_TOOLS, memoryRequest, type MemoryToolDeps } from './memory-access.ts';
+import { deleteTool, listTool } from './memory-key-tools.ts';
 
-export interface MemoryToolDeps {
-  memory: Memory;
-  /** Evaluates the agent's current policy for one key. */
-  decide(caller: CallerContext, request: PolicyRequest): Decision;
-}
-
-const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
 const MAX_HITS = 20;
 /** Of a search without a limit. */
 export const DEFAULT_HITS = 5;
 
-export const MEMORY_TOOLS = { get: 'memory_get', set: 'memory_set', search: 'memory_search' } as const;
-
-/** `memory_get`, `memory_set`, `memory_search`: access to the memory of an agent, which outlives its sessions. */
+/** The memory tools: access to the memory of an agent, which outlives its sessions. */
 export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
-  return [getTool(deps), setTool(deps), searchTool(deps)];
+  return [getTool(deps), setTool(deps), deleteTool(deps), listTool(deps), searchTool(deps)];
 }
 
 function getTool(deps: MemoryToolDeps): Tool {
@@ -123,25 +113,4 @@ function searchTool(deps: MemoryToolDeps): Tool {
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };
-}
-
-/** The policy request of a call of `memory_get` or `memory_set`; a search asks for each key that it finds. */
-export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
-  if (tool !== 'memory_get' && tool !== 'memory_set') return undefined;
-  return memoryRequest(keyOf(input), tool === 'memory_get' ? 'read' : 'write');
-}
-
-function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
-  return { kind: 'Memory', key, access };
-}
-
-function keyOf(input: Json): string {
-  const key = member(input, 'key');
-  if (typeof key !== 'string') throw new TemperError('TEMPER_TOOL_INPUT_INVALID', '"key" must be a text');
-  return key;
-}
-
-function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, request: PolicyRequest): void {
-  const { effect, reason, rule } = deps.decide(caller, request);
-  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
 }

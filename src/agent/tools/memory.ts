@@ -10,7 +10,7 @@ const MAX_VALUE_CHARACTERS = 65_536;
 const MAX_ENTRIES = 1_000;
 
 /** The record store operations that a memory needs. */
-export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list'> {
+export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list' | 'delete'> {
   /** Number of records in a collection; without it, the records are listed and counted. */
   count?(collection: string): Promise<number>;
 }
@@ -43,10 +43,23 @@ export function createRecordMemory(records: MemoryRecords, collection: string): 
       if ((await records.get(collection, name)) === undefined && (await count()) >= MAX_ENTRIES) {
         throw new TemperError(
           'TEMPER_QUOTA_EXCEEDED',
-          `memory holds ${MAX_ENTRIES} keys, which is all it keeps; set one of them again`,
+          `memory holds ${MAX_ENTRIES} keys, which is all it keeps; delete one of them, or set one again`,
         );
       }
       await records.put(collection, name, { key, value });
+    },
+    async delete(key) {
+      const name = nameOf(key);
+      const found = await records.get(collection, name);
+      if (found !== undefined) await records.delete(collection, name);
+      return found !== undefined;
+    },
+    async list(prefix, limit, isReadable) {
+      const keys = (await all())
+        .map(({ key }) => key)
+        .filter((key) => key.startsWith(prefix) && isReadable(key))
+        .sort();
+      return { keys: keys.slice(0, Math.max(0, limit)), complete: keys.length <= limit };
     },
     async search(query, limit, isReadable) {
       const ranked = rankEntries(await all(), query);

@@ -54,6 +54,10 @@ describe('the memory tools', () => {
     assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), {
       hits: [{ key: 'self.a', value: { west: 1 } }],
     });
+    assert.deepEqual(await callTool(mine, 'memory_list', {}), { keys: ['self.a'], complete: true });
+    assert.deepEqual(await callTool(mine, 'memory_list', { prefix: 'self.b', limit: 1 }), { keys: [], complete: true });
+    assert.deepEqual(await callTool(mine, 'memory_delete', { key: 'self.a' }), { key: 'self.a', deleted: true });
+    assert.deepEqual(await callTool(mine, 'memory_delete', { key: 'self.a' }), { key: 'self.a', deleted: false });
   });
 
   it('the memory tools deny other keys, and the search omits them', async () => {
@@ -65,9 +69,11 @@ describe('the memory tools', () => {
       decide: () => ({ effect: 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' }),
     });
     assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), { hits: [] });
+    assert.deepEqual(await callTool(mine, 'memory_list', {}), { keys: [], complete: true });
     for (const [name, input] of [
       ['memory_get', { key: 'theirs.secret' }],
       ['memory_set', { key: 'theirs.secret', value: 1 }],
+      ['memory_delete', { key: 'theirs.secret' }],
     ] as const) {
       await assert.rejects(
         callTool(mine, name, input),

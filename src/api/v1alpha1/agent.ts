@@ -22,6 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
@@ -239,6 +240,7 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Whether and how the agent forges tools.' },
       ),
     ),
+    hooks: Type.Optional(Hooks),
     limits: Type.Optional(Limits),
     quotas: Type.Optional(Quotas),
     sandbox: Type.Optional(

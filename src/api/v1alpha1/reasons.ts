@@ -238,6 +238,25 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
         Expired: 'Nothing is left to decide: the tool is gone or out of service, or another request asks the same.',
       },
     },
+    {
+      type: 'InGit',
+      meaning:
+        'The pull request that asks for the approval is merged. Present only while the request is not decided and the policy names a connection.',
+      reasons: {
+        PullRequestOpened: 'The pull request waits for a review and a merge. The message has its address.',
+        PullRequestMerged:
+          'A user merged the pull request. The tool is shared when the files are applied to the cluster.',
+        PullRequestClosed:
+          'A user closed the pull request without a merge, or deleted the branch of a plain Git repository. Deny the request, or reopen the pull request; push the branch again.',
+        PullRequestFailed:
+          'The pull request could not be opened or read. The message names the cause and the next attempt; correct the connection, its token, or the branch and path of the policy. An Approval on the cluster does not need the pull request.',
+      },
+    },
+    {
+      type: 'Reconciling',
+      meaning: 'The gateway tries again to open or read the pull request. Absent otherwise, as kstatus defines it.',
+      reasons: { PullRequestFailed: 'See InGit.' },
+    },
   ],
   Approval: [
     {

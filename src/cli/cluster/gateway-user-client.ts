@@ -6,6 +6,7 @@ import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { type Json, member, parseUntrustedJson, textAt } from '../../lib/json.ts';
+import { errorFromResponse } from '../../gateway-client/response-errors.ts';
 import { USERS_PATH, USER_TOKEN_HEADER } from '../../gateway-api/user-api.ts';
 import { currentTraceparent, TRACEPARENT } from '../../telemetry/traceparent.ts';
 import { type RawRequest, type RawResponse, sendRawRequest, streamRawRequest } from './raw-request.ts';
@@ -129,7 +130,7 @@ export class GatewayUserClient {
     const body = jsonOrText(text);
     const error = member(body, 'error');
     const code = textAt(error, ['code']);
-    if (isErrorCode(code)) return new TemperError(code, printable(textAt(error, ['message']), 2_000));
+    if (isErrorCode(code)) return errorFromResponse(status, body, undefined);
     const detail = printable(typeof body === 'string' ? body : textAt(body, ['message']), 500);
     const where = `the gateway in namespace ${printable(this.#release ?? '', 63)}`;
     if (status === 403) {

@@ -39,6 +39,14 @@ describe('retries while a gateway is being replaced', () => {
     assert.equal(calls, 2);
   });
 
+  it('a call that NATS never answers fails with what to check', async () => {
+    const away = () => new TemperError('TEMPER_BUS_UNAVAILABLE', 'NATS is away', { retry: 'backoff' });
+    await assert.rejects(
+      withRetry(2, setup().io, () => Promise.reject(away())),
+      { code: 'TEMPER_BUS_UNAVAILABLE', retry: 'backoff', message: /^NATS is away; .* within 2 s\. `temper check`/ },
+    );
+  });
+
   it('a refused call is not retried', async () => {
     for (const error of [unavailable('never'), new TemperError('TEMPER_NOT_FOUND', 'no agent', { retry: 'backoff' })]) {
       let calls = 0;

@@ -1,5 +1,5 @@
 import { systemClock } from '../../lib/clock.ts';
-import { isTemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { CliIo } from '../io.ts';
 
 const RETRY_MS = 1_000;
@@ -36,7 +36,7 @@ export class RetryBudget {
 
 /**
  * Repeats a call for up to `seconds` while the gateway, or NATS behind it, is unavailable. The call must be idempotent. Throws the
- * last error.
+ * last error; one of NATS then names what to check.
  */
 export async function withRetry<T>(
   seconds: number,
@@ -49,10 +49,19 @@ export async function withRetry<T>(
     try {
       return await call();
     } catch (error) {
-      const reason = systemClock.monotonic() < until ? transientReason(error) : undefined;
-      if (reason === undefined || !(await retries.wait(reason))) throw error;
+      const reason = transientReason(error);
+      if (reason === undefined) throw error;
+      const isLast = systemClock.monotonic() >= until || !(await retries.wait(reason));
+      if (isLast) throw withNextStep(error, seconds);
     }
   }
+}
+
+/** The errors of an unavailable gateway name the next step themselves. */
+function withNextStep(error: unknown, seconds: number): unknown {
+  if (!isTemperError(error, 'TEMPER_BUS_UNAVAILABLE')) return error;
+  const message = `${error.message}; it did not respond to repeated attempts within ${seconds} s. \`temper check\` shows whether the StatefulSet of NATS is ready; send the message again when it is`;
+  return new TemperError(error.code, message, { cause: error, retry: error.retry });
 }
 
 /** A description of a transient failure for the user; undefined for any other error. */

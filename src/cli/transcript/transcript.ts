@@ -192,6 +192,15 @@ export class Transcript {
         return this.#promotion(event);
       case 'demotion':
         return this.#styled('red', `  ${printable(event.tool, 63)}  demoted: ${printable(event.reason, 300)}`);
+      case 'hook':
+        return this.#hook(event);
+      case 'retry':
+        return this.#retry(event);
+      case 'compaction':
+        return this.#screen.line(
+          this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
+          4,
+        );
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
@@ -201,6 +210,18 @@ export class Transcript {
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:
     }
+  }
+
+  /** Only what a hook changed: its failures are shown by the warning or the error that they cause. */
+  #hook({ tool, event, directive }: EventOf<'hook'>): void {
+    if (directive === undefined) return;
+    this.#styled('dim', `  hook ${printable(tool, 63)} at ${printable(event, 32)}: ${printable(directive, 16)}`);
+  }
+
+  #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {
+    const time = milliseconds > 0 ? ` in ${(milliseconds / 1_000).toFixed(1)} s` : '';
+    const next = `attempt ${attempt} with ${printable(model, 128)}${time}`;
+    this.#styled('yellow', `  ! ${printable(code, 80)}: ${next}`);
   }
 
   #styled(style: Style, text: string): void {

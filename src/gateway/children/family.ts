@@ -1,4 +1,4 @@
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 
 /** Whether the second agent started the first one. */
 export function isChildOf(agent: AgentState | undefined, parent: AgentState): boolean {

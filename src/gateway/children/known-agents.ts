@@ -1,5 +1,6 @@
 import type { KnownAgents } from '../../gateway-api/children/child-schemas.ts';
-import type { AgentDirectory, AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory } from '../deps.ts';
 import { isChildOf } from './family.ts';
 
 const MAX_AGENTS = 100;

@@ -7,7 +7,7 @@ import { printable } from '../../lib/printable.ts';
 import { MAX_CHILD_MANIFEST_BYTES } from '../../nats/children/child-requests.ts';
 import type { ChildRequest } from '../../policy/children/admission.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 
 /** What an agent asks for with `agent_spawn`. */
 export interface WantedChild {

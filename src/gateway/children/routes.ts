@@ -12,7 +12,8 @@ import {
   SpawnRequest,
 } from '../../gateway-api/children/child-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import { longPollSignal } from '../http/long-poll.ts';

@@ -47,6 +47,7 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
     async (request, reply) => {
       takeReportBytes(request.pod.agentUid, request.body, deps);
       await storeReports(request, request.body, request.idempotencyKey, deps);
+      await countCalls(request.pod, request.body, deps);
       return reply.code(204).send(null);
     },
   );
@@ -54,8 +55,8 @@ export function reportRoutes(server: GatewayServer, deps: GatewayDeps): void {
 
 /** Throws TEMPER_RATE_LIMITED when the agent reports too much. */
 export function takeReportBytes(agentUid: string, reports: PodReports, deps: GatewayDeps): void {
-  const { events = [], audit = [], uses = [] } = reports;
-  const records = events.length + audit.length + uses.length;
+  const { events = [], audit = [], uses = [], toolCalls = [] } = reports;
+  const records = events.length + audit.length + uses.length + Math.min(toolCalls.length, 1);
   const bytes = Math.max(Buffer.byteLength(JSON.stringify(reports)), records * MIN_RECORD_BYTES);
   try {
     deps.reportLimits.take(agentUid, bytes);
@@ -63,6 +64,13 @@ export function takeReportBytes(agentUid: string, reports: PodReports, deps: Gat
     deps.metrics.count('temper_report_bytes_rejected_total', {}, bytes);
     throw error;
   }
+}
+
+/** The calls of a message count, also when its pod ends without an outcome. An outcome states them itself. */
+async function countCalls(pod: PodIdentity, reports: PodReports, deps: GatewayDeps): Promise<void> {
+  const { deliveryToken, toolCalls = [] } = reports;
+  const delivery = deliveryOf(pod, deliveryToken, deps);
+  if (delivery !== undefined) await deps.recorder.called(delivery, toolCalls);
 }
 
 /** Stores reports once per key. Logs dropped events. */

@@ -1,4 +1,5 @@
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 
 /** Requests a pod for an agent without one. */
 export async function requestWakeup(

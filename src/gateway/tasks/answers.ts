@@ -8,7 +8,7 @@ import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { Ask, Asks } from '../../nats/tasks/asks.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 
 export interface AnswersDeps {
   asks: Asks;

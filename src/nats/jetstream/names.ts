@@ -52,7 +52,7 @@ export const MAX_CONSUMERS = 1_000;
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
 /** A durable consumer that all replicas of a role share. */
-export interface WorkQueue {
+export interface StreamQueue {
   readonly stream: string;
   readonly consumer: string;
   /** The subjects that it consumes. No other consumer of the stream has them. */
@@ -63,7 +63,7 @@ export const QUEUES = {
   wakeups: { stream: STREAMS.wakeups, consumer: 'wakeups', filter: 'temper.wakeups.*' },
   promotions: { stream: STREAMS.promotions, consumer: 'promotions', filter: 'temper.promotions.*' },
   panelReviews: { stream: STREAMS.promotions, consumer: 'panel-reviews', filter: 'temper.panel-reviews.*' },
-} as const satisfies Record<string, WorkQueue>;
+} as const satisfies Record<string, StreamQueue>;
 
 /**
  * Streams that several buckets share: on three servers every stream is a Raft group. Buckets that only Temper's own processes fill share

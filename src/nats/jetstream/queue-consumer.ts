@@ -2,10 +2,10 @@ import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { type ConsumerDelivery, sendAck } from './delivery.ts';
 import { natsError } from '../connection/errors.ts';
-import type { WorkQueue } from './names.ts';
+import type { StreamQueue } from './names.ts';
 import { type PulledMessage, pullMessage } from './pull-consumer.ts';
 
-export interface QueueConsumerOptions extends WorkQueue {
+export interface QueueConsumerOptions extends StreamQueue {
   signal: AbortSignal;
   /** Called when the handler of a message failed; the message is redelivered. */
   onFailure?: (error: unknown) => void;
@@ -79,7 +79,10 @@ async function errorFrom(work: () => Promise<void>): Promise<{ error: unknown } 
   }
 }
 
-async function ensureConsumer(connection: JetStreamConnection, { stream, consumer, filter }: WorkQueue): Promise<void> {
+async function ensureConsumer(
+  connection: JetStreamConnection,
+  { stream, consumer, filter }: StreamQueue,
+): Promise<void> {
   try {
     const config = {
       durable_name: consumer,

@@ -1,4 +1,4 @@
-import { BUCKETS, bucketStream, QUEUES, STREAMS, subjects, type WorkQueue } from '../jetstream/names.ts';
+import { BUCKETS, bucketStream, QUEUES, STREAMS, subjects, type StreamQueue } from '../jetstream/names.ts';
 import { TRIMMED_STREAMS } from '../shares/stream-shares.ts';
 
 /*
@@ -31,8 +31,8 @@ export const gatewayPermissions: RolePermissions = {
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
     ...queueConsumerSubjects(QUEUES.panelReviews),
     ...unique(
-      [BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.evidence, BUCKETS.tasks].map((bucket) =>
-        bucketStream(bucket),
+      [BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.memory, BUCKETS.evidence, BUCKETS.tasks].map(
+        (bucket) => bucketStream(bucket),
       ),
     ).map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
@@ -88,7 +88,7 @@ function readSubjects(stream: string): string[] {
 }
 
 /** Create, read and pull from one durable consumer that all replicas share. */
-function queueConsumerSubjects({ stream, consumer, filter }: WorkQueue): string[] {
+function queueConsumerSubjects({ stream, consumer, filter }: StreamQueue): string[] {
   return [
     `$JS.API.CONSUMER.CREATE.${stream}.${consumer}.${filter}`,
     `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,

@@ -9,7 +9,7 @@ import { Cache } from '../kube/cache.ts';
 import { aTool, DIGEST, NONCE } from '../tool/tool.testing.ts';
 import { addToolIndexes } from '../tool/tool-index.ts';
 import { type ApprovalDeps, ApprovalReconciler } from './approval-reconcile.ts';
-import { RevocationsInGit } from './revocations-in-git.ts';
+import { GitStates } from './git-states.ts';
 import { pruneApproval, type StoredApproval, type StoredRequest } from './stored-decision.ts';
 
 const SECOND_MS = 1_000;
@@ -74,7 +74,7 @@ function aFixture(approval: StoredApproval, since: Date) {
       };
     },
   };
-  const revocationsInGit = new RevocationsInGit();
+  const revocationsInGit = new GitStates('Revocation');
   const reconciler = new ApprovalReconciler({
     ...caches,
     client: client as unknown as ApprovalDeps['client'],

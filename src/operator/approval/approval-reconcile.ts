@@ -13,7 +13,7 @@ import type { AdmissionAge } from '../tool/admission-age.ts';
 import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
 import { type ObservedApproval, planApproval } from './approval-plan.ts';
 import { GIT_CONDITION, planGitCondition } from './git-condition.ts';
-import type { RevocationsInGit } from './revocations-in-git.ts';
+import type { GitStates } from './git-states.ts';
 import { pruneApproval, type StoredApproval } from './stored-decision.ts';
 
 export interface ApprovalDeps extends ToolCaches {
@@ -21,7 +21,7 @@ export interface ApprovalDeps extends ToolCaches {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly admissionAge: () => AdmissionAge;
-  readonly revocationsInGit: RevocationsInGit;
+  readonly revocationsInGit: Pick<GitStates, 'of'>;
 }
 
 /** Shows the author of an Approval about a promotion whether it applies. It decides nothing itself. */

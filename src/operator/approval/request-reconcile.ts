@@ -5,7 +5,7 @@ import type { ReconcileContext } from '../../kube/controller/controller.ts';
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { EventRecorder } from '../../kube/events/event-recorder.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { sameConditions, updateConditions } from '../conditions.ts';
+import { PROGRESS_CONDITIONS, sameConditions, updateConditions } from '../conditions.ts';
 import { parseKey } from '../kube/cache.ts';
 import { StatusWriter } from '../kube/status-writer.ts';
 import { type Stored, TYPES } from '../kube/types.ts';
@@ -15,6 +15,8 @@ import { isInService } from '../tool/observe.ts';
 import { shareTool } from '../sharing/share-tool.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import { inNamespace, TOOL_INDEX, type ToolCaches } from '../tool/tool-index.ts';
+import { GIT_CONDITION, planPullRequest } from './git-condition.ts';
+import type { GitStates } from './git-states.ts';
 import { type ObservedRequest, planRequest, type RequestStep } from './request-plan.ts';
 import { pruneRequest, type StoredRequest } from './stored-decision.ts';
 
@@ -24,6 +26,7 @@ export interface RequestDeps extends ToolCaches {
   readonly events: EventRecorder;
   readonly audit: OperatorAudit | undefined;
   readonly admissionAge: () => AdmissionAge;
+  readonly requestsInGit: Pick<GitStates, 'of'>;
 }
 
 /** Decides ApprovalRequests about promotions by the Approvals of their namespace, and makes Shared objects of approved tools. */
@@ -166,13 +169,18 @@ export class RequestReconciler {
     planned: RequestStep & { step: 'wait' | 'decide' },
     signal: AbortSignal,
   ): Promise<void> {
-    const { generation } = request.metadata;
+    const { generation, uid } = request.metadata;
     const before = request.status?.conditions;
+    const inGit = this.#deps.requestsInGit.of(uid);
+    const isWaiting = planned.step === 'wait';
+    // Gateways follow the pull requests of undecided requests only. What is not known yet stays as it is.
+    const removable = isWaiting && inGit === undefined ? [] : [GIT_CONDITION, ...PROGRESS_CONDITIONS];
+    const findings = [planned.condition, ...(isWaiting ? planPullRequest(inGit ?? []) : [])];
     const status: ApprovalRequestStatus = {
       observedGeneration: generation,
       ...(planned.step === 'decide' ? { decision: planned.decision } : {}),
       ...(planned.step === 'decide' && planned.by !== undefined ? { decidedBy: planned.by } : {}),
-      conditions: updateConditions(before, [], [planned.condition], generation, this.#deps.clock.now()),
+      conditions: updateConditions(before, removable, findings, generation, this.#deps.clock.now()),
     };
     const events = await this.#statuses.write(cached, request, status, signal);
     this.#statuses.recordEvents(request, events ?? []);

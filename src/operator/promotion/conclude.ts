@@ -13,6 +13,7 @@ import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { FIELD_MANAGER, type StoredAgent, TYPES } from '../kube/types.ts';
 import { formatFigures } from '../../tempering/promotion/promotion-messages.ts';
 import type { WithheldStore } from '../withheld/ports.ts';
+import type { ReportedTools } from '../sharing/reported-tools.ts';
 import type { LeavingTool } from '../hygiene/leaving-tool.ts';
 import type { PromotionStore } from './ports.ts';
 import { agentToolObject, verifiedStatus } from './tool-object.ts';
@@ -24,6 +25,7 @@ export interface ConcludeDeps {
   readonly events: EventRecorder;
   /** Undefined without NATS. */
   readonly withheld: Pick<WithheldStore, 'put'> | undefined;
+  readonly reportedTools: Pick<ReportedTools, 'add' | 'remove'>;
   readonly metrics?: Pick<OperatorMetrics, 'count'> | undefined;
 }
 
@@ -45,6 +47,10 @@ export async function concludePromoted(
 ): Promise<void> {
   const object = await ensureObject(deps, agentToolObject(agent, tool, leaving), signal);
   await keepSource(deps, agent, tool);
+  const ofNamespace = { namespace: agent.metadata.namespace, digest: record.digest };
+  // Before the tool is in service, so that a crash in between leaves no promotion that nothing remembers.
+  const isReported = record.figures.reportedAnswers > 0;
+  if (isReported) await deps.reportedTools.add(ofNamespace, signal);
   if (object.status?.active === undefined) {
     const { namespace = '', name, generation = 1 } = object.metadata;
     const note = printable(record.note, MAX_REASON_CHARACTERS);
@@ -55,6 +61,7 @@ export async function concludePromoted(
     });
     await deps.client.patch(TYPES.emergentTools, { namespace, name }, { status }, signal, { subresource: 'status' });
   }
+  if (!isReported) await deps.reportedTools.remove(ofNamespace, signal);
   const facts = {
     ...factsOf(record),
     object: object.metadata.name,

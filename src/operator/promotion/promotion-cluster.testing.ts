@@ -200,6 +200,7 @@ export function anOperator(cluster: Cluster, crash = new Crash(Number.POSITIVE_I
     client,
     reader: client,
     withheld: undefined,
+    reportedTools: { add: async () => undefined, remove: async () => undefined },
     clock,
     ids,
     agents,

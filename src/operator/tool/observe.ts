@@ -7,7 +7,7 @@ import type { ValidationCache } from '../agent/validation-cache.ts';
 import type { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AdmissionAge } from './admission-age.ts';
-import { type ObservedTool, wasVerified } from './plan.ts';
+import { hasReportedAnswers, type ObservedTool, wasVerified } from './plan.ts';
 import { policyDenial, promotionDenial, sharingRules } from './policy-limits.ts';
 import { promotionRules, type PromotionRules } from '../../tempering/promotion/promotion-rules.ts';
 import { parseDuration } from '../../api/quantities.ts';
@@ -24,6 +24,9 @@ export interface ToolObserverDeps extends ToolCaches {
   /** The newest known version of a cached tool. */
   readonly latest: (tool: StoredTool) => StoredTool;
 }
+
+/** What no cache has. */
+export type ReadFacts = Pick<ObservedTool, 'operator' | 'sourceLost' | 'wasReported'>;
 
 /** What decides about a request for tier Shared, and who it is about. */
 export interface ObservedRequester extends ObservedSharing {
@@ -42,7 +45,7 @@ export class ToolObserver {
     this.#deps = deps;
   }
 
-  activity(tool: StoredTool, operator: string, sourceLost: boolean): ObservedTool {
+  activity(tool: StoredTool, { operator, sourceLost, wasReported }: ReadFacts): ObservedTool {
     const { clock, admissionAge } = this.#deps;
     const owner = this.#ownerOf(tool);
     return {
@@ -52,6 +55,7 @@ export class ToolObserver {
       admission: admissionAge(),
       operator,
       sourceLost,
+      wasReported,
       contributors: this.contributors(tool),
       nameHolder: this.#nameHolder(tool, (other) => isSameScope(tool, other)),
       inactiveStep: this.inactiveStep(tool),
@@ -167,7 +171,10 @@ export class ToolObserver {
     if (tool.facts.tier !== 'Shared') return [];
     const since = tool.metadata.creationTimestamp;
     return this.withDigest(tool).filter(
-      (other) => other.facts.tier === 'Agent' && wasVerified(other) && other.metadata.creationTimestamp <= since,
+      (other) =>
+        other.facts.tier === 'Agent' &&
+        wasVerified(other) &&
+        (other.metadata.creationTimestamp <= since || !hasReportedAnswers(other)),
     );
   }
 

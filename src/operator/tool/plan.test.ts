@@ -35,6 +35,7 @@ function observe(change: Partial<ObservedTool> = {}): ObservedTool {
     policyDenial: undefined,
     sourceLost: false,
     foundations: [],
+    wasReported: false,
     ...change,
   };
 }
@@ -104,6 +105,8 @@ describe('whether a Shared tool is in service', () => {
     assert.equal(reasonOf({ foundations: [verified({ ...withheld, reason: 'SourceWithheld' })] }), 'Approved');
     const refused = aTool({ requestNonce: NONCE }, { status: inactiveWith('ReportedAnswers') });
     assert.equal(reasonOf({ tool: refused }), 'ReportedAnswers', 'its agent is deleted');
+    assert.equal(reasonOf({ wasReported: true }), 'ReportedAnswers', 'agent and object are deleted and applied again');
+    assert.equal(reasonOf({ wasReported: true, foundations: [verified()] }), 'Approved');
     assert.equal(reasonOf({ tool: refused, foundations: [verified()] }), 'Approved');
     const revoked = approval({ decision: 'Revoke', name: 'revoked' });
     assert.equal(reasonOf({ approvals: [revoked], foundations: [reported] }), 'Revoked');

@@ -31,8 +31,10 @@ export interface ObservedTool {
   readonly policyDenial: string | undefined;
   /** The source that its agent withholds is neither in the object nor in the encrypted store. */
   readonly sourceLost: boolean;
-  /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object. */
+  /** Of a Shared tool: the verified tools of tier Agent with the digest that are not younger than the object, or rest on observed answers. */
   readonly foundations: readonly StoredTool[];
+  /** Of a Shared tool that is not in service: its promotion in this namespace rested on reported answers once. */
+  readonly wasReported: boolean;
 }
 
 export type Activity = ConditionUpdate<'Active'>;
@@ -97,15 +99,16 @@ const REPORTED =
   'its promotion to tier Agent rests on recorded answers that only the pod of its agent reported, and no approval makes up for them; have an agent use the tool with observed answers';
 
 /**
- * Whether all evidence of this cluster rests on answers that only pods reported. A tool of tier Agent that is younger than the object does
- * not count, or an agent could take a Shared tool out of service. The reason outlives the tools of tier Agent.
+ * Whether all evidence of this cluster rests on answers that only pods reported. Such a tool of tier Agent that is younger than the object
+ * does not count, or an agent could take a Shared tool out of service. The reason outlives the tools of tier Agent, and what is remembered
+ * outlives the object too.
  */
-function restsOnReports({ tool, foundations }: ObservedTool): boolean {
-  if (foundations.length === 0) return activeCondition(tool)?.reason === 'ReportedAnswers';
+function restsOnReports({ tool, foundations, wasReported }: ObservedTool): boolean {
+  if (foundations.length === 0) return wasReported || activeCondition(tool)?.reason === 'ReportedAnswers';
   return foundations.every(hasReportedAnswers);
 }
 
-function hasReportedAnswers({ status }: StoredTool): boolean {
+export function hasReportedAnswers({ status }: StoredTool): boolean {
   const found = status?.conditions?.find(({ type }) => type === 'Shareable');
   return found?.status === 'False' && found.reason === 'ReportedAnswers';
 }

@@ -20,12 +20,13 @@ import {
 } from '../reruns/rerun-plan.ts';
 import { revocationOf, revoke } from '../reruns/revocation.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
-import { ToolObserver, type ToolObserverDeps } from './observe.ts';
+import { isInService, type ReadFacts, ToolObserver, type ToolObserverDeps } from './observe.ts';
 import { type Activity, planActivity } from './plan.ts';
 import type { PromotionStore } from '../promotion/ports.ts';
 import { requestEvidence } from '../sharing/request-evidence.ts';
 import { requestObject } from '../sharing/request-object.ts';
 import { createRequest, type ReadAuditHead } from '../sharing/create-request.ts';
+import type { ReportedTools } from '../sharing/reported-tools.ts';
 import { planSharing, requested } from '../sharing/sharing.ts';
 import { isSourceLost } from '../withheld/lost-source.ts';
 import { pruneTool, type StoredTool } from './stored-tool.ts';
@@ -41,6 +42,7 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly identity: Pick<OperatorIdentity, 'name'>;
   readonly audit: OperatorAudit | undefined;
   readonly auditHead: ReadAuditHead;
+  readonly reportedTools: Pick<ReportedTools, 'has'>;
   readonly promotionStore: Pick<PromotionStore, 'get' | 'statistics'> | undefined;
   /** Undefined without NATS or without verifiers: no Shared tool enters service then. */
   readonly reruns: ToolReruns | undefined;
@@ -110,9 +112,9 @@ export class ToolReconciler {
       return { kind: 'done' };
     }
     const tool = this.#statuses.latest(cached);
-    const operator = await this.#deps.identity.name(signal);
-    const sourceLost = await isSourceLost(this.#deps.reader, tool, signal);
-    const planned = planActivity(this.observer.activity(tool, operator, sourceLost));
+    const facts = await this.#read(tool, signal);
+    const { operator } = facts;
+    const planned = planActivity(this.observer.activity(tool, facts));
     if ('waitMs' in planned) return { kind: 'requeueAfter', afterMs: planned.waitMs };
     const rerun = await this.#rerun(tool, planned, signal);
     const activity = afterRerun(tool, planned, rerun.progress);
@@ -125,6 +127,18 @@ export class ToolReconciler {
   /** Drops the in-memory state of a deleted tool. */
   forget(tool: StoredTool): void {
     this.#statuses.forget(tool);
+  }
+
+  async #read(tool: StoredTool, signal: AbortSignal): Promise<ReadFacts> {
+    const { identity, reader, reportedTools } = this.#deps;
+    const { facts, metadata } = tool;
+    const isEntering = facts.tier === 'Shared' && !isInService(tool);
+    const ofNamespace = { namespace: metadata.namespace, digest: facts.digest };
+    return {
+      operator: await identity.name(signal),
+      sourceLost: await isSourceLost(reader, tool, signal),
+      wasReported: isEntering && (await reportedTools.has(ofNamespace, signal)),
+    };
   }
 
   async #rerun(tool: StoredTool, planned: Activity, signal: AbortSignal): Promise<Rerun> {

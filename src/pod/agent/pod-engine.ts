@@ -1,7 +1,7 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels } from '../../engine/ports.ts';
-import { digestOf } from '../../lib/canonical.ts';
+import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -66,7 +66,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
-  const { client, bus, reports, currentMessage, staged, toolCalls, sandbox, workspace, clock, ids, log } = deps;
+  const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
@@ -105,7 +105,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         review: tools.review,
         keepRejected: tools.keepRejected,
         reportUse: (use) => reports.use(use),
-        onCall: (digest, succeeded) => toolCalls.add(digest, succeeded),
+        onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       children: remoteChildren({ client, clock, deliveryToken }),
@@ -124,6 +124,13 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
+}
+
+function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {
+  return (digest, succeeded) => {
+    toolCalls.add(digest, succeeded);
+    reports.calls(toolCalls.counts());
+  };
 }
 
 /** Without the tools, which change while the engine runs. */

@@ -521,15 +521,20 @@ describe('messages through two gateway replicas', () => {
     await answer({ ...ack, toolCalls });
     const second = receiptOf(await messages.sendMessage('worker', 'two', 's-rated'));
     await answer({ action: 'reject', code: 'TEMPER_TURN_LIMIT', message: 'too long', toolCalls });
-    const { calls } = await readToolRecords(await fixture.nats.connect('gateway'), agent.uid);
+    const bus = await fixture.nats.connect('gateway');
+    const { calls } = await readToolRecords(bus, agent.uid);
+    const reported = calls.map(({ message, tools }) => [message, tools]);
     assert.deepEqual(
-      calls.map(({ message, tools }) => [message, tools]),
-      [
-        [first.id, toolCalls],
-        [second.id, toolCalls],
-      ],
+      reported,
+      [first, second].map(({ id }) => [id, toolCalls]),
     );
-    parsed(await messages.sendMessage('worker', 'three', 's-rated'));
+    const third = receiptOf(await messages.sendMessage('worker', 'three', 's-rated'));
+    const { deliveryToken } = await messages.next(agent);
+    const report = { token: agent.token, key: 'calls', body: { deliveryToken, toolCalls } };
+    parsed(await one.call('POST', '/v1/reports', report), 204);
+    const ofThird = (await readToolRecords(bus, agent.uid)).calls.at(-1);
+    assert.deepEqual([ofThird?.message, ofThird?.tools], [third.id, toolCalls], 'its pod may end without an outcome');
+    parsed(await messages.postDelivery(agent, { deliveryToken, action: 'retry', delayMs: 0 }), 204);
     await answer({ action: 'reject', code: 'TEMPER_QUOTA_EXCEEDED', message: 'no quota' });
     await messages.createReadyAgent('asker', { grants: { tools: ['agent_send'], messages: ['worker'] } });
     const sender = { uid: 'asker', key: 'between-agents' };
@@ -560,11 +565,8 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  reactivationTests(() => messages);
-  askedMessageTests(() => messages);
-  childAgentTests(() => messages);
-  closedSessionTests(() => messages);
-  idleSessionTests(() => messages);
+  for (const suite of [reactivationTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
+    suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');

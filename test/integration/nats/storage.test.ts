@@ -186,6 +186,9 @@ describe('bytes of memory and of session tools', () => {
     await memory.set('a', 'short');
     await memory.set('b', 'x'.repeat(50_000));
     assert.equal(await memory.get('a'), 'short');
+    await assert.rejects(memory.set('c', 'x'.repeat(60_000)), isLimit(/memory of agent/));
+    await memory.delete('b');
+    await memory.set('c', 'x'.repeat(60_000));
   });
   it('session tools are refused beyond the limit of the agent until their session is closed', async () => {
     const { newAgent, quota } = setup();

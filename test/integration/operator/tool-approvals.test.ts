@@ -147,7 +147,6 @@ describe('the approval of a tool on a real API server', () => {
     await fixture?.[Symbol.asyncDispose]();
   });
 
-  // First: a promotion is refused once a Shared tool of the namespace doubles a number too.
   agentApprovalTests(() => fixture);
 
   it('a verified tool asks for an approval, is shared by it, and a revocation permanently removes both objects', async () => {

@@ -32,7 +32,7 @@ export class Wiretap {
 
 const READ = '$JS.API.STREAM.MSG.GET.';
 
-/** Several buckets can share a stream, so only the request tells which one it reads. */
+/** Several buckets can share a stream, so only the request names the one that it reads. */
 function bucketRead(subject: string, data: Uint8Array): string | undefined {
   if (!subject.startsWith(READ)) return undefined;
   const { last_by_subj: key = '' } = JSON.parse(Buffer.from(data).toString()) as { last_by_subj?: string };

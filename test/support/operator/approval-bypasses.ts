@@ -55,9 +55,9 @@ const shared =
     nonce = NONCE,
   ) =>
   async (fixture: ApprovalsFixture) => {
-    await fixture.mustCreate(ALICE, approval(ALICE, promotionOf(artifact), { nonce, name: nextName() }));
     const object = change(sharedObject(artifact, NONCE)) as ReturnType<typeof sharedObject>;
     await fixture.mustCreate(GITOPS, object);
+    await fixture.approve(ALICE, promotionOf(artifact), nonce, nextName());
     return { name: object.metadata.name, reason };
   };
 
@@ -242,7 +242,7 @@ export const BYPASSES: readonly Bypass[] = [
     title: 'a contributor approves a copy without contributors',
     async inert(fixture) {
       const artifact = anArtifact('contributed');
-      await fixture.mustCreate(ALICE, approval(ALICE, promotionOf(artifact), { nonce: NONCE, name: nextName() }));
+      await fixture.approve(ALICE, promotionOf(artifact), NONCE, nextName());
       const copy = sharedObject(artifact, NONCE);
       const original = { ...copy, metadata: { ...copy.metadata, name: 'the-original' } };
       await fixture.mustCreate(BOB, { ...original, spec: { ...copy.spec, contributors: ['user/alice'] } });

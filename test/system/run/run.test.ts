@@ -6,58 +6,18 @@ import type { StampedEvent } from '../../../src/tools/events.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
 import { jsonLines } from '../../support/json-lines.ts';
 import { QUICKSTART, ROOT, type RunningCommand, startTemper, temper } from '../command.ts';
+import { DOUBLER, doublingAgent, doublingScript } from '../doubling-agent.ts';
 import { openProject } from '../project.ts';
 import { pollAssertion } from '../../support/poll.ts';
 
-const AGENT = `
-apiVersion: temper.dev/v1alpha1
-kind: Agent
-metadata: {name: analyst}
-spec:
-  trustPolicyRef: {name: strict}
-  model: {primary: default/default}
-  prompt: {system: You read files.}
-  grants: {tools: ["file_*", "doubler"]}
-  forge: {enabled: true, modes: [Sandbox]}
----
-apiVersion: temper.dev/v1alpha1
-kind: TrustPolicy
-metadata: {name: strict}
-spec:
-  level: {initial: restricted, ceiling: restricted}
-  models: {judge: default/judge, reviewers: [default/safety, default/correctness]}
-`;
+const TOOLS = ['file_*', 'doubler'];
 const APPROVAL = `  rules: {requireApproval: ["code:read"]}\n`;
-
-/** The arguments of forge_tool, as YAML. */
-const DOUBLER = JSON.stringify({
-  name: 'doubler',
-  description: 'Doubles a number.',
-  inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
-  outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
-  code: 'function execute(input) { return { n: 2 * input.n }; }',
-  testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
-});
-
-const SCRIPT = `
-rules:
-  - when: {system: "You review one tool that another model wrote. Every deterministic check"}
-    answer:
-      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
-  - when: {lastUser: "forge", turn: 1}
-    answer: {toolCalls: [{name: forge_tool, arguments: ${DOUBLER}}]}
-  - when: {lastUser: "at once", turn: 1}
+const SCRIPT = doublingScript(`  - when: {lastUser: "at once", turn: 1}
     answer:
       toolCalls:
         - {id: made, name: forge_tool, arguments: ${DOUBLER}}
         - {id: doubled, name: doubler, arguments: {n: 21}}
   - when: {lastUser: "at once", turn: 2}
-    answer: {text: "It is {{toolCall.doubled.n}}."}
-  - when: {lastUser: "double", turn: 1}
-    answer: {toolCalls: [{id: doubled, name: doubler, arguments: {n: 21}}]}
-  - when: {lastUser: "double", lastTool: {isError: true}}
-    answer: {text: "The tool said no: {{lastTool.error.code}}"}
-  - when: {lastUser: "double", turn: 2}
     answer: {text: "It is {{toolCall.doubled.n}}."}
   - when: {lastUser: "read", turn: 1}
     answer: {toolCalls: [{id: text, name: file_read, arguments: {path: note.txt}}]}
@@ -67,11 +27,10 @@ rules:
     answer: {text: "It says {{toolCall.text.text}}"}
   - when: {lastUser: "wait"}
     answer: {text: "late", delayMilliseconds: 60000}
-  - answer: {text: "Done."}
-`;
+`);
 
 async function aProject(policyRest = '') {
-  const project = await openProject({ manifests: AGENT + policyRest, script: SCRIPT }, 'json');
+  const project = await openProject({ manifests: doublingAgent(TOOLS, policyRest), script: SCRIPT }, 'json');
   const traced = (endpoint: string, ...rest: string[]): RunningCommand =>
     startTemper([...project.runArguments, ...rest], {
       cwd: project.path,
@@ -160,7 +119,7 @@ describe('temper run', () => {
       `const note = '${marker}';\\n  return { n: 2 * input.n };`,
     );
     const broken = code.replace('2 * input.n', 'note.length').replace('doubler', 'broken');
-    const withheld = AGENT.replace('modes: [Sandbox]}', 'modes: [Sandbox], persistSource: false}');
+    const withheld = doublingAgent(TOOLS).replace('modes: [Sandbox]}', 'modes: [Sandbox], persistSource: false}');
     const script = SCRIPT.replaceAll(DOUBLER, code).replace(
       '  - answer: {text: "Done."}',
       `  - when: {lastUser: "wrong", turn: 1}\n    answer: {toolCalls: [{name: forge_tool, arguments: ${broken}}]}\n  - when: {lastUser: "say it"}\n    answer: {text: "const note = '${marker}';"}\n  - answer: {text: "Done."}`,
@@ -236,7 +195,7 @@ describe('temper run', () => {
     const demoted = await project.temper('demote', 'doubler', '--reason', 'wrong for negatives');
     assert.equal(demoted.code, 0, demoted.stderr);
     const second = await project.run('--session', 's-1', '-m', 'double').ended;
-    assert.deepEqual(replies(second.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
+    assert.deepEqual(replies(second.stdout), ['Refused: TEMPER_TOOL_NOT_FOUND']);
   });
 
   it('a run exports traces without message content when OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set', async () => {
@@ -262,7 +221,7 @@ describe('temper run', () => {
     const second = await project.run('--session', 's-1', '-m', 'double').ended;
     assert.deepEqual(replies(second.stdout), ['It is 42.']);
     const other = await project.run('--session', 's-2', '-m', 'double').ended;
-    assert.deepEqual(replies(other.stdout), ['The tool said no: TEMPER_TOOL_NOT_FOUND']);
+    assert.deepEqual(replies(other.stdout), ['Refused: TEMPER_TOOL_NOT_FOUND']);
   });
 
   it('the state folder is locked by one process, and the error names it', async () => {
@@ -361,7 +320,7 @@ describe('temper run', () => {
 
   it('two agents with one state folder and one session id never share a conversation or a tool', async () => {
     await using project = await aProject();
-    await writeFile(join(project.path, 'other.yaml'), AGENT.replace('name: analyst', 'name: writer'));
+    await writeFile(join(project.path, 'other.yaml'), doublingAgent(TOOLS).replace('name: analyst', 'name: writer'));
     await project.run('--session', 's-1', '-m', 'forge, and remember pin 4711').ended;
     const other = ['run', '-f', 'other.yaml', '--model-script', 'script.yaml', '--output', 'json', '--session', 's-1'];
     const called = await project.temper(...other, '-m', 'double');

@@ -5,53 +5,12 @@ import { describe, it } from 'node:test';
 import { jsonLines } from '../../support/json-lines.ts';
 import type { StampedEvent } from '../../../src/tools/events.ts';
 import { type CommandResult, temper } from '../command.ts';
+import { doublingAgent, doublingScript } from '../doubling-agent.ts';
 import { openProject, type Project } from '../project.ts';
 
-const AGENT = `
-apiVersion: temper.dev/v1alpha1
-kind: Agent
-metadata: {name: analyst}
-spec:
-  trustPolicyRef: {name: strict}
-  model: {primary: default/default}
-  prompt: {system: You count.}
-  grants: {tools: ["doubler"]}
-  forge: {enabled: true, modes: [Sandbox]}
----
-apiVersion: temper.dev/v1alpha1
-kind: TrustPolicy
-metadata: {name: strict}
-spec:
-  level: {initial: restricted, ceiling: restricted}
-  models: {judge: default/judge, reviewers: [default/safety, default/correctness]}
-`;
+const AGENT = doublingAgent(['doubler']);
 
-const DOUBLER = JSON.stringify({
-  name: 'doubler',
-  description: 'Doubles a number.',
-  inputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
-  outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
-  code: 'function execute(input) { return { n: 2 * input.n }; }',
-  testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
-});
-
-const SCRIPT = `
-rules:
-  - when: {system: "You review one tool that another model wrote. Every deterministic check"}
-    answer:
-      text: '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}'
-  - when: {lastUser: "forge", turn: 1}
-    answer: {toolCalls: [{name: forge_tool, arguments: ${DOUBLER}}]}
-  - when: {lastUser: "double", turn: 1}
-    answer: {toolCalls: [{id: doubled, name: doubler, arguments: {n: 21}}]}
-  - when: {lastUser: "double", lastTool: {isError: true}}
-    answer: {text: "Refused: {{lastTool.error.code}}"}
-  - when: {lastUser: "double", turn: 2}
-    answer: {text: "It is {{toolCall.doubled.n}}."}
-  - answer: {text: "Done."}
-`;
-
-const openAnalyst = (): Promise<Project> => openProject({ manifests: AGENT, script: SCRIPT }, 'json');
+const openAnalyst = (): Promise<Project> => openProject({ manifests: AGENT, script: doublingScript() }, 'json');
 
 /** The commands of a user with a configuration folder of its own. */
 function userOf({ path, runArguments }: Project, name: string) {

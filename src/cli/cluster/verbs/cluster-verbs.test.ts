@@ -141,6 +141,27 @@ describe('temper send on a cluster', () => {
     assert.ok(!io.printed().includes('what the pod claims'));
   });
 
+  it('send --follow waits while NATS starts, and then prints the answer', async () => {
+    const away = { error: { code: 'TEMPER_BUS_UNAVAILABLE', message: 'NATS is unavailable since noon' } };
+    const attempts = { send: 0, events: 0 };
+    await using cluster = await installed(({ path }) => {
+      const kind = path.endsWith('/messages') ? 'send' : path.includes('/events?') ? 'events' : undefined;
+      if (kind === undefined) return undefined;
+      attempts[kind] += 1;
+      if (attempts[kind] === 1) return { status: 503, body: away };
+      if (kind === 'send') return { status: 200, body: RECEIPT };
+      return {
+        status: 200,
+        body: lines({ seq: 1, kind: 'reply', message: 'm-1', text: 'West fell most.', finishReason: 'complete' }),
+      };
+    });
+    const io = aTerminal();
+    assert.equal(await send({ ...to(cluster), text: 'Hello', follow: true }, io), 0);
+    assert.match(io.printed(), /West fell most\./);
+    assert.match(io.errors(), /NATS is unavailable; retrying for up to 59 s/);
+    assert.deepEqual(attempts, { send: 2, events: 2 });
+  });
+
   it('send --follow in an existing session starts after earlier messages, and ends with its own answer', async () => {
     await using cluster = await installed(({ path }) => {
       if (path.endsWith('/messages')) return { status: 200, body: { ...RECEIPT, after: 7 } };
@@ -217,7 +238,7 @@ describe('temper send on a cluster', () => {
     await using unavailable = await installed(({ path }) =>
       path.startsWith(PROXY) ? { status: 503, body: { kind: 'Status', message: 'no endpoints available' } } : undefined,
     );
-    const gone = await refusal(send({ ...to(unavailable), text: 'x' }, aTerminal()));
+    const gone = await refusal(send({ ...to(unavailable), text: 'x', retrySeconds: 2 }, aTerminal()));
     assert.equal(gone.code, 'TEMPER_GATEWAY_UNREACHABLE');
     assert.match(gone.message, /temper check/);
     const error = { code: 'TEMPER_NOT_FOUND', message: 'namespace team-a has no agent "analyst"' };

@@ -12,8 +12,8 @@ import type { ClusterOptions } from '../options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { startCommandTracing } from '../../tracing.ts';
 
-/** How long to retry while the gateway is unavailable: about its start time. */
-const RETRY_SECONDS = 20;
+/** How long to retry while the gateway or NATS is unavailable: longer than both take to start after an installation. */
+const RETRY_SECONDS = 60;
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -21,6 +21,8 @@ export interface SendOptions extends ClusterOptions {
   text?: string | undefined;
   session?: string;
   follow?: boolean;
+  /** Maximum seconds of retries; 60 by default. */
+  retrySeconds?: number;
   output: 'text' | 'json';
 }
 
@@ -31,7 +33,7 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   await using _tracing = await startCommandTracing(io);
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
-  const { agent, session } = options;
+  const { agent, session, retrySeconds = RETRY_SECONDS } = options;
   const call = {
     method: 'POST',
     path: `agents/${encodeURIComponent(agent)}/messages`,
@@ -39,7 +41,7 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
     idempotencyKey: ulids.next('cli'),
   } as const;
   const response = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
-    withRetry(RETRY_SECONDS, io, () => gateway.call(call)),
+    withRetry(retrySeconds, io, () => gateway.call(call)),
   );
   const receipt = receiptOf(response);
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });

@@ -15,10 +15,19 @@ import {
   promotionOf,
   sharedNameOf,
 } from '../../../support/operator/approvals-fixture.ts';
-import { prepareTool, requestPromotion } from '../../../support/promotion/prepared-tool.ts';
+import { type PreparedChange, prepareTool, requestPromotion } from '../../../support/promotion/prepared-tool.ts';
 import { APPROVING, REVIEWERS } from '../../../support/promotion/promotion-fixture.ts';
 import { poll, pollValue } from '../../../support/poll.ts';
 
+/** No other tool of the namespace has this member, so the examination compares the tool with none of those that double a number too. */
+const CHANGE: PreparedChange = {
+  artifact: {
+    inputSchema:
+      '{"properties":{"unit":{"type":"string"},"value":{"type":"number"}},"required":["unit","value"],"type":"object"}',
+    tests: [{ input: '{"unit":"m","value":2}', expectedOutput: '{"result":4}' }],
+  },
+  use: (index) => ({ input: { unit: 'm', value: index + 10 } }),
+};
 const POLICY = { models: REVIEWERS, promotion: { toAgent: { requireHuman: true } } };
 
 /** Tier Agent with the approval of a user, under the admission policies of the chart. */
@@ -42,7 +51,7 @@ export function agentApprovalTests(open: () => ApprovalsFixture): void {
   /** A tool of a new agent whose promotion waits for a user. */
   async function waiting(agent: string) {
     const fixture = open();
-    const prepared = await prepareTool(fixture, agent, { policy: POLICY });
+    const prepared = await prepareTool(fixture, agent, { policy: POLICY, change: CHANGE });
     await requestPromotion(fixture.gateway, prepared);
     const request = await poll('the request for tier Agent', async () => {
       const requests = await fixture.list<ApprovalRequest>('approvalRequests');

@@ -131,6 +131,12 @@ export function promotionEvidence(open: () => PromotionFixture): void {
     assert.ok(own !== undefined);
     const refused = await applyShared(fixture, own.spec);
     assert.deepEqual([refused.status, refused.reason], ['False', 'ReportedAnswers'], 'nor by an object from Git');
+    const { client } = fixture.apiServer;
+    for (const name of [own.metadata.name, sharedName('team-a', own.spec.artifact.name, own.spec.digest as Digest)])
+      await client.delete(TYPES.emergentTools, { namespace: 'team-a', name }, {}, NEVER_ABORTED);
+    await client.delete(TYPES.agents, { namespace: 'team-a', name: allowed.name }, {}, NEVER_ABORTED);
+    const again = await applyShared(fixture, own.spec);
+    assert.deepEqual([again.status, again.reason], ['False', 'ReportedAnswers'], 'nor after all objects are deleted');
   });
 
   it('a use whose re-run gives another output than the pod reported is a failed re-run', async () => {

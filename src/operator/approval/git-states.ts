@@ -1,17 +1,22 @@
 import type { PullRequestState } from '../../nats/pull-requests.ts';
 
-/** The revocations in Git, as gateways last saw them. A leader task updates them; the controller of Approvals reads them. */
-export class RevocationsInGit {
+/** What gateways last saw in Git of requests, or of revocations. A leader task updates it; the controller of the objects reads it. */
+export class GitStates {
+  readonly #kind: PullRequestState['kind'];
   #states: ReadonlyMap<string, readonly PullRequestState[]> | undefined;
 
-  /** Undefined: not known yet. */
-  of(approvalUid: string): readonly PullRequestState[] | undefined {
-    return this.#states === undefined ? undefined : (this.#states.get(approvalUid) ?? []);
+  constructor(kind: PullRequestState['kind']) {
+    this.#kind = kind;
   }
 
-  /** Returns the keys of the Approvals whose states are new, as `namespace/name`. */
+  /** By the UID of the object. Undefined: not known yet. */
+  of(uid: string): readonly PullRequestState[] | undefined {
+    return this.#states === undefined ? undefined : (this.#states.get(uid) ?? []);
+  }
+
+  /** Returns the keys of the objects whose states are new, as `namespace/name`. */
   update(all: readonly PullRequestState[]): string[] {
-    const states = all.filter(({ kind }) => kind === 'Revocation');
+    const states = all.filter(({ kind }) => kind === this.#kind);
     const before = this.#states;
     const after = Map.groupBy(states, ({ requestUid }) => requestUid);
     this.#states = after;
@@ -26,5 +31,7 @@ function keyOf(state: PullRequestState | undefined): string[] {
 }
 
 function fingerprint(states: readonly PullRequestState[] | undefined): string {
-  return JSON.stringify((states ?? []).map(({ place, state, url, message }) => [place, state, url, message]));
+  return JSON.stringify(
+    (states ?? []).map(({ place, state, url, message, retryAt }) => [place, state, url, message, retryAt]),
+  );
 }

@@ -1,0 +1,41 @@
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, member } from '../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import type { CallerContext } from '../../tools/contract.ts';
+import type { Memory } from '../ports.ts';
+
+export const MEMORY_TOOLS = {
+  get: 'memory_get',
+  set: 'memory_set',
+  delete: 'memory_delete',
+  list: 'memory_list',
+  search: 'memory_search',
+} as const;
+
+export interface MemoryToolDeps {
+  memory: Memory;
+  /** Evaluates the agent's current policy for one key. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
+}
+
+export const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
+/** The policy request of a call that names one key; a search and a list ask for each key that they find. */
+export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
+  if (tool === MEMORY_TOOLS.get) return memoryRequest(keyOf(input), 'read');
+  return tool === MEMORY_TOOLS.set || tool === MEMORY_TOOLS.delete ? memoryRequest(keyOf(input), 'write') : undefined;
+}
+
+export function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
+  return { kind: 'Memory', key, access };
+}
+
+export function keyOf(input: Json): string {
+  const key = member(input, 'key');
+  if (typeof key !== 'string') throw new TemperError('TEMPER_TOOL_INPUT_INVALID', '"key" must be a text');
+  return key;
+}
+
+export function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, request: PolicyRequest): void {
+  const { effect, reason, rule } = deps.decide(caller, request);
+  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+}
