@@ -115,7 +115,7 @@ export function childAgentTests(open: () => MessageClient): void {
     const lead = await parent({ children: {} });
     const worker = { trustPolicyRef: { name: lead.policy }, grants: { tools: ['*'] } };
     const marked = { ...worker, children: { template: true } };
-    await client.createReadyAgent(`worker-${names}`, marked);
+    await client.createReadyAgent(`worker-csv-${names}`, marked);
     await client.createReadyAgent(`worker-plain-${names}`, worker);
     await client.createReadyAgent(`other-${names}`, marked);
     const delivery = await work(lead);
@@ -123,7 +123,7 @@ export function childAgentTests(open: () => MessageClient): void {
     assertError(await copy(`worker-plain-${names}`, 'k-1'), 422, 'TEMPER_CHILD_REFUSED');
     assertError(await copy(`other-${names}`, 'k-2'), 403, 'TEMPER_POLICY_DENIED');
     assertError(await spawn(lead, delivery, { name: 'own', prompt: 'x' }, 'k-3'), 403, 'TEMPER_POLICY_DENIED');
-    assert.equal(childOf(await copy(`worker-${names}`, 'k-4')).state, 'Done');
+    assert.equal(childOf(await copy(`worker-csv-${names}`, 'k-4')).state, 'Done');
     const [child] = await childrenOf(lead);
     assert.deepEqual([child?.spec.grants, child?.spec.children], [{ tools: ['*'] }, undefined]);
   });
