@@ -1,7 +1,7 @@
 import type { MessageSender } from '../../bus/port.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
-import { childPrefix } from '../../policy/children/admission.ts';
+import { childPrefix } from '../../policy/children/child-name.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { assertSessionId } from '../session/session-id.ts';

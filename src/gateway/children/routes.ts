@@ -3,7 +3,8 @@ import { KILL_TOOL, LIST_TOOL, SPAWN_TOOL } from '../../agent/tools/children/chi
 import { digestOf, sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { ChildOrder, ChildRequestRecord } from '../../nats/children/child-requests.ts';
-import { admitChild, childName } from '../../policy/children/admission.ts';
+import { admitChild } from '../../policy/children/admission.ts';
+import { childName } from '../../policy/children/child-name.ts';
 import {
   ChildState,
   KillRequest,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { anAgentSpec } from '../policy.testing.ts';
-import { admitChild, childName, childPrefix, type ChildFacts, type ChildRequest } from './admission.ts';
+import { admitChild, type ChildFacts, type ChildRequest } from './admission.ts';
+import { childName, childPrefix } from './child-name.ts';
 
 const WORKER = anAgentSpec({ grants: { tools: ['*'], network: ['**:*'] }, children: { template: true } });
 

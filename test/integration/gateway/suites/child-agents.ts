@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Agent } from '../../../../src/api/v1alpha1/agent.ts';
 import type { ChildState, KnownAgents, PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
-import { childName } from '../../../../src/policy/children/admission.ts';
+import { childName } from '../../../../src/policy/children/child-name.ts';
 import { openChildOperator } from '../../../support/gateway/child-operator.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
