@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { createDecider } from '../../policy/decider.ts';
@@ -27,7 +28,7 @@ export class DeciderCache {
     const { deciders } = this.#entryOf(agent, policy);
     // Levels and generation of a child depend on its parents.
     const { tainted, level, categoryLevels, generation } = snapshot;
-    const key = JSON.stringify([tainted, level, categoryLevels, generation, model.primary, model.fallbacks ?? []]);
+    const key = JSON.stringify([tainted, level, categoryLevels, generation, modelNames(model)]);
     const existing = deciders.get(key);
     if (existing !== undefined) return existing;
     const spec = { ...snapshot.agent.spec, model };
