@@ -283,6 +283,11 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .option('--memory <key>', 'may the agent read this key?')
     .option('--write', 'with --file or --memory: may the agent write it?')
     .option('--message <agent>', 'may the agent send a message to this agent?')
+    .option(
+      '--spawn <template>',
+      'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
+    )
+    .option('--kill <agent>', 'may the agent end this child agent of another agent?')
     .option('--model <model>', 'may the agent use this provider/model?')
     .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
     .option('--api <name>', 'a host function that the forged tool requires', collect)
