@@ -2,6 +2,7 @@ import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/l
 import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -12,7 +13,7 @@ import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
@@ -170,7 +171,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     hooks,
     returns: engineReturns(context),
   });
-  const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
+  const spec = withRouting(agent.spec, context.agentModel.routing);
+  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
 }
 
@@ -194,8 +196,14 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
+    markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
+}
+
+/** Only models that the policy allows are routed to. */
+function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
+  return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

@@ -10,6 +10,7 @@ import { type ContextBudget, estimateRequest, fitContext } from '../history/cont
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
+import { routeMessage } from '../routing/route-message.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
@@ -81,20 +82,34 @@ export async function openConversation(
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
+  const base = resumePoint?.base ?? history.seq;
+  const caller: CallerContext = {
+    agent: agent.name,
+    namespace: agent.namespace,
+    session,
+    rootMessage,
+    stack: [],
+    origin: 'Agent',
+  };
+  const system = agent.spec.prompt.system;
+  const before = itemsForModel(history.items.slice(0, base));
+  const tools = deps.invoker.visible(caller).length;
+  const route = routeMessage(agent.spec.model, { system, before, text, tools });
+  const { model } = route;
   const conversation: AgentConversation = {
     agent,
     message,
     limits,
     events,
+    model,
     trace: () => trace.entries(),
-    model: agent.spec.model.primary,
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
-    system: systemPrompt(agent.spec.prompt.system),
+    caller,
+    system: systemPrompt(system),
     historyWriter: createHistoryWriter(deps.sessions, session, history),
     order: createToolOrder(),
-    base: resumePoint?.base ?? history.seq,
+    base,
     messages: (resumePoint?.messages ?? repairHistory(itemsForModel(history.items))).map(asSent),
-    counted: lastCount(history.items, agent.spec.model.primary),
+    counted: lastCount(history.items, model),
     ...progressOf(resumePoint),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
@@ -106,6 +121,7 @@ export async function openConversation(
   const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
+  route.events.forEach(events);
   return conversation;
 }
 

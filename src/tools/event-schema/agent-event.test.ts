@@ -13,6 +13,7 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   reasoning: { type: 'reasoning', text: 'because' },
   retry: { type: 'retry', model: 'a/b', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 },
   compaction: { type: 'compaction', items: 21, characters: 900 },
+  'model-routed': { type: 'model-routed', points: 120, complexity: 'Medium', model: 'a/b' },
   'tool-call': { type: 'tool-call', id: '1', tool: 't', input: { any: [1, null] } },
   'tool-result': {
     type: 'tool-result',

@@ -50,6 +50,7 @@ export const EVENT_MEMBERS = {
   reasoning: { text: note() },
   retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
   compaction: { items: count, characters: count },
+  'model-routed': { points: count, complexity: line(16), model: line(512) },
   'tool-call': { id: name, ...NESTING, tool: name, input: AnyJson },
   'tool-result': {
     id: name,
