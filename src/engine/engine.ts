@@ -1,5 +1,6 @@
 import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { Digest } from '../lib/canonical.ts';
@@ -25,6 +26,7 @@ import { createEngineHooks } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
+import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -67,7 +69,8 @@ export interface Engine {
  * policy does not allow the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
-  const { forge, lifecycle, invoker, loop, background, guards, runningAgent } = createComponents(ports, agent, events);
+  const components = createComponents(ports, agent, events);
+  const { forge, lifecycle, invoker, loop, background, guards, runningAgent, code } = components;
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -101,7 +104,10 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     },
     resume: () => lifecycle.resume(),
     settled: () => background.settled(),
-    stop: () => background.stop(),
+    async stop() {
+      await background.stop();
+      await code?.sessions.closeAll();
+    },
   };
 }
 
@@ -113,6 +119,7 @@ interface EngineComponents {
   background: BackgroundTasks;
   guards: LoopGuards;
   runningAgent: RunningAgent;
+  code: CodeModeDeps | undefined;
 }
 
 /**
@@ -132,7 +139,12 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [...builtInTools(context, described), forge.tool, createDropTool(tools)];
+  const builtIn = [
+    ...builtInTools(context, described),
+    ...codeModeTools(context, described),
+    forge.tool,
+    createDropTool(tools),
+  ];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =
@@ -160,9 +172,19 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
+  const code = createCodeMode(context);
+  const loop = createAgentLoop({
+    model,
+    clock,
+    sessions: ports.sessions,
+    contextTokens,
+    invoker,
+    taint,
+    hooks,
+    code,
+  });
   const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
-  return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
+  return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code };
 }
 
 /** Resolves the models of the agent and compiles its policy. */

@@ -30,6 +30,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.autonomy',
       'spec.toolProfile',
     ],
+    'agent/code/code-state.ts': ['spec.invocation'],
     'policy/rules/common.ts': ['spec.mode'],
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],

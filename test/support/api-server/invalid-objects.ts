@@ -54,6 +54,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'code that forges is stored with the session; remove persistSource, or set invocation to Tools',
+    change: { 'spec.invocation': 'Code', 'spec.forge': { enabled: true, persistSource: false } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
     change: { 'spec.hooks': [{ events: ['ToolCall'], tool: 'forge_tool' }] },
   },
