@@ -207,6 +207,7 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
+    markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
 }
