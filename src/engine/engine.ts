@@ -3,6 +3,7 @@ import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '.
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -13,7 +14,7 @@ import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
@@ -22,7 +23,7 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
-import { createEngineHooks } from './engine-hooks.ts';
+import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -182,8 +183,10 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     taint,
     hooks,
     code,
+    returns: engineReturns(context),
   });
-  const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
+  const spec = withRouting(agent.spec, context.agentModel.routing);
+  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code };
 }
 
@@ -210,6 +213,11 @@ function createContext(
     markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
+}
+
+/** Only models that the policy allows are routed to. */
+function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
+  return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

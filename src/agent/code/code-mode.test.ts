@@ -6,6 +6,8 @@ import type { Json } from '../../lib/json.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
 import type { CallerContext } from '../../tools/contract.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { requiredValue } from '../returns/finish.ts';
 import { calls, says } from '../loop/scripted-loop.testing.ts';
 import { aCodeAgent, codeLoop } from './code-mode.testing.ts';
 
@@ -79,6 +81,26 @@ describe('code mode', () => {
     assert.deepEqual([handled.reply, handled.finishReason, handled.turns], ['{"count":3}', 'complete', 1]);
     assert.equal((await fixture.send('count', 'm-1')).reply, '{"count":3}', 'a redelivered message has the same reply');
     assert.equal(fixture.model.requests.length, 1);
+  });
+
+  it('with a schema of returns, a value that does not match it is refused, and a matching one ends the message', async () => {
+    const schema = '{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}';
+    const returns = requiredValue(schema, createSchemaCompiler());
+    await using fixture = codeLoop(
+      sandbox,
+      [invoke(`ctx.manager.finish({ count: 'three' });`), says('three'), invoke(`ctx.manager.finish({ count: 3 });`)],
+      {},
+      { returns },
+    );
+    const { reply, finishReason, turns } = await fixture.send('count');
+    assert.deepEqual([reply, finishReason, turns], ['{"count":3}', 'complete', 3]);
+    const [first, , last] = fixture.model.requests;
+    assert.match(
+      first?.system ?? '',
+      /ctx\.manager\.finish takes an object that matches this JSON Schema: \{"type":"object"/,
+    );
+    assert.ok(!/\{"name":"finish"/.test(first?.system ?? ''));
+    assert.match(JSON.stringify(last?.messages), /TEMPER_TOOL_OUTPUT_INVALID.*Your answer has no result/);
   });
 
   it('a program that throws after it finished has failed', async () => {

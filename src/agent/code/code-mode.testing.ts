@@ -9,6 +9,7 @@ import {
   type ScriptedTool,
 } from '../loop/scripted-loop.testing.ts';
 import type { RunningAgent } from '../message.ts';
+import type { RequiredValue } from '../returns/finish.ts';
 import { CodeSessions } from './code-sessions.ts';
 
 /** Fixtures for the tests of code mode: a scripted model and scripted tools, and real runners. */
@@ -19,6 +20,7 @@ export interface CodeFixtureOptions {
   spec?: Partial<AgentSpec>;
   /** Tools whose calls have effects; the others can be repeated. */
   effects?: readonly string[];
+  returns?: RequiredValue;
   /** The runners of another fixture. */
   sessions?: CodeSessions;
 }
@@ -43,8 +45,8 @@ export function codeLoop(
     visible: (...caller: Parameters<typeof base.visible>) =>
       base.visible(...caller).map((tool) => ({ ...tool, sideEffects: effects.includes(tool.name) })),
   };
-  const { sessions = new CodeSessions(sandbox) } = options;
-  const fixture = scriptedLoop(answers, tools, { records, invoker, code: { sessions } });
+  const { sessions = new CodeSessions(sandbox), returns } = options;
+  const fixture = scriptedLoop(answers, tools, { records, invoker, returns, code: { sessions } });
   return {
     ...fixture,
     sessions,

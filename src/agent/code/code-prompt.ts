@@ -2,6 +2,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { ModelInput, ToolSpec } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { ToolOrder } from '../loop/tool-order.ts';
+import { FINISH_TOOL_NAME } from '../returns/finish.ts';
 import type { CodeState } from './code-state.ts';
 import { LIST_TOOLS_NAME, LOAD_TOOL_NAME } from './list-tools.ts';
 
@@ -50,11 +51,17 @@ export function codeRequest(
   order: ToolOrder,
   visible: readonly ToolDescriptor[],
 ): Pick<ModelInput, 'system' | 'tools'> {
-  const shown = order.specs(documentedTools(spec, visible)).map((tool) => JSON.stringify(parametersOf(tool)));
+  const finish = visible.find(({ name }) => name === FINISH_TOOL_NAME);
+  const returns =
+    finish === undefined
+      ? []
+      : [`- ctx.manager.finish takes an object that matches this JSON Schema: ${JSON.stringify(finish.inputSchema)}`];
+  const tools = visible.filter((tool) => tool !== finish);
+  const shown = order.specs(documentedTools(spec, tools)).map((tool) => JSON.stringify(parametersOf(tool)));
   const lists = isDiscovery(spec)
     ? ['Some of the tools, one JSON object per line; list_tools and load_tool show the others:', ...shown]
     : ['The tools, one JSON object per line:', ...shown];
-  return { system: [system, '', ...GUIDE, '', ...lists].join('\n'), tools: [INVOKE_SPEC] };
+  return { system: [system, '', ...GUIDE, ...returns, '', ...lists].join('\n'), tools: [INVOKE_SPEC] };
 }
 
 /** With a bare `*` among the grants, the prompt lists only the tools that a grant names, and the model explores the others. */

@@ -2,15 +2,12 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { ResumePoint } from '../loop/resume.ts';
 import type { CodeSessions } from './code-sessions.ts';
-import type { FinishSink } from './finish.ts';
 import { journaledSteps } from './journal.ts';
 import { storedMemory, type StoredMemory } from './stored-memory.ts';
 
 /** What the loop needs for agents in code mode. */
 export interface CodeModeDeps {
   sessions: CodeSessions;
-  /** Decides about the value of `ctx.manager.finish`; by default every value is accepted. */
-  finish?: FinishSink;
 }
 
 /** What code mode keeps while a message is processed. */

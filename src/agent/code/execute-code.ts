@@ -10,12 +10,12 @@ import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { untilAborted } from '../abort.ts';
 import { type AgentConversation, type AgentConversationDeps, isRepeatable } from '../loop/conversation.ts';
 import { callKey } from '../loop/resume.ts';
+import type { FinishVerdict } from '../returns/finish.ts';
 import { CodeHost } from './code-host.ts';
 import { INVOKE_NAME } from './code-prompt.ts';
 import { type CodeResult, codeResultText, notesOn } from './code-result.ts';
 import type { AcquiredRunner } from './code-sessions.ts';
 import type { CodeModeDeps, CodeState } from './code-state.ts';
-import { acceptAnyValue, type FinishVerdict } from './finish.ts';
 import { type RunJournalEntry, journalItem, journalOf, Replay } from './journal.ts';
 import { memoryText, type StoredMemory, toStored } from './stored-memory.ts';
 
@@ -175,10 +175,12 @@ class CodeCall {
     return host.isExhausted ? this.#stepLimit() : undefined;
   }
 
-  /** Undefined when the code did not finish the message. */
+  /** Undefined when the code did not finish the message. With `spec.returns` the value must match it, otherwise any value is the reply. */
   #verdictOn(outcome: RunOutcome): FinishVerdict | undefined {
     if (!outcome.ok || outcome.finished === undefined) return undefined;
-    return (this.#mode.finish ?? acceptAnyValue)(outcome.finished.value);
+    const { value } = outcome.finished;
+    const reply = typeof value === 'string' ? value : JSON.stringify(value);
+    return this.#deps.result?.finish(value) ?? { accepted: true, reply };
   }
 
   #resultOf({ host, outcome, isNew }: EndedRun, verdict: FinishVerdict | undefined): CodeResult {

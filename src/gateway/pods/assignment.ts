@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import type { PodIdentity, PodToken } from '../../identity/types.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -55,9 +56,8 @@ async function nextAssignment(
 function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
   const { agent, policy, level, categoryLevels, suspended, uid } = state;
   if (policy === undefined) return undefined;
-  const { primary, fallbacks = [] } = agent.spec.model;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
-  const names = [primary, ...fallbacks, ...(judge === undefined ? [] : [judge]), ...reviewers];
+  const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];
   const resolved = [...new Set(names)].flatMap((name) => {
     const model = models.resolve(name);
     return model === undefined ? [] : [[name, model] as const];
