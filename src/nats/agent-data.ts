@@ -22,6 +22,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.deliveries,
     BUCKETS.pendingCalls,
     BUCKETS.tasks,
+    BUCKETS.schedules,
   ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),
