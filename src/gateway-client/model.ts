@@ -1,3 +1,4 @@
+import type { EngineModels } from '../engine/ports.ts';
 import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
@@ -11,7 +12,13 @@ import {
   requireObject,
   requireText,
 } from '../gateway-api/response-parsing.ts';
-import { POD_API_PATHS, type SessionAppend, type StreamRequest } from '../gateway-api/pod-api.ts';
+import {
+  type Assignment,
+  POD_API_PATHS,
+  type SessionAppend,
+  type StreamRequest,
+  type ToolAuditModelCall,
+} from '../gateway-api/pod-api.ts';
 
 /** Milliseconds until the response headers; a reasoning model may take long before its first token. */
 const TIMEOUT_MS = 150_000;
@@ -36,28 +43,11 @@ export function remoteModel(options: RemoteModelOptions): Model {
       const carried = append === undefined ? {} : { append };
       const body: StreamRequest = { deliveryToken: options.deliveryToken(), ...carried, request };
       const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
-      let end: ModelEvent | undefined;
-      try {
-        for await (const line of client.lines(call)) {
-          const event = eventIn(line);
-          // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
-          const signature = event.type === 'end' ? member(line, 'signature') : undefined;
-          if (typeof signature === 'string') options.onAnswerSignature(signature);
-          if (event.type === 'end') end = event;
-          else yield event;
-        }
-      } catch (error) {
-        // A response with its end event is complete, even if the connection fails afterwards.
-        if (end === undefined) throw error;
+      for await (const event of modelEvents(client, call, options.onAnswerSignature)) {
+        // The gateway sends the end when the items are stored.
+        if (event.type === 'end') options.onStored(append);
+        yield event;
       }
-      if (end === undefined) {
-        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', {
-          retry: 'backoff',
-        });
-      }
-      // The gateway sends the end when the items are stored.
-      options.onStored(append);
-      yield end;
     },
     async embed(texts, op) {
       const answer = await client.call({ method: 'POST', path: POD_API_PATHS.modelEmbed, body: { texts }, op });
@@ -66,6 +56,57 @@ export function remoteModel(options: RemoteModelOptions): Model {
       );
     },
   };
+}
+
+const DEFAULT_CONTEXT_TOKENS = 128_000;
+
+/** The models of an assignment for an engine. The gateway charges each call and applies the fallbacks of the agent. */
+export function engineModels(models: Assignment['models'], model: Model): EngineModels {
+  const byName = new Map(Object.entries(models));
+  const byResolvedName = new Map([...byName.values()].map((found) => [found.resolved, found]));
+  return {
+    model,
+    withFallbacks: () => model,
+    resolve: (name) => byName.get(name)?.resolved ?? name,
+    contextTokens: (name) => (byName.get(name) ?? byResolvedName.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
+  };
+}
+
+/** The models for the fresh agent of an audit, which are charged to the audit that the pod was assigned. */
+export function auditModel(client: GatewayClient, round: number): Model {
+  return {
+    stream(request, op) {
+      const body: ToolAuditModelCall = { round, request };
+      const path = POD_API_PATHS.verificationModelStream;
+      return modelEvents(client, { method: 'POST', path, body, op, timeoutMs: TIMEOUT_MS });
+    },
+    embed: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', 'a fresh agent has no memory to search')),
+  };
+}
+
+/** Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call. */
+async function* modelEvents(
+  client: GatewayClient,
+  call: GatewayRequest,
+  onAnswerSignature: (signature: string) => void = () => undefined,
+): AsyncGenerator<ModelEvent> {
+  let end: ModelEvent | undefined;
+  try {
+    for await (const line of client.lines(call)) {
+      const event = eventIn(line);
+      const signature = event.type === 'end' ? member(line, 'signature') : undefined;
+      if (typeof signature === 'string') onAnswerSignature(signature);
+      if (event.type === 'end') end = event;
+      else yield event;
+    }
+  } catch (error) {
+    // A response with its end event is complete, even if the connection fails afterwards.
+    if (end === undefined) throw error;
+  }
+  if (end === undefined) {
+    throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', { retry: 'backoff' });
+  }
+  yield end;
 }
 
 function eventIn(line: Json): ModelEvent {

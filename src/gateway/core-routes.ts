@@ -9,6 +9,7 @@ import { userDeadLetterRoutes } from './users/dead-letters.ts';
 import { userAuditRoutes } from './users/audit.ts';
 import { userRatingRoutes } from './users/ratings.ts';
 import { userReactivationRoutes } from './users/reactivations.ts';
+import { userToolAuditRoutes } from './users/tool-audits.ts';
 import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
 import { userReportRoutes } from './users/reports.ts';
@@ -35,5 +36,6 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userRatingRoutes,
   userTrustRoutes,
   userReactivationRoutes,
+  userToolAuditRoutes,
   userAuditRoutes,
 ];

@@ -97,7 +97,7 @@ describe('temper tool audit', () => {
   });
 
   it('a budget that is too low, too many tasks and an unknown tool are refused before any call', async () => {
-    await assert.rejects(run({ maxTokens: 500 }), { code: 'TEMPER_USAGE', message: /set it to 2000 or more/ });
+    await assert.rejects(run({ maxTokens: 500 }), { code: 'TEMPER_USAGE', message: /set 2000 or more/ });
     await assert.rejects(run({ message: Array.from({ length: 11 }, () => 'x') }), { code: 'TEMPER_USAGE' });
     await assert.rejects(run({ tool: 'other' }), { code: 'TEMPER_NOT_FOUND' });
   });

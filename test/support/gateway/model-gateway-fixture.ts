@@ -37,6 +37,7 @@ import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createToolAudits } from '../../../src/nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
@@ -253,6 +254,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       },
       deliveryTokens: this.#deliveryTokens,
       answerSignatures: this.#answerSignatures,
+      toolAudits: createToolAudits(bus),
       inbox,
       approvals: new CallApprovals({
         ...shared,
