@@ -11,6 +11,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   decide: async () => (await import('./decide.ts')).benchDecide(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
+  'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),
   cli: async () => (await import('./cli.ts')).benchCli(),
   'library-hygiene': async () => (await import('./library-hygiene.ts')).benchLibraryHygiene(),
   'first-token': async () => (await import('./first-token.ts')).benchFirstToken(),

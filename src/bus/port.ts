@@ -8,6 +8,13 @@ export interface MessageDraft {
   text: string;
 }
 
+/**
+ * Who caused a message: a user, another agent, the answer to a message that asked for one, a schedule, an event, an agent elsewhere.
+ * The gateway or the operator writes it, never a sender.
+ */
+export const MESSAGE_SOURCES = ['User', 'Agent', 'Reply', 'Schedule', 'Trigger', 'Peer'] as const;
+export type MessageSource = (typeof MESSAGE_SOURCES)[number];
+
 /** A message as it is delivered. `root`, `depth` and `deadline` are copied from the sender's own delivery, never from the sender's input. */
 export interface Envelope extends MessageDraft {
   id: string;
@@ -17,6 +24,14 @@ export interface Envelope extends MessageDraft {
   /** RFC 3339. */
   deadline: string;
   time: string;
+  /** Absent in messages of an older release. */
+  source?: MessageSource;
+  /** The agents that this chain passed, the sender last, by UID. Not for receivers. */
+  ancestors?: readonly string[];
+  /** UID of the agent that gets the answer. Not for receivers. */
+  asker?: string;
+  /** With source `Reply`: the message that it answers. */
+  answers?: string;
   /** W3C Trace Context of the sender's span. Over NATS the gateway writes it as a message header. */
   traceparent?: string;
 }
@@ -56,6 +71,39 @@ export interface MessageSender {
    * for a text beyond the limit of NATS.
    */
   send(message: MessageDraft, op: CallOptions): Promise<Receipt>;
+}
+
+/** A message that asked for an answer. */
+export interface Task {
+  /** The id of the message. */
+  ticket: string;
+  /** The agent that was asked. */
+  agent: string;
+  /** `Delivered`: the answer came to the session as a message, or another message of it took the answer. */
+  state: 'Pending' | 'Answered' | 'Failed' | 'Delivered';
+  /** With `Answered`. */
+  text?: string;
+  finishReason?: FinishReason;
+  /** With `Failed`. */
+  code?: ErrorCode;
+  reason?: string;
+}
+
+export interface AskWait {
+  milliseconds: number;
+  /** The wait in seconds as the call states it, for approvers, who see the arguments of the call. */
+  stated?: number;
+}
+
+/** Asks other agents. A ticket belongs to the session that asked. */
+export interface TaskSender {
+  /**
+   * Sends a message whose answer comes back: within the wait as the result, else later as a message of the asking session, once. Throws
+   * what `send` throws, and TEMPER_MESSAGE_CYCLE when the receiver is part of this chain itself. Idempotent like `send`.
+   */
+  ask(message: MessageDraft, wait: AskWait, op: CallOptions): Promise<Task>;
+  /** The state of a task, at the latest after `waitMs`. An answer that it returns is not delivered as a message. Throws TEMPER_NOT_FOUND for a ticket of another session. */
+  task(ticket: string, waitMs: number, op: CallOptions): Promise<Task>;
 }
 
 /** Receives the messages of one agent. */

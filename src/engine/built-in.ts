@@ -1,6 +1,7 @@
 import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
+import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
@@ -18,7 +19,8 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: UNUSED_MEMORY, decide }),
   ];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, SEND_TOOL, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
+  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL];
+  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
 }
 
 /** Names that forged tools must not use. */

@@ -1,4 +1,5 @@
 import { generateTextTool } from '../agent/tools/generate-text.ts';
+import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
@@ -50,7 +51,7 @@ export type DescribedTools = (caller: SessionScope) => ToolView;
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
 export function builtInTools({ ports, agent, model, decider }: EngineContext, described: DescribedTools): Tool[] {
-  const { workspace, protectedPaths, clock, memory, bus, remoteWorkspace: remote } = ports;
+  const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
   const generateText = generateTextTool({
@@ -70,6 +71,7 @@ export function builtInTools({ ports, agent, model, decider }: EngineContext, de
     ...createMemoryTools({ memory, decide }),
     generateText,
     sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
+    ...askTools({ decide, clock, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }

@@ -1,4 +1,5 @@
 import { memoryCallRequest } from '../agent/tools/memory-tools.ts';
+import { ASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { messageRequest, SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -79,7 +80,7 @@ const FILE_TOOLS: ReadonlySet<string> = new Set<FileToolName>(['file_read', 'fil
 /** The request that the tool itself makes when it is called with this input. */
 function requestOf(tool: string, input: Json): PolicyRequest | undefined {
   if (FILE_TOOLS.has(tool)) return fileRequest(tool as FileToolName, input);
-  return tool === SEND_TOOL.name ? messageRequest(input) : memoryCallRequest(tool, input);
+  return tool === SEND_TOOL.name || tool === ASK_TOOL.name ? messageRequest(input) : memoryCallRequest(tool, input);
 }
 
 function urlOf({ host, port }: Extract<PolicyRequest, { kind: 'Network' }>): string {

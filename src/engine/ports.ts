@@ -2,7 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
-import type { MessageSender } from '../bus/port.ts';
+import type { MessageSender, TaskSender } from '../bus/port.ts';
 import type { Discovery } from '../discovery/port.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { CallOptions } from '../lib/call-options.ts';
@@ -57,6 +57,8 @@ export interface EnginePorts {
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
   /** Sends messages to other agents; absent in a standalone run. */
   bus?: MessageSender;
+  /** Asks other agents and gets their answers; absent in a standalone run. */
+  tasks?: TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
   fetch: SafeFetch;

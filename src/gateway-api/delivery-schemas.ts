@@ -5,7 +5,10 @@ import type {
   FinishReason as ReplyEnd,
   MessageDraft,
   Receipt as BusReceipt,
+  Task,
 } from '../bus/port.ts';
+import { MESSAGE_SOURCES } from '../bus/port.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
 import { AnyJson, Code, SessionId, text } from '../tools/event-schema/parts.ts';
 import { PodReports, ToolCallReport } from './report-schemas.ts';
 import { SessionAppend, SessionHistory } from './session-schemas.ts';
@@ -18,7 +21,7 @@ export const FinishReason = describes<ReplyEnd>()(
   }),
 );
 
-const Envelope = describes<BusEnvelope>()(
+const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
   Type.Object(
     {
       id: Type.String(),
@@ -30,6 +33,12 @@ const Envelope = describes<BusEnvelope>()(
       depth: Type.Integer(),
       deadline: Timestamp,
       time: Timestamp,
+      source: Type.Optional(
+        Type.Enum([...MESSAGE_SOURCES], {
+          description: 'Who caused the message. `Reply` answers a message that asked.',
+        }),
+      ),
+      answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
     },
     { ...closed, description: 'A message, as it is delivered.' },
@@ -178,8 +187,20 @@ const Draft = describes<MessageDraft>()(
   Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') }, closed),
 );
 
+/** Longest wait of one request for a task. */
+const MAX_TASK_WAIT_SECONDS = 25;
+
 export const SendMessageRequest = Type.Object(
-  { deliveryToken: DeliveryToken, draft: Draft },
+  {
+    deliveryToken: DeliveryToken,
+    draft: Draft,
+    ask: Type.Optional(
+      Type.Object(
+        { wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 600 })) },
+        { ...closed, description: 'Present: the sender wants the answer. `wait` is the argument of its tool call.' },
+      ),
+    ),
+  },
   {
     ...closed,
     description:
@@ -187,6 +208,33 @@ export const SendMessageRequest = Type.Object(
   },
 );
 export type SendMessageRequest = Static<typeof SendMessageRequest>;
+
+export const TaskRequest = Type.Object(
+  {
+    deliveryToken: DeliveryToken,
+    ticket: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$', description: 'Id of a message that asked.' }),
+    waitSeconds: Type.Number({ minimum: 0, maximum: MAX_TASK_WAIT_SECONDS }),
+  },
+  { ...closed, description: 'Reads the state of a message that asked, from the session that asked.' },
+);
+export type TaskRequest = Static<typeof TaskRequest>;
+
+export const TaskState = describes<Task>()(
+  Type.Object(
+    {
+      ticket: Type.String(),
+      agent: Type.String({ description: 'The agent that was asked.' }),
+      state: Type.Enum(['Pending', 'Answered', 'Failed', 'Delivered'], {
+        description: '`Delivered`: the session has the answer as a message, or another message of the session took it.',
+      }),
+      text: Type.Optional(Type.String({ description: 'The answer.' })),
+      finishReason: Type.Optional(FinishReason),
+      code: Type.Optional(Type.Unsafe<ErrorCode>(Code)),
+      reason: Type.Optional(Type.String({ description: 'Why there is no answer.' })),
+    },
+    { ...closed, description: 'The state of a message that asked.' },
+  ),
+);
 
 export const Receipt = describes<BusReceipt>()(
   Type.Object(

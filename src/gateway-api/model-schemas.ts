@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { closed } from '../api/v1alpha1/common.ts';
-import type { ModelEvent, ModelRequest } from '../models/port.ts';
+import type { ModelEvent, ModelRequest, RepeatedCall } from '../models/port.ts';
 import { AnyJson, Code } from '../tools/event-schema/parts.ts';
 import { MAX_TEXT, ModelMessage, SessionAppend, ToolCallItem } from './session-schemas.ts';
 import { AnswerSignature, AnyObject, DeliveryToken, describes } from './schema-parts.ts';
@@ -61,10 +61,18 @@ const Event = describes<Exclude<ModelEvent, End> | (End & { signature?: string }
   ]),
 );
 
+const RetryLine = describes<{ type: 'retry' } & RepeatedCall>()(
+  Type.Object(
+    { type: Type.Literal('retry'), model: Type.String(), attempt: count, code: Code, milliseconds: count },
+    { ...closed, description: 'The call failed and is repeated. Only for pods that ask for it.' },
+  ),
+);
+
 /** One line of a model's response; the last line is `end` or `error`. Empty lines are keep-alive. */
 export const ModelStreamLine = Type.Union(
   [
     ...Event.anyOf,
+    RetryLine,
     Type.Object(
       {
         type: Type.Literal('error'),

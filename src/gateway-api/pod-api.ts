@@ -14,9 +14,14 @@ export type {
   OutcomeContent,
   PodDelivery,
   SendMessageRequest,
+  TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
+/** Header of a pod that reads lines of type `retry` in the answer of a model. */
+export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
+export const RETRY_LINES = 'retry';
+
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
@@ -36,6 +41,8 @@ export const POD_API_PATHS = {
   nextMessage: '/v1/messages/next',
   /** POST `SendMessageRequest`: `Receipt`. */
   messages: '/v1/messages',
+  /** POST `TaskRequest`: the state of a message that asked for an answer. */
+  tasks: '/v1/tasks',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */

@@ -15,7 +15,12 @@ const count = Type.Number({ minimum: 0 });
 export const ToolCallItem = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const ModelMessage = describes<PortMessage>()(
   Type.Union([
-    Type.Object({ role: Type.Literal('user'), text: text(MAX_TEXT), message: Type.Optional(text(512)) }),
+    Type.Object({
+      role: Type.Literal('user'),
+      text: text(MAX_TEXT),
+      message: Type.Optional(text(512)),
+      summary: Type.Optional(Type.Object({ items: count })),
+    }),
     Type.Object({
       role: Type.Literal('assistant'),
       text: text(MAX_TEXT),

@@ -4,8 +4,11 @@ import type {
   FinishReason,
   MessageDraft,
   MessageReceiver,
+  AskWait,
   MessageSender,
   Receipt,
+  Task,
+  TaskSender,
 } from '../bus/port.ts';
 import { DeliveryEnd, deliveryLost } from '../bus/delivery-end.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -20,13 +23,14 @@ import { historyIn } from './stores.ts';
 import { toolsIn } from './tools.ts';
 import { POLL_GRACE_MS } from './assignment.ts';
 import type { GatewayClient } from './gateway-client.ts';
-import { requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
+import { malformedResponse, requireNumber, requireObject, requireText } from '../gateway-api/response-parsing.ts';
 import {
   type DeliveryOutcome,
   type NextMessageRequest,
   type OutcomeContent,
   POD_API_PATHS,
   type SendMessageRequest,
+  type TaskRequest,
 } from '../gateway-api/pod-api.ts';
 
 /** A delivery with its delivery token. Its methods throw as those of `Delivery`; each takes the deadline and the signal of its call. */
@@ -65,7 +69,7 @@ const MAX_POLL_SECONDS = 25;
 const SETTLE_MS = 20_000;
 
 /** Receives the messages of this pod's agent, and sends messages to other agents while it works on one. */
-export class RemoteBus implements MessageSender, MessageReceiver {
+export class RemoteBus implements MessageSender, MessageReceiver, TaskSender {
   readonly #options: RemoteBusOptions;
   #restarted = true;
 
@@ -74,7 +78,30 @@ export class RemoteBus implements MessageSender, MessageReceiver {
   }
 
   async send(draft: MessageDraft, op: CallOptions): Promise<Receipt> {
-    const body: SendMessageRequest = { deliveryToken: this.#options.deliveryToken(), draft };
+    return this.#send({ deliveryToken: this.#options.deliveryToken(), draft }, op);
+  }
+
+  async ask(draft: MessageDraft, wait: AskWait, op: CallOptions): Promise<Task> {
+    const { stated } = wait;
+    const ask = stated === undefined ? {} : { wait: stated };
+    const { id } = await this.#send({ deliveryToken: this.#options.deliveryToken(), draft, ask }, op);
+    return this.task(id, wait.milliseconds, op);
+  }
+
+  /** Polls as long as one request may wait, and reads at least once. */
+  async task(ticket: string, waitMs: number, op: CallOptions): Promise<Task> {
+    const { client, clock, deliveryToken } = this.#options;
+    const until = clock.monotonic() + waitMs;
+    for (;;) {
+      const waitSeconds = Math.max(0, Math.min(MAX_POLL_SECONDS, (until - clock.monotonic()) / 1_000));
+      const body: TaskRequest = { deliveryToken: deliveryToken(), ticket, waitSeconds };
+      const timeoutMs = waitSeconds * 1_000 + POLL_GRACE_MS;
+      const task = taskIn(await client.call({ method: 'POST', path: POD_API_PATHS.tasks, body, op, timeoutMs }));
+      if (task.state !== 'Pending' || clock.monotonic() >= until) return task;
+    }
+  }
+
+  async #send(body: SendMessageRequest, op: CallOptions): Promise<Receipt> {
     const answer = requireObject(
       await this.#options.client.call({ method: 'POST', path: POD_API_PATHS.messages, body, op }),
       'receipt',
@@ -162,6 +189,15 @@ function sessionIn(value: Json | undefined): DeliveredSession {
     ...(history === undefined ? {} : { history: historyIn(history) }),
     tools: toolsIn(tools),
   };
+}
+
+const TASK_STATES: ReadonlySet<unknown> = new Set(['Pending', 'Answered', 'Failed', 'Delivered']);
+
+function taskIn(value: Json | undefined): Task {
+  const task = requireObject(value, 'task');
+  for (const key of ['ticket', 'agent', 'state']) requireText(task, key, 'task');
+  if (TASK_STATES.has(task['state'])) return task as unknown as Task;
+  throw malformedResponse('task.state');
 }
 
 function envelopeIn(value: Json | undefined): Envelope {

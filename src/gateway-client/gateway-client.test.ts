@@ -198,6 +198,13 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
         (error) => isTemperError(error, 'TEMPER_MODEL_RATE_LIMITED') && error.retry === retry,
       );
     }
+    const repeated = { model: 'a/b', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 } as const;
+    modelOutput = [{ type: 'retry', ...repeated } as unknown as ModelEvent, END];
+    const seen: unknown[] = [];
+    const read: ModelEvent[] = [];
+    const op = { ...anOp(), onRepeat: (call: unknown) => void seen.push(call) };
+    for await (const event of remote.stream(request, op)) read.push(event);
+    assert.deepEqual([read, seen], [[END], [repeated]], 'a repetition is no event of the answer');
     modelOutput = [{ type: 'text', text: 7 } as unknown as ModelEvent];
     await assert.rejects(events(), hasCode('TEMPER_GATEWAY_BAD_RESPONSE'));
   });

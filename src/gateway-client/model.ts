@@ -3,7 +3,7 @@ import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
-import type { Model, ModelEvent, StopReason, ToolCall } from '../models/port.ts';
+import type { Model, ModelCallOptions, ModelEvent, RepeatedCall, StopReason, ToolCall } from '../models/port.ts';
 import type { GatewayRequest, GatewayClient } from './gateway-client.ts';
 import {
   requireList,
@@ -13,8 +13,10 @@ import {
   requireText,
 } from '../gateway-api/response-parsing.ts';
 import {
+  ACCEPTED_LINES_HEADER,
   type Assignment,
   POD_API_PATHS,
+  RETRY_LINES,
   type SessionAppend,
   type StreamRequest,
   type ToolAuditModelCall,
@@ -42,7 +44,9 @@ export function remoteModel(options: RemoteModelOptions): Model {
       const append = await options.append();
       const carried = append === undefined ? {} : { append };
       const body: StreamRequest = { deliveryToken: options.deliveryToken(), ...carried, request };
-      const call: GatewayRequest = { method: 'POST', path: POD_API_PATHS.modelStream, body, op, timeoutMs: TIMEOUT_MS };
+      const headers = { [ACCEPTED_LINES_HEADER]: RETRY_LINES };
+      const path = POD_API_PATHS.modelStream;
+      const call = { method: 'POST', path, body, headers, op, timeoutMs: TIMEOUT_MS } as const;
       for await (const event of modelEvents(client, call, options.onAnswerSignature)) {
         // The gateway sends the end when the items are stored.
         if (event.type === 'end') options.onStored(append);
@@ -87,12 +91,17 @@ export function auditModel(client: GatewayClient, round: number): Model {
 /** Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call. */
 async function* modelEvents(
   client: GatewayClient,
-  call: GatewayRequest,
+  call: GatewayRequest & { readonly op: ModelCallOptions },
   onAnswerSignature: (signature: string) => void = () => undefined,
 ): AsyncGenerator<ModelEvent> {
   let end: ModelEvent | undefined;
   try {
     for await (const line of client.lines(call)) {
+      const repeated = repeatedCallIn(line);
+      if (repeated !== undefined) {
+        call.op.onRepeat?.(repeated);
+        continue;
+      }
       const event = eventIn(line);
       const signature = event.type === 'end' ? member(line, 'signature') : undefined;
       if (typeof signature === 'string') onAnswerSignature(signature);
@@ -107,6 +116,19 @@ async function* modelEvents(
     throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', { retry: 'backoff' });
   }
   yield end;
+}
+
+/** Undefined for a line of another type. */
+function repeatedCallIn(line: Json): RepeatedCall | undefined {
+  const value = requireObject(line, 'event');
+  if (value['type'] !== 'retry') return undefined;
+  const { code } = value;
+  return {
+    model: requireText(value, 'model', 'event'),
+    attempt: requireNumber(value, 'attempt', 'event'),
+    code: isErrorCode(code) ? code : 'TEMPER_MODEL_UNAVAILABLE',
+    milliseconds: requireNumber(value, 'milliseconds', 'event'),
+  };
 }
 
 function eventIn(line: Json): ModelEvent {

@@ -13,35 +13,20 @@ import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { ToolAudits } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
-import type { CategoryLevels, Decider, PolicySnapshot } from '../policy/types.ts';
+import type { Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
+import type { AgentState } from './agent-state.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
 import type { ReadSessionContent } from './storage/session-content.ts';
+import type { Answers } from './tasks/answers.ts';
 import type { TaskRecorder } from './tasks/recorder.ts';
-
-/** An agent from the informer cache, with its policy and derived state. */
-export interface AgentState {
-  /** `metadata.uid`. */
-  uid: string;
-  agent: Agent;
-  /** Undefined while the policy does not exist: nothing is allowed then. */
-  policy: TrustPolicy | undefined;
-  /** The effective level. */
-  level: string;
-  /** The effective levels of tool categories that have their own. */
-  categoryLevels: CategoryLevels;
-  /** `spec.suspend` of the agent or the kill switch of its policy. */
-  suspended: boolean;
-  /** UID of the bound pod. */
-  podUid: string | undefined;
-}
 
 /** Agents and policies from the informer caches. All reads are synchronous, may lag behind the API server, and throw only where stated. */
 export interface AgentDirectory {
@@ -135,6 +120,8 @@ export interface GatewayDeps {
   closeTools: (agentUid: string, session: string) => Promise<number>;
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
+  /** Answers to messages that asked. */
+  answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;
   uses: ToolUseReports;
   verifications: Pick<Verifications, 'waitForWork' | 'work' | 'putOutputs'>;

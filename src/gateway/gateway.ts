@@ -29,6 +29,7 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
@@ -56,6 +57,8 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import { requestWakeup } from './pods/wakeup.ts';
+import { Answers } from './tasks/answers.ts';
 import { createTaskRecorder } from './tasks/recorder.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createSessionContent } from './storage/session-content.ts';
@@ -355,9 +358,12 @@ function depsOf(context: ServerContext): GatewayDeps {
   const promotions = createPromotionDeps({ bus, storage, sources, directory, registry, audit, demotions, clock, log });
   const tasks = createTaskRecords(bus, quotaOf);
   const recorder = createTaskRecorder({ records: tasks, clock, log });
-  const stored = createNatsInbox(bus, {}, (letter) => recorder.deadLettered(letter));
+  const stored = createNatsInbox(bus, {}, async (letter) => {
+    await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter)]);
+  });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
+  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   return {
     clock,
@@ -371,6 +377,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     ...signatures(keys),
     recorder,
     tasks,
+    answers,
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),
@@ -413,6 +420,15 @@ function authenticatorOf({ transport, directory, verifiers, log }: ServerContext
       log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
     },
   });
+}
+
+function openAnswers(
+  asks: Asks,
+  inbox: NatsInbox,
+  { directory, wakeups, log }: Pick<GatewayDeps, 'directory' | 'wakeups' | 'log'>,
+): Answers {
+  const agent = (uid: string) => directory.byUid(uid);
+  return new Answers({ asks, inbox, agent, wake: (state) => requestWakeup(state, { wakeups }), clock, log });
 }
 
 function openApprovals(

@@ -1,3 +1,5 @@
+import { MESSAGE_ERROR_CODES } from './error-codes/messages.ts';
+import { MODEL_ERROR_CODES } from './error-codes/models.ts';
 import { OCI_ERROR_CODES } from './error-codes/oci.ts';
 import { SOURCE_ERROR_CODES } from './error-codes/sources.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
@@ -255,37 +257,6 @@ export const ERROR_CODES = {
     fix: 'Do not trust tools activated after the named record; restore the file from a backup.',
   },
 
-  TEMPER_MODEL_RATE_LIMITED: {
-    meaning: 'The provider rate-limited the call.',
-    fix: 'Wait; the call is retried automatically.',
-  },
-  TEMPER_MODEL_OVERLOADED: { meaning: 'The provider is overloaded.', fix: 'Wait, or name a fallback model.' },
-  TEMPER_MODEL_UNREACHABLE: {
-    meaning: 'No connection to the provider: its name cannot be resolved, the host refuses, or TLS fails.',
-    fix: 'Check the host that the message names, `baseUrl` of the provider, and the network; or name a fallback model.',
-  },
-  TEMPER_MODEL_TIMEOUT: {
-    meaning: 'The provider did not respond in time.',
-    fix: 'Try again, or name a fallback model.',
-  },
-  TEMPER_MODEL_UNAUTHORIZED: { meaning: 'The provider rejected the API key.', fix: 'Renew the API key.' },
-  TEMPER_MODEL_BILLING: {
-    meaning: 'The account at the provider has no credit left.',
-    fix: 'Add credit to the account.',
-  },
-  TEMPER_MODEL_CONTEXT_OVERFLOW: {
-    meaning: 'The conversation does not fit the context window of the model.',
-    fix: 'Start a new session or use a model with a larger window.',
-  },
-  TEMPER_MODEL_FORMAT: {
-    meaning: 'The provider rejected the request as malformed, or its response cannot be parsed.',
-    fix: 'The message names the invalid member.',
-  },
-  TEMPER_MODEL_NOT_FOUND: { meaning: 'The provider has no such model.', fix: 'Correct spec.model.' },
-  TEMPER_MODEL_UNAVAILABLE: {
-    meaning: 'No configured provider serves this model, or all failed.',
-    fix: 'Configure the provider, or name a fallback.',
-  },
   TEMPER_REPLAY_NO_MATCH: {
     meaning: 'No entry of the replay script matches this conversation.',
     fix: 'Add an entry; the error shows the last message of the conversation.',
@@ -295,55 +266,15 @@ export const ERROR_CODES = {
     fix: 'Correct the line the message names.',
   },
 
-  TEMPER_BUS_UNSUPPORTED: {
-    meaning: 'The NATS server is older than the oldest supported version.',
-    fix: 'Run nats-server 2.14.5 or newer.',
-  },
-  TEMPER_BUS_UNAVAILABLE: {
-    meaning: 'NATS cannot be reached, or did not respond in time. A pending write may have been stored.',
-    fix: 'Repeat the call with the same idempotency key; if the error persists, check the connection to NATS.',
-  },
   TEMPER_NATS_DATA_LOST: {
     meaning: 'NATS lost its data, including queued messages and messages in flight.',
     fix: 'Send the message again; find out why the volume of NATS was lost.',
-  },
-  TEMPER_BUS_UNAUTHORIZED: {
-    meaning: 'NATS rejected the nkey of the role, or the role lacks a permission.',
-    fix: "Compare the server's configuration with the nkey seed of the role.",
-  },
-  TEMPER_BUS_FULL: {
-    meaning: 'A stream or bucket is full: its limit is reached, or its disk is full.',
-    fix: 'Wait until messages are consumed, or give NATS a larger volume.',
-  },
-  TEMPER_BUS_CONSUMER_LIMIT: {
-    meaning: 'NATS refuses another consumer: a limit of the account or of the server is too low.',
-    fix: 'Raise max_consumers of the NATS account; the log of the operator names the limit.',
   },
   TEMPER_STORAGE_LIMIT_EXCEEDED: {
     meaning: 'The data of a session, of an agent or of a namespace in NATS would exceed its limit in bytes.',
     fix: 'Close the session or sessions that are not needed, or raise the limit that the message names.',
   },
-  TEMPER_BUS_TOO_LARGE: {
-    meaning: 'A message or value exceeds the maximum payload of NATS.',
-    fix: 'Send less in one message.',
-  },
-  TEMPER_MESSAGE_INVALID: {
-    meaning: 'An inbox entry is not a valid message.',
-    fix: 'Drop the entry; find out which other client may publish to the inbox.',
-  },
-  TEMPER_MESSAGE_UNDELIVERED: {
-    meaning: 'The message reached the maximum number of deliveries, and no pod acknowledged it.',
-    fix: "Read the log of the agent's pod at that time, then retry or drop the message.",
-  },
-  TEMPER_MESSAGE_DROPPED: {
-    meaning: 'A user dropped a dead-lettered message.',
-    fix: 'Send it again if it still matters.',
-  },
 
-  TEMPER_MESSAGE_DEPTH: {
-    meaning: 'The chain of messages from agent to agent is longer than allowed.',
-    fix: 'Reply instead of sending another message, or let the first agent ask each of the others itself.',
-  },
   TEMPER_SESSION_CLOSED: {
     meaning: 'A user closed the session. It takes no more messages.',
     fix: 'Send the message in a new session.',
@@ -376,11 +307,6 @@ export const ERROR_CODES = {
   TEMPER_EGRESS_UNAVAILABLE: {
     meaning: 'The tool needs network access, and pods have no egress from the cluster.',
     fix: 'Forge a tool that needs no network.',
-  },
-  TEMPER_DELIVERY_LOST: {
-    meaning:
-      'The delivery has ended: it was settled before, or it timed out and the message was redelivered to another pod.',
-    fix: 'Nothing; the message is answered once.',
   },
   TEMPER_POD_INVALID: {
     meaning: 'The pod lacks what its containers need: a folder, a file or its owner is wrong.',
@@ -458,15 +384,6 @@ export const ERROR_CODES = {
       'More than one Agent names this pod, or the Agent has several living pods, so the gateway serves none of them.',
     fix: 'Nothing: the operator deletes the pods that are too many. If the error persists, compare status.pod of the agents that the log names with the label temper.dev/agent-uid of their pods; only the operator may write them.',
   },
-  TEMPER_DELIVERY_TOKEN_INVALID: {
-    meaning: 'The delivery token was not issued to this pod by a gateway of this installation.',
-    fix: 'Send the delivery token unchanged, as it was received with the message.',
-  },
-  TEMPER_DELIVERY_TOKEN_EXPIRED: {
-    meaning:
-      'The deadline of the chain of messages has passed, or the message was settled or redelivered to another pod.',
-    fix: 'Stop working on the message and request the next one.',
-  },
   TEMPER_AGENT_SUSPENDED: {
     meaning: 'The agent is suspended, by its own spec or by its policy.',
     fix: 'Wait; messages are stored. `kubectl temper resume` resumes the agent.',
@@ -492,6 +409,8 @@ export const ERROR_CODES = {
     fix: 'Correct the field the message names.',
   },
 
+  ...MODEL_ERROR_CODES,
+  ...MESSAGE_ERROR_CODES,
   ...STATE_ERROR_CODES,
   ...OCI_ERROR_CODES,
   ...SOURCE_ERROR_CODES,

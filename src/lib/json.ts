@@ -6,6 +6,11 @@ export type JsonObject = { [key: string]: Json };
 /** Assigning one of these keys can change the prototype of an object. `parseUntrustedJson` drops them. */
 const UNSAFE_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
+/** A whole number from 0 that a double represents exactly. */
+export function isCount(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

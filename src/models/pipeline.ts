@@ -1,6 +1,5 @@
 import type { Ledger } from '../ledger/port.ts';
-import type { CallOptions } from '../lib/call-options.ts';
-import type { Model, ModelEvent, ModelInput, TokenUsage } from './port.ts';
+import type { Model, ModelCallOptions, ModelEvent, ModelInput, TokenUsage } from './port.ts';
 import type { ModelPrice } from './price.ts';
 
 /** A model name, resolved against the configuration once per call. */
@@ -39,7 +38,7 @@ export interface UsageMeter {
   unread(done: Promise<void>): void;
 }
 
-export interface PipelineOptions extends CallOptions {
+export interface PipelineOptions extends ModelCallOptions {
   readonly caller?: ModelCaller;
   /** Without a meter the adapter aborts an answer as soon as its reader leaves. */
   readonly meter?: UsageMeter;

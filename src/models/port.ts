@@ -1,4 +1,5 @@
 import type { CallOptions } from '../lib/call-options.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
 import type { JsonObject, Json } from '../lib/json.ts';
 
 /** A tool as it is described to the model. */
@@ -29,8 +30,11 @@ export interface CountedRequest {
 }
 
 export type ModelMessage =
-  /** `message`: id of the delivered message with this text. Stored with the session, never sent to a provider. */
-  | { role: 'user'; text: string; message?: string }
+  /**
+   * `message`: id of the delivered message with this text. `summary`: the text stands in place of the first `items` items of the
+   * session. Both are stored with the session, never sent to a provider.
+   */
+  | { role: 'user'; text: string; message?: string; summary?: { items: number } }
   /** `request`: the count of the request that this message answers. Stored with the session, never sent to a provider. */
   | { role: 'assistant'; text: string; toolCalls: ToolCall[]; request?: CountedRequest }
   | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
@@ -73,9 +77,26 @@ export type ModelEvent =
   | { type: 'provider'; name: string; data: Json }
   | { type: 'end'; stopReason: StopReason; usage: TokenUsage; model: string };
 
+/** A call that failed before its first event and is made again: with the same model, or with a fallback. */
+export interface RepeatedCall {
+  /** The `provider/model` of the next attempt. */
+  model: string;
+  /** The number of the next attempt with this model, from 1. */
+  attempt: number;
+  /** Why the attempt before failed. */
+  code: ErrorCode;
+  /** The wait before the next attempt. */
+  milliseconds: number;
+}
+
+export interface ModelCallOptions extends CallOptions {
+  /** Called before each repetition. Must not throw. */
+  readonly onRepeat?: (repeated: RepeatedCall) => void;
+}
+
 export interface Model {
   /** Streams one answer. Throws TEMPER_MODEL_*, and TEMPER_CANCELLED when `op.signal` is aborted. Not idempotent: each call is billed. */
-  stream(request: ModelRequest, op: CallOptions): AsyncIterable<ModelEvent>;
+  stream(request: ModelRequest, op: ModelCallOptions): AsyncIterable<ModelEvent>;
   /** One vector per text, in the same order. Adapters without embeddings throw TEMPER_MODEL_NOT_FOUND. */
   embed(texts: string[], op: CallOptions): Promise<Float32Array[]>;
 }

@@ -7,7 +7,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
   { stream: STREAMS.inbox, prefix: 'temper.inbox.' },
   { stream: STREAMS.wakeups, prefix: 'temper.wakeups.' },
   { stream: STREAMS.promotions, prefix: 'temper.promotions.' },
-  { stream: STREAMS.panelReviews, prefix: 'temper.panel-reviews.' },
+  { stream: STREAMS.promotions, prefix: 'temper.panel-reviews.' },
   { stream: STREAMS.events, prefix: 'temper.events.' },
   { stream: STREAMS.replies, prefix: 'temper.replies.' },
   { stream: STREAMS.deadLetters, prefix: 'temper.deadletters.' },

@@ -1,5 +1,5 @@
 import type { JetStreamConnection } from './connection/connection.ts';
-import { CONSUMERS, STREAMS, subjects } from './jetstream/names.ts';
+import { QUEUES, subjects } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
 import { consumeQueue } from './jetstream/queue-consumer.ts';
 
@@ -21,7 +21,7 @@ export function createWakeups(connection: JetStreamConnection): Wakeups {
       await publish(connection, subjects.wakeups(agentUid), {});
     },
     async consume(wake, signal, onFailure = () => undefined) {
-      const queue = { stream: STREAMS.wakeups, consumer: CONSUMERS.wakeups, signal, onFailure };
+      const queue = { ...QUEUES.wakeups, signal, onFailure };
       await consumeQueue(connection, queue, ({ subject }) => wake(subject.slice('temper.wakeups.'.length)));
     },
   };

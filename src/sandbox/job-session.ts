@@ -4,18 +4,16 @@ import { onAbort } from '../lib/async/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { type Json, jsonDepth, parseUntrustedJson } from '../lib/json.ts';
+import { parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { ForwardedApi, HostAnswer, HostCalls, Job, JobUsage, JobOutcome, SandboxFailure } from './port.ts';
-import { ESCAPE_FACTOR, FRAME_OVERHEAD_BYTES, MAX_DEPTH, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
-import type { MemoryReader } from './memory-usage.ts';
+import { parseOutput } from './json-text.ts';
+import { ESCAPE_FACTOR, FRAME_OVERHEAD_BYTES, MAX_MESSAGE, type RunnerFrame } from './protocol.ts';
+import { type MemoryReader, watchMemory } from './memory-usage.ts';
 import type { RunnerProcess } from './runner-process.ts';
 
-/** Memory that the process may use beyond the guest's limit, in bytes. */
-const PROCESS_OVERHEAD_BYTES = 134_217_728;
 /** Time after the deadline in which the runner may report the timeout itself; then the supervisor kills it. */
 const GRACE_MS = 60;
-const MEMORY_POLL_MS = 25;
 const SEED_BYTES = 16;
 
 /** Failures of guest code after which the runner stays usable. */
@@ -59,7 +57,7 @@ class JobSession {
   readonly #startTime: number;
   readonly #hostCallAbort = new AbortController();
   #deadline: NodeJS.Timeout | undefined;
-  #poll: NodeJS.Timeout | undefined;
+  #memoryWatch: Disposable | undefined;
   readonly #answers: HostAnswer[] = [];
   #calls = 0;
   #bytes = 0;
@@ -73,7 +71,7 @@ class JobSession {
   }
 
   start(): void {
-    const { runner, clock, job, input, op, number } = this.#parts;
+    const { runner, clock, readMemory, job, input, op, number } = this.#parts;
     const { limits } = job;
     if (op.signal.aborted) {
       this.#settle(this.#failure('TEMPER_CANCELLED', 'the caller cancelled the call'), true);
@@ -88,7 +86,10 @@ class JobSession {
     this.#deadline = setTimeout(() => {
       this.#end('TEMPER_SANDBOX_TIMEOUT', `the tool did not finish within ${Math.round(duration)} ms and was killed`);
     }, duration + GRACE_MS);
-    this.#poll = setInterval(() => void this.#checkMemory(), MEMORY_POLL_MS);
+    this.#memoryWatch = watchMemory({ readMemory, pid: runner.pid, memoryBytes: limits.memoryBytes }, () => {
+      const limit = Math.floor(limits.memoryBytes / 1_048_576);
+      this.#end('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB and was killed`);
+    });
     runner.send({
       type: 'run',
       job: number,
@@ -124,22 +125,9 @@ class JobSession {
   }
 
   #readOutput(text: string, usage: JobUsage): JobOutcome {
-    if (Buffer.byteLength(text) > this.#parts.job.limits.outputBytes) {
-      return {
-        ok: false,
-        code: 'TEMPER_SANDBOX_OUTPUT_TOO_LARGE',
-        message: 'the result is larger than its limit',
-        usage,
-      };
-    }
-    try {
-      const output = parseUntrustedJson(text);
-      if (text.length < MAX_DEPTH || jsonDepth(output, MAX_DEPTH + 1) <= MAX_DEPTH) return { ok: true, output, usage };
-    } catch {
-      // Not JSON, or nested too deeply to be parsed: the caller gets the same failure for both.
-    }
-    const message = `the result is not JSON, or nested deeper than ${MAX_DEPTH}`;
-    return { ok: false, code: 'TEMPER_SANDBOX_OUTPUT_INVALID', message, usage };
+    const parsed = parseOutput(text, this.#parts.job.limits.outputBytes);
+    if ('value' in parsed) return { ok: true, output: parsed.value, usage };
+    return { ok: false, ...parsed, usage };
   }
 
   async #callHost(call: number, api: ForwardedApi, input: string): Promise<void> {
@@ -190,14 +178,6 @@ class JobSession {
     return this.#calls > limits.hostCalls || this.#bytes > limits.hostBytes;
   }
 
-  async #checkMemory(): Promise<void> {
-    const { runner, readMemory: resident, job } = this.#parts;
-    const held = runner.pid === undefined ? undefined : await resident(runner.pid);
-    if (this.#settled || held === undefined || held <= job.limits.memoryBytes + PROCESS_OVERHEAD_BYTES) return;
-    const limit = Math.floor(job.limits.memoryBytes / 1_048_576);
-    this.#end('TEMPER_SANDBOX_MEMORY', `the tool used more than its limit of ${limit} MiB and was killed`);
-  }
-
   #crashed(reason: string): void {
     this.#settle(this.#failure('TEMPER_SANDBOX_CRASHED', `the process of the tool ended: ${reason}`), false);
   }
@@ -216,20 +196,10 @@ class JobSession {
     if (this.#settled) return;
     this.#settled = true;
     clearTimeout(this.#deadline);
-    clearInterval(this.#poll);
+    this.#memoryWatch?.[Symbol.dispose]();
     this.#abortListener?.[Symbol.dispose]();
     this.#hostCallAbort.abort();
     if (this.#answers.length > 0) outcome.usage.answers = this.#answers;
     this.#report({ outcome, reusable });
-  }
-}
-
-/** The JSON text of an input; undefined when it is nested too deeply. */
-export function encodeInput(input: Json): string | undefined {
-  try {
-    const text = JSON.stringify(input);
-    return text.length < MAX_DEPTH || jsonDepth(input, MAX_DEPTH + 1) <= MAX_DEPTH ? text : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -27,6 +27,29 @@ function residentByPs(pid: number): Promise<number | undefined> {
   });
 }
 
+/** Memory that a runner may use beyond the limit of its guest, in bytes. */
+const PROCESS_OVERHEAD_BYTES = 134_217_728;
+const MEMORY_POLL_MS = 25;
+
+/** Calls `onExceeded` when the process uses more than the limit of its guest and a fixed overhead, until it is disposed. */
+export function watchMemory(
+  { readMemory, pid, memoryBytes }: { readMemory: MemoryReader; pid: number | undefined; memoryBytes: number },
+  onExceeded: () => void,
+): Disposable {
+  let isDisposed = false;
+  const check = async (): Promise<void> => {
+    const held = pid === undefined ? undefined : await readMemory(pid);
+    if (!isDisposed && held !== undefined && held > memoryBytes + PROCESS_OVERHEAD_BYTES) onExceeded();
+  };
+  const poll = setInterval(() => void check(), MEMORY_POLL_MS);
+  return {
+    [Symbol.dispose]() {
+      isDisposed = true;
+      clearInterval(poll);
+    },
+  };
+}
+
 /** Makes the kernel kill this process first when memory runs out. Best effort: some systems do not allow it. */
 export function raiseOomScore(pid: number): void {
   try {

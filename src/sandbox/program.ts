@@ -22,8 +22,13 @@ const MODULES = [
   'web/url',
   'web/web-globals',
   'guest',
+  'session/guest-context',
+  'session/guest-session',
   'engine',
   'job',
+  'session/memory-text',
+  'session/execution',
+  'session/session',
   'main',
 ] as const;
 

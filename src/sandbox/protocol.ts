@@ -10,10 +10,13 @@
  *                     <------------  call      0 or more times
  *     answer          ------------>           one per call
  *                     <------------  done, ready
+ *
+ * Sessions have further frames: session/frames.ts.
  */
-import { isJsonObject, type Json } from '../lib/json.ts';
+import { isCount, isJsonObject, type Json } from '../lib/json.ts';
 import type { ToolApi } from '../api/v1alpha1/common.ts';
 import { type ForwardedApi, isForwardedApi, isRunnerFailure, type RunnerFailure } from './port.ts';
+import { type ExecuteFrame, type OpenFrame, parseSessionFrame, type SessionFrame } from './session/frames.ts';
 
 /** Largest source, as UTF-8. */
 export const MAX_SOURCE_BYTES = 1_048_576;
@@ -70,9 +73,13 @@ export type RunnerFrame =
   | { type: 'ready' }
   | { type: 'call'; job: number; call: number; api: ForwardedApi; input: string }
   | { type: 'done'; job: number; ok: true; output: string; usage: RunnerUsage }
-  | { type: 'done'; job: number; ok: false; code: RunnerFailure; message: string; usage: RunnerUsage };
+  | { type: 'done'; job: number; ok: false; code: RunnerFailure; message: string; usage: RunnerUsage }
+  | SessionFrame;
 
-export function encodeFrame(frame: ProgramFrame | RunFrame | AnswerFrame): Buffer {
+/** The frames of the supervisor after the first one. */
+export type SupervisorFrame = RunFrame | AnswerFrame | OpenFrame | ExecuteFrame;
+
+export function encodeFrame(frame: ProgramFrame | SupervisorFrame): Buffer {
   const text = JSON.stringify(frame);
   const length = Buffer.byteLength(text);
   const bytes = Buffer.allocUnsafe(4 + length);
@@ -101,7 +108,7 @@ export function parseRunnerFrame(text: string): RunnerFrame | undefined {
     case 'done':
       return parseDone(value);
     default:
-      return undefined;
+      return parseSessionFrame(value);
   }
 }
 
@@ -135,10 +142,6 @@ function parseUsage(value: Json | undefined): RunnerUsage | undefined {
     return undefined;
   }
   return { milliseconds, heapBytes, hostCalls };
-}
-
-function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
 /** Cuts a byte stream into frames. Memory is bounded by the limit of one frame plus one chunk. */

@@ -4,13 +4,12 @@ import type { Readable, Writable } from 'node:stream';
 import { messageOf } from '../lib/errors.ts';
 import type { RunnerCommand } from './runner-command.ts';
 import {
-  type AnswerFrame,
   encodeFrame,
   FRAME_OVERHEAD_BYTES,
   FrameReader,
   parseRunnerFrame,
-  type RunFrame,
   type RunnerFrame,
+  type SupervisorFrame,
 } from './protocol.ts';
 import { raiseOomScore } from './memory-usage.ts';
 
@@ -73,7 +72,7 @@ export class RunnerProcess {
     if (!this.#ended) this.#streams().stdin.write(bytes);
   }
 
-  send(frame: RunFrame | AnswerFrame): void {
+  send(frame: SupervisorFrame): void {
     this.sendBytes(encodeFrame(frame));
   }
 

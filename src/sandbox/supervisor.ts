@@ -29,14 +29,17 @@ import type { Clock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { CallOptions } from '../lib/call-options.ts';
-import { type EngineFiles, locateEngine, requireSafeVersions } from './min-engine-version.ts';
-import { encodeInput, runJobSession, type JobSessionOptions } from './job-session.ts';
+import { locateEngine, requireSafeVersions } from './min-engine-version.ts';
+import { runJobSession, type JobSessionOptions } from './job-session.ts';
+import { encodeInput } from './json-text.ts';
 import { type RunnerCommand, runnerCommand } from './runner-command.ts';
 import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from './port.ts';
 import { linkRunnerProgram } from './program.ts';
 import { encodeFrame, MAX_DEPTH, MAX_INPUT_BYTES, MAX_SOURCE_BYTES } from './protocol.ts';
 import { type MemoryReader, createMemoryReader } from './memory-usage.ts';
 import { RunnerProcess } from './runner-process.ts';
+import type { SessionOptions, SessionRunner, SessionSandbox } from './session-port.ts';
+import { SessionProcesses } from './session/session-processes.ts';
 
 export interface SupervisorOptions {
   clock: Clock;
@@ -44,16 +47,18 @@ export interface SupervisorOptions {
   warm?: number;
   /** Maximum number of concurrent jobs. */
   maxRunners?: number;
+  /** Maximum number of sessions that have a process at the same time. */
+  maxSessions?: number;
   /** Milliseconds without a job after which all runners end, until the next job. */
   idleTimeoutMs?: number;
   /** The Node binary of the runners; by default the binary of this process. */
   nodePath?: string;
 }
 
-export interface Supervisor extends Sandbox {
+export interface Supervisor extends Sandbox, SessionSandbox {
   /** Process ids of the current runners. */
   readonly processes: readonly number[];
-  /** Kills every runner and refuses the waiting jobs; resolves when the last process has exited. */
+  /** Kills every runner, ends every session and refuses the waiting jobs; resolves when the last process has exited. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -76,7 +81,9 @@ const READY_TIMEOUT_MS = 10_000;
 export async function createSupervisor(options: SupervisorOptions): Promise<Supervisor> {
   const engine = locateEngine();
   requireSafeVersions(process.versions.node, engine.version);
-  const pool = new RunnerPool(options, engine, runnerCommand(options.nodePath ?? process.execPath, engine));
+  const command = runnerCommand(options.nodePath ?? process.execPath, engine);
+  const program = linkRunnerProgram().then((text) => encodeFrame({ program: text, engine: engine.entry }));
+  const pool = new RunnerPool(options, command, program);
   try {
     await pool.warmUp();
   } catch (error) {
@@ -114,6 +121,7 @@ class RunnerPool implements Supervisor {
   readonly #exits = new Set<Promise<void>>();
   readonly #queue = new Set<WaitingJob>();
   readonly #program: Promise<Buffer>;
+  readonly #sessions: SessionProcesses;
   #failedStarts = 0;
   #lastFailure = '';
   #lastStderr = '';
@@ -123,18 +131,24 @@ class RunnerPool implements Supervisor {
   #closed = false;
   readonly #closing = new AbortController();
 
-  constructor(options: SupervisorOptions, engine: EngineFiles, plan: RunnerCommand) {
+  constructor(options: SupervisorOptions, plan: RunnerCommand, program: Promise<Buffer>) {
     this.#clock = options.clock;
     this.#warm = options.warm ?? 1;
     this.#maxRunners = Math.max(1, options.maxRunners ?? 2);
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#lastActivity = options.clock.monotonic();
     this.#plan = plan;
-    this.#program = linkRunnerProgram().then((program) => encodeFrame({ program, engine: engine.entry }));
+    this.#program = program;
+    const { clock, maxSessions } = options;
+    this.#sessions = new SessionProcesses({ clock, command: plan, program, readMemory: this.#resident, maxSessions });
   }
 
   get processes(): readonly number[] {
-    return [...this.#runners].flatMap((pooled) => pooled.runner.pid ?? []);
+    return [...[...this.#runners].flatMap((pooled) => pooled.runner.pid ?? []), ...this.#sessions.processes];
+  }
+
+  openSession(options: SessionOptions, op: CallOptions): Promise<SessionRunner> {
+    return this.#sessions.openSession(options, op);
   }
 
   /** Starts the spare runners and waits for one of them, so that a broken sandbox is reported at startup. */
@@ -186,7 +200,7 @@ class RunnerPool implements Supervisor {
     for (const waiting of this.#queue) waiting.refuse('TEMPER_CANCELLED', 'the sandbox is closing');
     for (const pooled of this.#runners) pooled.runner.kill('the sandbox is closing');
     await this.#program.catch(() => {});
-    await Promise.all(this.#exits);
+    await Promise.all([...this.#exits, this.#sessions[Symbol.asyncDispose]()]);
   }
 
   /** Resolves with a runner in state busy, or with the reason of a refusal. */

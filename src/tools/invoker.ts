@@ -12,7 +12,16 @@ import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
 import { type AuthorizedCall, authorize, type ParkedRequest, policyDenied, toolRequest } from './authorize.ts';
-import type { CallerContext, Invoker, ParkedCall, Tool, ToolFailure, ToolResult, ToolView } from './contract.ts';
+import type {
+  CallerContext,
+  Invoker,
+  ParkedCall,
+  Tool,
+  ToolDescriptor,
+  ToolFailure,
+  ToolResult,
+  ToolView,
+} from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
 import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
@@ -159,10 +168,10 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   if ('failure' in found) return { reached: false, answer: found.failure };
   const tool = found.value;
   const guard = isForgeTestCall(call.caller) ? NO_LOOP_GUARD : deps.loopGuard(call.caller);
-  const progress = new Progress(guard, tool.descriptor.name, call.input);
+  const progress = new Progress(guard, tool.descriptor, call.input);
   const admitted = await outcomeOf(call, () => admit(deps, tool, progress, call));
   if ('failure' in admitted) {
-    progress.record({ error: printable(admitted.failure.error.message, 200) });
+    progress.record({ error: printable(admitted.failure.error.message, 200) }, { hasRun: false });
     return { tool, reached: false, answer: admitted.failure };
   }
   const permitted = admitted.value;
@@ -179,26 +188,28 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
 /** The loop guard's view of one call: it is recorded once it has passed the guard. */
 class Progress {
   readonly #guard: LoopGuard;
-  readonly #name: string;
+  readonly #tool: ToolDescriptor;
   readonly #input: Json;
   #isChecked = false;
   /** The warning of the guard, for the model. */
   warning: string | undefined;
 
-  constructor(guard: LoopGuard, name: string, input: Json) {
+  constructor(guard: LoopGuard, tool: ToolDescriptor, input: Json) {
     this.#guard = guard;
-    this.#name = name;
+    this.#tool = tool;
     this.#input = input;
   }
 
   /** Throws TEMPER_LOOP_DETECTED when the guard refuses the call. */
   check(): void {
-    this.warning = checkLoop(this.#guard, this.#name, this.#input);
+    this.warning = checkLoop(this.#guard, this.#tool.name, this.#input);
     this.#isChecked = true;
   }
 
-  record(result: Json): void {
-    if (this.#isChecked) this.#guard.record(this.#name, this.#input, result);
+  /** `hasRun`: the tool ended with an output, so that it may have had its effects. */
+  record(result: Json, { hasRun }: { hasRun: boolean }): void {
+    const { name, sideEffects } = this.#tool;
+    if (this.#isChecked) this.#guard.record(name, this.#input, result, hasRun && sideEffects);
   }
 }
 
@@ -257,10 +268,10 @@ async function runRecorded(
   const { name } = tool.descriptor;
   try {
     const output = await execute(deps, tool, call, recorder);
-    progress.record(output);
+    progress.record(output, { hasRun: true });
     return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
   } catch (error) {
-    progress.record({ error: messageOf(error, 200) });
+    progress.record({ error: messageOf(error, 200) }, { hasRun: false });
     return failedAnswer(call, error);
   }
 }

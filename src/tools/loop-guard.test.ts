@@ -5,9 +5,9 @@ import type { Json } from '../lib/json.ts';
 import { createLoopGuard, type LoopGuard } from './loop-guard.ts';
 
 /** Checks a call and records it if it is allowed; returns the verdict. */
-function call(guard: LoopGuard, name: string, input: Json, result: Json): string {
+function call(guard: LoopGuard, name: string, input: Json, result: Json, changesState = false): string {
   const { verdict } = guard.check(name, input);
-  if (verdict === 'ok' || verdict === 'warn') guard.record(name, input, result);
+  if (verdict === 'ok' || verdict === 'warn') guard.record(name, input, result, changesState);
   return verdict;
 }
 
@@ -38,6 +38,35 @@ describe('the loop guard', () => {
       assert.equal(call(guard, 'edit', { text: `version ${round}` }, 'ok'), 'ok');
       assert.equal(call(guard, 'test', {}, '1 failed'), 'ok');
     }
+  });
+
+  it('a test may repeat while two edits undo each other, until thirty calls gave nothing new', () => {
+    const guard = createLoopGuard();
+    const verdicts: string[] = [];
+    for (let round = 0; round < 24; round += 1) {
+      verdicts.push(call(guard, 'edit', { text: `version ${round % 3}` }, 'ok', true));
+      verdicts.push(call(guard, 'test', {}, '1 failed'));
+    }
+    const firstBreak = verdicts.indexOf('break');
+    assert.ok(firstBreak > 30, `${firstBreak}`);
+    assert.ok(verdicts.slice(0, firstBreak).every((verdict) => verdict === 'ok'));
+  });
+
+  it('a refused call stays refused after other calls that only read, and runs again after a change of state', () => {
+    const guard = createLoopGuard();
+    for (let n = 0; n < 5; n += 1) call(guard, 'test', {}, '1 failed');
+    for (let n = 0; n < 3; n += 1) {
+      assert.equal(call(guard, 'read', { n }, 'text'), 'ok');
+      assert.equal(call(guard, 'test', {}, '1 failed'), 'block');
+    }
+    assert.equal(call(guard, 'edit', {}, 'ok', true), 'ok');
+    assert.equal(call(guard, 'test', {}, '1 failed'), 'ok');
+  });
+
+  it('a call that changes state does not permit its own repetition', () => {
+    const guard = createLoopGuard();
+    const verdicts = Array.from({ length: 6 }, () => call(guard, 'send', {}, 'sent', true));
+    assert.deepEqual(verdicts, ['ok', 'ok', 'warn', 'warn', 'block', 'block']);
   });
 
   it('two calls may alternate while one result changes', () => {

@@ -11,8 +11,8 @@ interface LoopVerdict {
 export interface LoopGuard {
   /** Checks a call before it runs. After the first `break` every later verdict is `break`. */
   check(name: string, input: Json): LoopVerdict;
-  /** Records the result of a call: its output, or its error as JSON. */
-  record(name: string, input: Json, result: Json): void;
+  /** Records the result of a call: its output, or its error as JSON. `changesState`: the call may have changed what other calls return. */
+  record(name: string, input: Json, result: Json, changesState?: boolean): void;
 }
 
 /** Accepts every call, for calls that the agent did not choose: the tests of a forge and a verification repeat calls on purpose. */
@@ -36,8 +36,11 @@ interface CallState {
   /** Calls that started and are not recorded yet. */
   pending: number;
   outcome: string | undefined;
-  /** The number of distinct calls at the time of the last record of this call. */
+  /** The number of distinct calls, and of calls that change state, at the time of the last record of this call. */
   distinctCalls: number;
+  stateChanges: number;
+  /** The call was refused. Only a change of state permits it again. */
+  isBlocked: boolean;
 }
 
 interface RecordedCall {
@@ -49,21 +52,24 @@ interface RecordedCall {
 const MAX_HISTORY = 9;
 
 /**
- * A repetition is a call of the same tool with the same arguments and the same result, without a new call in between.
- * So edit, test, edit, test may continue while the tests or the edits change, and polling while the result changes.
- * Two or three alternating calls are a loop when each of them gives the same result every time.
+ * A repetition is a call of the same tool with the same arguments and the same result, without a new call or a change of state in
+ * between. So edit, test, edit, test may continue while the tests or the edits change, also when an edit is undone, and polling while the
+ * result changes. Two or three alternating calls are a loop when each of them gives the same result every time. A refused call stays
+ * refused until another call changes state: a new call that only reads does not permit it again.
  */
 export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
   const { warnAt = 3, blockAt = 5, breakAt = 30 } = options;
   const calls = new Map<string, CallState>();
   const history: RecordedCall[] = [];
   let stalled = 0;
+  let stateChanges = 0;
   let broken = false;
 
   const entryOf = (call: string): CallState => {
     const known = calls.get(call);
     if (known !== undefined) return known;
-    const fresh: CallState = { repeats: 0, pending: 0, outcome: undefined, distinctCalls: calls.size + 1 };
+    const distinctCalls = calls.size + 1;
+    const fresh = { repeats: 0, pending: 0, outcome: undefined, distinctCalls, stateChanges, isBlocked: false };
     calls.set(call, fresh);
     return fresh;
   };
@@ -77,6 +83,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
   };
   const refuse = (seen: CallState, message: string): LoopVerdict => {
     seen.repeats += 1;
+    seen.isBlocked = true;
     stalled += 1;
     return { verdict: 'block', message };
   };
@@ -85,26 +92,29 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
     check(name, input) {
       const call = hashOf(name, input);
       const seen = entryOf(call);
-      if (calls.size > seen.distinctCalls) seen.repeats = 0;
+      if (stateChanges > seen.stateChanges) Object.assign(seen, { repeats: 0, isBlocked: false });
+      else if (calls.size > seen.distinctCalls && !seen.isBlocked) seen.repeats = 0;
       const nth = seen.repeats + seen.pending + 1;
       broken ||= stalled + 1 >= breakAt || nth >= breakAt;
       if (broken) return { verdict: 'break', message: breakMessage(breakAt) };
       const pattern = patternLength(history, call);
       if (pattern > 0) return refuse(seen, patternMessage(pattern));
-      if (nth >= blockAt) return refuse(seen, blockMessage(name, nth));
+      if (nth >= blockAt || seen.isBlocked) return refuse(seen, blockMessage(name, nth));
       seen.pending += 1;
       return nth >= warnAt
         ? { verdict: 'warn', message: warnMessage(name, nth, blockAt) }
         : { verdict: 'ok', message: '' };
     },
-    record(name, input, result) {
+    record(name, input, result, changesState = false) {
       const call = hashOf(name, input);
       const seen = calls.get(call);
       if (seen === undefined) return;
       const outcome = sha256(textOf(result));
-      const progress = seen.outcome !== outcome || calls.size > seen.distinctCalls;
-      if (!progress) stalled += 1;
-      seen.repeats = progress ? 1 : seen.repeats + 1;
+      const isNew = seen.outcome !== outcome || calls.size > seen.distinctCalls;
+      if (!isNew) stalled += 1;
+      seen.repeats = isNew || stateChanges > seen.stateChanges ? 1 : seen.repeats + 1;
+      if (changesState) stateChanges += 1;
+      seen.stateChanges = stateChanges;
       seen.pending = Math.max(0, seen.pending - 1);
       seen.outcome = outcome;
       seen.distinctCalls = calls.size;

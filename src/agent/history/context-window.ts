@@ -44,6 +44,11 @@ export function fitContext(messages: ModelMessage[], budget: ContextBudget): Mod
   );
 }
 
+/** The share of the window that the messages take after their results are truncated. */
+export function contextFill(messages: ModelMessage[], budget: ContextBudget): number {
+  return shareOf(capResults(messages, budget), budget);
+}
+
 /** The tokens of the request with these messages, before any correction by a count. */
 export function estimateRequest(messages: ModelMessage[], { system, tools }: ContextBudget['fixed']): number {
   return requestSize({ system, tools, messages }).tokens;

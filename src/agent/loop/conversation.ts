@@ -6,9 +6,12 @@ import type { EventSink } from '../../tools/events.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
+import { type CompactionState, compactHistory } from '../compaction/compact.ts';
+import { itemsForModel } from '../compaction/summary-item.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
+import { addUsage } from './message-usage.ts';
 import type { SessionStore } from '../ports.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { createHistoryWriter, type HistoryWriter } from '../session/history-writer.ts';
@@ -29,6 +32,8 @@ export interface AgentConversation {
   readonly message: IncomingMessage;
   readonly caller: CallerContext;
   readonly limits: LoopLimits;
+  /** The model of this message, as the request names it. */
+  readonly model: string;
   readonly system: string;
   readonly historyWriter: HistoryWriter;
   readonly order: ToolOrder;
@@ -47,6 +52,9 @@ export interface AgentConversation {
   /** Parts of a truncated answer that the model is continuing. */
   parts: string[];
   emptyAnswers: number;
+  readonly compaction: CompactionState;
+  /** The model was asked about an action that it claimed without a call. */
+  hasPhantomNote: boolean;
   /** Progress of an earlier, interrupted attempt at this message. */
   readonly resumePoint: ResumePoint | undefined;
 }
@@ -68,17 +76,20 @@ export async function openConversation(
     message,
     limits,
     events,
+    model: agent.spec.model.primary,
     caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
     system: systemPrompt(agent.spec.prompt.system),
-    historyWriter: createHistoryWriter(deps.sessions, session, history.seq),
+    historyWriter: createHistoryWriter(deps.sessions, session, history),
     order: createToolOrder(),
     base: resumePoint?.base ?? history.seq,
-    messages: (resumePoint?.messages ?? repairHistory(history.items)).map(asSent),
+    messages: (resumePoint?.messages ?? repairHistory(itemsForModel(history.items))).map(asSent),
     counted: lastCount(history.items, agent.spec.model.primary),
     ...progressOf(resumePoint),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
+    compaction: { isCounted: false, hasFailed: false },
+    hasPhantomNote: false,
     resumePoint,
   };
   const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
@@ -123,26 +134,26 @@ export async function requestAnswer(
   visible: readonly ToolDescriptor[],
   op: CallOptions,
 ): Promise<ModelAnswer> {
-  const { agent, system, limits, events, order } = conversation;
-  const { model } = agent.spec;
+  const { agent, model, system, limits, events, order } = conversation;
+  const { temperature } = agent.spec.model;
   const fixed = { system, tools: order.specs(visible) };
-  const windowTokens = Math.max(1_000, deps.contextTokens(model.primary) - limits.maxOutputTokens);
-  const fit = (): ModelMessage[] =>
-    fitContext(conversation.messages, {
-      windowTokens,
-      fixed,
-      task: conversation.message.text,
-      ...lastOf(conversation),
-    });
+  const windowTokens = Math.max(1_000, deps.contextTokens(model) - limits.maxOutputTokens);
+  const budget = (): ContextBudget => ({
+    windowTokens,
+    fixed,
+    task: conversation.message.text,
+    ...lastOf(conversation),
+  });
+  const fit = (): ModelMessage[] => fitContext(conversation.messages, budget());
   const call = async (): Promise<ModelAnswer> => {
     const request: ModelRequest = {
-      model: model.primary,
+      model,
       ...fixed,
       messages: conversation.messages,
       maxOutputTokens: limits.maxOutputTokens,
-      ...(model.temperature === undefined ? {} : { temperature: Number(model.temperature) }),
+      ...(temperature === undefined ? {} : { temperature: Number(temperature) }),
     };
-    const sent = { model: model.primary, estimated: estimateRequest(conversation.messages, fixed) };
+    const sent = { model, estimated: estimateRequest(conversation.messages, fixed) };
     try {
       const answer = await callModel(deps, request, limits.modelTimeoutMs, events, op);
       conversation.counted = afterAnswer(sent, answer.usage.inputTokens, conversation.counted);
@@ -152,6 +163,10 @@ export async function requestAnswer(
       throw error;
     }
   };
+  const isTainted = deps.taint.has(conversation.caller.session);
+  if (await compactHistory(deps, conversation, { budget: budget(), isTainted }, op)) {
+    conversation.messages = repairHistory(itemsForModel(conversation.historyWriter.items)).map(asSent);
+  }
   conversation.messages = fit();
   const answer = await call().catch((error: unknown) => {
     if (!isOverflow(error)) throw error;
@@ -179,12 +194,6 @@ function fitAfterRefusal(fit: () => ModelMessage[], refusal: TemperError): Model
   } catch (error) {
     throw isOverflow(error) ? refusal : error;
   }
-}
-
-function addUsage(total: TokenUsage, added: TokenUsage): void {
-  total.inputTokens += added.inputTokens;
-  total.outputTokens += added.outputTokens;
-  total.cachedInputTokens += added.cachedInputTokens;
 }
 
 /** Appends items to the session first and then to the messages for the model. Items that a user or the loop wrote can wait for the answer. */

@@ -8,6 +8,12 @@ export interface MessageUsage {
   usage: TokenUsage;
 }
 
+export function addUsage(total: TokenUsage, added: TokenUsage): void {
+  total.inputTokens += added.inputTokens;
+  total.outputTokens += added.outputTokens;
+  total.cachedInputTokens += added.cachedInputTokens;
+}
+
 /**
  * The same failure with the usage of the message in `details.used`, so that an error or an interruption does not hide it. An error
  * of another class is a defect and stays as it is.

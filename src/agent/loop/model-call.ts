@@ -1,7 +1,15 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
-import type { Model, ModelEvent, ModelRequest, StopReason, TokenUsage, ToolCall } from '../../models/port.ts';
+import type {
+  Model,
+  ModelEvent,
+  ModelRequest,
+  RepeatedCall,
+  StopReason,
+  TokenUsage,
+  ToolCall,
+} from '../../models/port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { untilAborted } from '../abort.ts';
@@ -81,7 +89,8 @@ async function readStream(
   events: EventSink,
   op: CallOptions,
 ): Promise<EndEvent> {
-  const iterator = model.stream(request, op)[Symbol.asyncIterator]();
+  const onRepeat = (repeated: RepeatedCall): void => events({ type: 'retry', ...repeated });
+  const iterator = model.stream(request, { ...op, onRepeat })[Symbol.asyncIterator]();
   let finished = false;
   try {
     for (;;) {

@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { SessionHistory } from '../ports.ts';
+import { itemsForModel } from '../compaction/summary-item.ts';
 import { repairHistory, uniqueCalls } from '../history/repair-history.ts';
 
 /** State of a message whose processing was interrupted, for example by a crash. */
@@ -74,10 +75,11 @@ function pendingCalls(items: readonly ModelMessage[], start: number): Pick<Resum
   const results = items.slice(responseIndex + 1);
   // Other items follow the calls, so they are history and missing results are lost.
   if (response?.role !== 'assistant' || !results.every((item) => item.role === 'tool')) {
-    return { pending: [], messages: repairHistory(items) };
+    return { pending: [], messages: repairHistory(itemsForModel(items)) };
   }
   const answered = new Set(results.map((item) => item.toolCallId));
   const pending = response.toolCalls.filter(({ id }) => !answered.has(id));
-  if (pending.length === 0) return { pending, messages: repairHistory(items) };
-  return { pending, messages: [...repairHistory(items.slice(0, responseIndex)), response, ...results] };
+  if (pending.length === 0) return { pending, messages: repairHistory(itemsForModel(items)) };
+  const before = repairHistory(itemsForModel(items.slice(0, responseIndex)));
+  return { pending, messages: [...before, response, ...results] };
 }

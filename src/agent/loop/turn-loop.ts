@@ -11,6 +11,8 @@ import {
   appendMessages,
   isRepeatable,
 } from './conversation.ts';
+import { PHANTOM_ACTION_NOTE, withTextCalls } from '../recovery/answer-recovery.ts';
+import { claimsPhantomAction } from '../recovery/phantom-action.ts';
 import { MAX_CONTINUATIONS } from './limits.ts';
 import type { ModelAnswer } from './model-call.ts';
 import { bringsUntrustedContent } from './taint-tracker.ts';
@@ -63,12 +65,13 @@ export async function runTurns(
 async function handleAnswer(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
-  answer: ModelAnswer,
+  given: ModelAnswer,
   visible: readonly ToolDescriptor[],
   op: CallOptions,
 ): Promise<TurnOutcome | undefined> {
-  const { text, toolCalls, stopReason } = answer;
   const { parts, events } = conversation;
+  const answer = withTextCalls(given, visible, conversation.messages, events);
+  const { text, toolCalls, stopReason } = answer;
   await storeAnswer(deps, conversation, answer, visible);
   if (stopReason === 'length') return continueTruncated(deps, conversation, text);
   if (stopReason === 'refusal') {
@@ -87,10 +90,27 @@ async function handleAnswer(
     ]);
     return undefined;
   }
+  if (isPhantomAction(conversation, text, visible)) {
+    conversation.hasPhantomNote = true;
+    events({ type: 'warning', code: 'phantom-action', message: 'the model claims an action without a tool call' });
+    await appendMessages(deps, conversation, [{ role: 'user', text: PHANTOM_ACTION_NOTE }]);
+    return undefined;
+  }
   if (text.trim() === '' && parts.length === 0) {
     events({ type: 'warning', code: 'empty-answer', message: 'the model answered with nothing, twice' });
   }
   return { reply: [...parts, text].join(''), finishReason: 'complete' };
+}
+
+/** Once per message. An answer in several parts is already in front of the user. */
+function isPhantomAction(
+  { messages, parts, hasPhantomNote }: AgentConversation,
+  text: string,
+  visible: readonly ToolDescriptor[],
+): boolean {
+  if (hasPhantomNote || parts.length > 0) return false;
+  const called = new Set(messages.flatMap((message) => (message.role === 'tool' ? [message.name] : [])));
+  return claimsPhantomAction(text, visible, called);
 }
 
 async function continueTruncated(

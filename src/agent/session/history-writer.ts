@@ -1,8 +1,10 @@
 import type { ModelMessage } from '../../models/port.ts';
-import type { AppendFlags, SessionStore } from '../ports.ts';
+import type { AppendFlags, SessionHistory, SessionStore } from '../ports.ts';
 
 /** Appends to one session in order. Items that arrive during a write are batched into the next one. */
 export interface HistoryWriter {
+  /** The items of the session: the stored ones, and those that were written since, in their order. */
+  readonly items: readonly ModelMessage[];
   /** Resolves when the items are durable, or deferred if they may be. After a failed write every later one fails too. */
   write(items: ModelMessage[], marks?: AppendFlags): Promise<void>;
 }
@@ -14,8 +16,13 @@ interface WriteBatch {
   done: Promise<void>;
 }
 
-export function createHistoryWriter(sessions: SessionStore, session: string, seq: number): HistoryWriter {
-  let position = seq;
+export function createHistoryWriter(
+  sessions: SessionStore,
+  session: string,
+  history: Pick<SessionHistory, 'seq' | 'items'>,
+): HistoryWriter {
+  const all = [...history.items];
+  let position = history.seq;
   let tail: Promise<void> = Promise.resolve();
   let pending: WriteBatch | undefined;
 
@@ -28,7 +35,9 @@ export function createHistoryWriter(sessions: SessionStore, session: string, seq
     position = await sessions.append(session, position, batch.items, flags);
   };
   return {
+    items: all,
     write(items, marks = {}) {
+      all.push(...items);
       if (pending === undefined) {
         const batch: WriteBatch = { items: [], tainted: false, isDeferrable: true, done: Promise.resolve() };
         batch.done = tail.then(() => flush(batch));

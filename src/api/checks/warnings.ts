@@ -24,7 +24,7 @@ export function manifestWarnings<M extends SetMember>(members: readonly M[], pat
 export const TOOLS_OF_GRANTS = {
   'memory.read': ['memory_get', 'memory_search'],
   'memory.write': ['memory_set'],
-  messages: ['agent_send'],
+  messages: ['agent_send', 'agent_message'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {

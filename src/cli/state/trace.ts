@@ -65,8 +65,18 @@ function isKnown(event: Json): event is Json & AgentEvent {
   const type = textAt(event, ['type']);
   if (type === 'forge-gate' && textAt(event, ['result', 'gate']) === '') return false;
   const required = Object.hasOwn(REQUIRED, type) ? REQUIRED[type] : undefined;
-  return required?.every((name) => typeof member(event, name) === 'string') === true;
+  const numbers = Object.hasOwn(REQUIRED_NUMBERS, type) ? REQUIRED_NUMBERS[type] : [];
+  return (
+    required?.every((name) => typeof member(event, name) === 'string') === true &&
+    numbers?.every((name) => typeof member(event, name) === 'number') === true
+  );
 }
+
+/** The number members that the transcript reads of each type of event. */
+const REQUIRED_NUMBERS: Readonly<Record<string, readonly string[]>> = {
+  retry: ['attempt', 'milliseconds'],
+  compaction: ['items'],
+};
 
 /** The text members that the transcript reads of each type of event. */
 const REQUIRED: Readonly<Record<string, readonly string[]>> = {
@@ -84,6 +94,8 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],
   'turn-parked': [],
+  retry: ['model', 'code'],
+  compaction: [],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

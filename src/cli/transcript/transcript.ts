@@ -192,6 +192,13 @@ export class Transcript {
         return this.#promotion(event);
       case 'demotion':
         return this.#styled('red', `  ${printable(event.tool, 63)}  demoted: ${printable(event.reason, 300)}`);
+      case 'retry':
+        return this.#retry(event);
+      case 'compaction':
+        return this.#screen.line(
+          this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
+          4,
+        );
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
@@ -201,6 +208,12 @@ export class Transcript {
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:
     }
+  }
+
+  #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {
+    const time = milliseconds > 0 ? ` in ${(milliseconds / 1_000).toFixed(1)} s` : '';
+    const next = `attempt ${attempt} with ${printable(model, 128)}${time}`;
+    this.#styled('yellow', `  ! ${printable(code, 80)}: ${next}`);
   }
 
   #styled(style: Style, text: string): void {

@@ -5,7 +5,8 @@ import type { FastifyRequest } from 'fastify';
 import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { createDeliveryTokens, type DeliveryTokenClaims } from './token.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 

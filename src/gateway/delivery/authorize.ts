@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { PodIdentity } from '../../identity/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import { messageLogFields } from '../tracing/message-traces.ts';
 

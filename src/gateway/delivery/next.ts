@@ -1,12 +1,15 @@
 import type { FastifyRequest } from 'fastify';
+import type { Envelope } from '../../bus/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
 import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
+import { answerText } from '../tasks/answers.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
@@ -146,6 +149,10 @@ async function signedDelivery(
     await delivery.reject('TEMPER_TIMEOUT', reason);
     return undefined;
   }
+  if (!(await deps.answers.mayDeliver(pod.agentUid, message))) {
+    await delivery.ack();
+    return undefined;
+  }
   const traceparent = await traceReceive(message);
   const claims: DeliveryTokenClaims = {
     agentUid: pod.agentUid,
@@ -159,17 +166,32 @@ async function signedDelivery(
     deadline: message.deadline,
     time: message.time,
     traceparent,
+    ...passedOn(message),
     at: { streamSequence: coordinates.streamSequence, deliveries: coordinates.deliveries },
   };
   Object.assign(request.logFields, messageLogFields(claims));
   const content = await contentOf(delivery, pod, deps);
   if (content === 'closed') return undefined;
   return {
-    message: { ...message, traceparent },
+    message: { ...forReceiver(message), traceparent },
     deliveryToken: deps.deliveryTokens.sign(claims),
     ackTimeoutMs,
     ...(content === undefined ? {} : { session: content }),
   };
+}
+
+/** What the delivery token keeps of the message, for the messages and the answer that follow it. */
+function passedOn({ source, asker, ancestors }: Envelope): Pick<DeliveryTokenClaims, 'source' | 'asker' | 'ancestors'> {
+  return {
+    ...(source === undefined ? {} : { source }),
+    ...(asker === undefined ? {} : { asker }),
+    ...(ancestors === undefined ? {} : { ancestors }),
+  };
+}
+
+function forReceiver(message: Envelope): PodDelivery['message'] {
+  const { asker: _asker, ancestors: _ancestors, ...rest } = message;
+  return message.source === 'Reply' ? { ...rest, text: answerText(message) } : rest;
 }
 
 /** What the session brings with the message. A message of a closed session is rejected. */

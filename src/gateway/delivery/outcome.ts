@@ -62,6 +62,7 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
             deps.events.append(claims.agentUid, claims.session, line, { traceparent }),
           ),
           deps.recorder.answered(claims, finishReason),
+          deps.answers.answered(claims, text, finishReason),
         ]);
       };
       await deliveryOf(claims, deps).ack(storeReply);

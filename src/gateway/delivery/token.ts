@@ -21,6 +21,10 @@ export interface DeliveryTokenClaims {
   time?: string;
   /** W3C Trace Context of the delivery. */
   traceparent?: string;
+  /** Of the message; see `Envelope`. */
+  source?: string;
+  asker?: string;
+  ancestors?: readonly string[];
   /** The delivery in NATS. Tokens of older gateways have further numbers. */
   at: Pick<DeliveryCoordinates, 'streamSequence' | 'deliveries'>;
 }
@@ -93,10 +97,13 @@ function claimsOf(value: Json): DeliveryTokenClaims {
   const texts = ['agentUid', 'agent', 'namespace', 'podUid', 'message', 'session', 'root', 'deadline'] as const;
   const at = member(value, 'at');
   const numbers = ['streamSequence', 'deliveries'].map((name) => member(at, name));
-  const optional = ['time', 'traceparent'].map((name) => member(value, name));
+  const optional = ['time', 'traceparent', 'source', 'asker'].map((name) => member(value, name));
+  const ancestors = member(value, 'ancestors') ?? [];
   const isComplete =
     isJsonObject(value) &&
     optional.every((text) => text === undefined || typeof text === 'string') &&
+    Array.isArray(ancestors) &&
+    ancestors.every((uid) => typeof uid === 'string') &&
     texts.every((name) => textAt(value, [name]) !== '') &&
     [...numbers, value['depth']].every((number) => Number.isSafeInteger(number)) &&
     Number.isFinite(Date.parse(textAt(value, ['deadline'])));

@@ -3,7 +3,8 @@ import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { SharedAccountHolder } from '../../nats/ledger/ledger.ts';
 import { agentAccount, initialSpendFrom, policyAccount, type SpendWindow } from '../../nats/ledger/spend-summary.ts';
-import type { AgentState, AgentDirectory } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory } from '../deps.ts';
 
 /** The accounts that calls of this agent are charged to: its own and its policy's. Throws TEMPER_POLICY_DENIED without a policy. */
 export function accountsOf(

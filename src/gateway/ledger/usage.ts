@@ -4,7 +4,8 @@ import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { AccountReport, SharedLedger } from '../../nats/ledger/ledger.ts';
 import { agentAccount } from '../../nats/ledger/spend-summary.ts';
 import type { UsageReport } from '../../gateway-api/user-api.ts';
-import type { AgentState, AgentDirectory, UsageReports } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory, UsageReports } from '../deps.ts';
 import { policyHolder } from './accounts.ts';
 
 /** Spend for users: committed spend, and tokens in flight, which include allocated blocks. */

@@ -7,7 +7,8 @@ import { fallbacks } from '../../models/resilience/fallback.ts';
 import type { SharedAccountHolder, SharedLedger } from '../../nats/ledger/ledger.ts';
 import type { Decider } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
-import type { AgentState, AgentDirectory } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory } from '../deps.ts';
 import { accountsOf } from '../ledger/accounts.ts';
 import type { ModelHealth } from './health.ts';
 

@@ -37,6 +37,24 @@ describe('the NDJSON stream of a model response', () => {
     );
   });
 
+  it('repetitions of the call are lines before the next event, up to a limit', async () => {
+    const repeated = { model: 'a/b', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 } as const;
+    const ended = Promise.withResolvers<ModelEvent>();
+    const events = (async function* (): AsyncGenerator<ModelEvent> {
+      yield await ended.promise;
+    })();
+    const answer = new NdjsonModelStream(events, {
+      clock: systemClock,
+      failed: (error) => assert.fail(String(error)),
+    });
+    for (let times = 0; times < 100; times += 1) answer.repeats(repeated);
+    ended.resolve(END);
+    const lines: unknown[] = [];
+    for await (const line of answer.lines()) lines.push(JSON.parse(line));
+    assert.deepEqual(lines[0], { type: 'retry', ...repeated });
+    assert.deepEqual([lines.length, lines.at(-1)], [65, END]);
+  });
+
   it('empty keep-alive lines are sent while the model is silent', async () => {
     const thought = Promise.withResolvers<void>();
     const thinking = (async function* (): AsyncGenerator<ModelEvent> {

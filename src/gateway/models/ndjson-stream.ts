@@ -1,12 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, messageOf, type Retry } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { ModelEvent } from '../../models/port.ts';
+import type { ModelEvent, RepeatedCall } from '../../models/port.ts';
 import type { ModelStreamLine } from '../../gateway-api/pod-api.ts';
 
 /** Interval of empty keep-alive lines while the model is silent. */
 const KEEP_ALIVE_MS = 10_000;
 const MAX_MESSAGE_CHARACTERS = 2_000;
+/** More than all models of a call have attempts. */
+const MAX_REPEATS = 64;
 
 type StreamStep = IteratorResult<ModelEvent, unknown>;
 type StreamOutcome = { step: StreamStep } | { error: unknown } | 'silence';
@@ -23,12 +25,18 @@ export interface NdjsonStreamDeps {
 export class NdjsonModelStream {
   readonly #iterator: AsyncIterator<ModelEvent>;
   readonly #deps: NdjsonStreamDeps;
+  #repeated: RepeatedCall[] = [];
   #pending: Promise<Exclude<StreamOutcome, 'silence'>>;
 
   constructor(events: AsyncIterable<ModelEvent>, deps: NdjsonStreamDeps) {
     this.#deps = deps;
     this.#iterator = events[Symbol.asyncIterator]();
     this.#pending = this.#next();
+  }
+
+  /** Reports a repetition of the call, with the next line. */
+  repeats(call: RepeatedCall): void {
+    if (this.#repeated.length < MAX_REPEATS) this.#repeated.push(call);
   }
 
   /** The error before the first event; undefined when an event arrives first or nothing arrives within the keep-alive interval. */
@@ -42,6 +50,7 @@ export class NdjsonModelStream {
     try {
       for (;;) {
         const outcome = await this.#outcome();
+        for (const call of this.#repeated.splice(0)) yield textOf({ type: 'retry', ...call });
         if (outcome === 'silence') {
           yield '\n';
           continue;

@@ -33,13 +33,18 @@ export function sanitizeRequest(
 }
 
 /**
- * A history item for storage. A user item keeps its message id, which identifies a redelivered message, and an answer the count of its
- * request, from which the pod estimates the next one.
+ * A history item for storage. A user item keeps its message id, which identifies a redelivered message, or the number of items that it
+ * summarises, and an answer the count of its request, from which the pod estimates the next one.
  */
 export function storedMessage(item: ModelMessage): ModelMessage {
   const rebuilt = rebuiltMessage(item);
-  if (item.role === 'user' && rebuilt.role === 'user' && item.message !== undefined) {
-    return { ...rebuilt, message: item.message };
+  if (item.role === 'user' && rebuilt.role === 'user') {
+    const { message, summary } = item;
+    return {
+      ...rebuilt,
+      ...(message === undefined ? {} : { message }),
+      ...(summary === undefined ? {} : { summary: { items: summary.items } }),
+    };
   }
   if (item.role === 'assistant' && rebuilt.role === 'assistant' && item.request !== undefined) {
     const { model, estimated, counted, refused } = item.request;

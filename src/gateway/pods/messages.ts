@@ -1,20 +1,24 @@
+import { ASK_TOOL } from '../../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { assertSessionId } from '../../agent/session/session-id.ts';
-import type { MessageDraft, Receipt as SendReceipt } from '../../bus/port.ts';
+import type { Receipt as SendReceipt } from '../../bus/port.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { InboxSender } from '../../nats/inbox/message-ports.ts';
+import { messageId } from '../../nats/inbox/inbox.ts';
+import { InboxSender, senderOf } from '../../nats/inbox/message-ports.ts';
 import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
-import { Receipt, SendMessageRequest } from '../../gateway-api/delivery-schemas.ts';
+import { Receipt, SendMessageRequest, TaskRequest, TaskState } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { requestWakeup } from './wakeup.ts';
 import { sentMessage } from '../delivery/carried-calls.ts';
 import { signFor } from '../delivery/sign-answer.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
+import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
@@ -37,17 +41,36 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
-      await assertAllowed(delivery, request.body.draft, op.key, deps);
-      const receipt = await send(delivery, request.body.draft, op, parent, deps);
-      signFor(delivery.claims, reply, sentMessage(request.body.draft, receipt.id), deps);
+      await assertAllowed(delivery, request.body, op.key, deps);
+      const receipt = await send(delivery, request.body, op, parent, deps);
+      if (request.body.ask === undefined)
+        signFor(delivery.claims, reply, sentMessage(request.body.draft, receipt.id), deps);
       return receipt;
+    },
+  );
+  server.post(
+    POD_API_PATHS.tasks,
+    {
+      config: { access: 'pod', longPoll: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'The state of a message that asked another agent',
+        body: TaskRequest,
+        response: { 200: TaskState, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => {
+      const { deliveryToken, ticket, waitSeconds } = request.body;
+      const { claims } = authorizeDelivery(request, deliveryToken, deps);
+      const milliseconds = waitSeconds * 1_000;
+      return deps.answers.task(claims, ticket, milliseconds, longPollSignal(milliseconds, request, deps));
     },
   );
 }
 
 async function send(
   delivery: AuthorizedDelivery,
-  draft: MessageDraft,
+  { draft, ask }: Pick<SendMessageRequest, 'draft' | 'ask'>,
   op: CallOptions,
   parent: string | undefined,
   deps: GatewayDeps,
@@ -63,13 +86,25 @@ async function send(
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
+  const ancestors = [...(claims.ancestors ?? []), state.uid];
+  if (ask !== undefined) assertNoCycle(ancestors, receiver.uid, draft.to);
   await assertNotClosed(receiver, session, deps);
+  // Before the message: the gateway that gets the answer finds the record.
+  if (ask !== undefined)
+    await deps.answers.open(claims, messageId(senderOf(state.uid, receiver.uid, op.key)), draft.to);
   const { receipt } = await publishTraced(parent, { session, seed: `${receiver.uid}/${op.key}` }, (traceparent) => {
     const sender = new InboxSender({
       inbox: deps.inbox,
       clock: deps.clock,
       from: { uid: state.uid, name: claims.agent },
-      chain: { root: claims.root, depth, deadline: claims.deadline },
+      chain: {
+        root: claims.root,
+        depth,
+        deadline: claims.deadline,
+        source: 'Agent',
+        ancestors,
+        ...(ask === undefined ? {} : { asker: state.uid }),
+      },
       receiverUid: () => receiver.uid,
       traceparent,
     });
@@ -79,9 +114,13 @@ async function send(
   return receipt;
 }
 
-/** Requests a pod for an agent without one. */
-export async function requestWakeup({ uid, podUid }: AgentState, { wakeups: wakes }: GatewayDeps): Promise<void> {
-  if (podUid === undefined) await wakes.publish(uid);
+/** An agent that waits for this chain cannot answer it: both would wait until the deadline. */
+function assertNoCycle(ancestors: readonly string[], receiverUid: string, to: string): void {
+  if (!ancestors.includes(receiverUid)) return;
+  throw new TemperError(
+    'TEMPER_MESSAGE_CYCLE',
+    `agent "${to}" is part of this chain of messages and may wait for your answer; put the question into your answer`,
+  );
 }
 
 /**
@@ -101,13 +140,15 @@ function receiverSession(sender: string, session: string): string {
  */
 async function assertAllowed(
   { claims, state }: AuthorizedDelivery,
-  { to, session, text }: MessageDraft,
+  { draft, ask }: Pick<SendMessageRequest, 'draft' | 'ask'>,
   key: string,
   deps: GatewayDeps,
 ): Promise<void> {
-  const { name, category, action } = SEND_TOOL;
+  const { to, session, text } = draft;
+  const { name, category, action } = ask === undefined ? SEND_TOOL : ASK_TOOL;
+  const wait = ask?.wait === undefined ? {} : { wait: ask.wait };
   const requests: PolicyRequest[] = [
-    { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text } },
+    { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text, ...wait } },
     { kind: 'Message', agent: to },
   ];
   const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), requests);
@@ -120,7 +161,8 @@ async function assertAllowed(
   if (decision.effect === 'Allow') return;
   if (decision.effect === 'Escalate') {
     // The tool has the session of the caller as its default.
-    const digests = [digestOf({ to, session, text }), ...(session === claims.session ? [digestOf({ to, text })] : [])];
+    const own = session === claims.session ? [digestOf({ to, text, ...wait })] : [];
+    const digests = [digestOf({ to, session, text, ...wait }), ...own];
     if (await deps.approvals.permits(claims, { tool: name, digests, key })) return;
   }
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });

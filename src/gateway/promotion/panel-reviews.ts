@@ -6,7 +6,7 @@ import type { PanelReviewRequest } from '../../nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
 import { createPanel, type PanelVerdict, unavailablePanel } from '../../tempering/judge/panel.ts';
 import { panelWithoutWords } from '../../tempering/withheld/without-words.ts';
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 import { modelAccessFor } from '../models/agent-model-access.ts';
 import { agentOf, REVIEW_TIMEOUT_MS, type ReviewJobDeps, sessionTool } from './review-job.ts';
 

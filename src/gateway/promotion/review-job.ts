@@ -7,7 +7,8 @@ import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { Canaries } from '../../tempering/canary/canaries.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
-import type { AgentDirectory, AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory } from '../deps.ts';
 import type { ModelAccessDeps } from '../models/agent-model-access.ts';
 import type { ArtifactVetter } from '../review/vetting/pool.ts';
 

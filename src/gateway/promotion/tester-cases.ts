@@ -6,7 +6,7 @@ import type { TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../nats/promotion/promotion-states.ts';
 import { type TesterAnswer, testersProblem } from '../../tempering/examination/testers/ask-tester.ts';
 import { createModelTesters } from '../../tempering/examination/testers/model-testers.ts';
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 import { modelAccessFor } from '../models/agent-model-access.ts';
 import { agentOf, REVIEW_TIMEOUT_MS, type ReviewJobDeps, sessionTool } from './review-job.ts';
 

@@ -1,5 +1,6 @@
 import { TemperError } from '../../lib/errors.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 
 /** Throws TEMPER_SESSION_CLOSED. A message that is stored while the session is being closed becomes a dead letter. */
 export async function assertNotClosed(

@@ -4,7 +4,7 @@ import { createCallSources, removeCallSources } from '../../nats/sources/tool-so
 import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
 import { createWithheldCalls, type WithheldCalls } from '../../tempering/withheld/withheld-calls.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
-import type { AgentState } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
 
 /** Whether the sources of tools that the agent forges are stored encrypted only. */
 export function withholdsSources({ agent }: Pick<AgentState, 'agent'>): boolean {

@@ -19,6 +19,11 @@ export interface TaskRecorder {
   used(claims: DeliveryTokenClaims, category: ToolCategoryName): Promise<void>;
 }
 
+/** A message of an older release without a source is of a user when it starts a chain. */
+function isOfUser(source: string | undefined): boolean {
+  return source === undefined || source === 'User';
+}
+
 export interface TaskRecorderDeps {
   readonly records: Pick<TaskRecords, 'end' | 'use' | 'called'>;
   readonly clock: Clock;
@@ -37,15 +42,15 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
     }
   };
   return {
-    async answered({ agentUid, message, session, depth, at }, finishReason) {
-      if (depth > 0) return;
+    async answered({ agentUid, message, session, depth, source, at }, finishReason) {
+      if (depth > 0 || !isOfUser(source)) return;
       // An answer that was cut or refused is what the pod reports against itself; that it is complete stays the word of the pod.
       const outcome = finishReason === 'complete' ? 'completed' : 'failed';
       const end = { message, session, outcome, deliveries: at.deliveries, endedAt: clock.now().getTime() } as const;
       await stored(agentUid, () => records.end(agentUid, end));
     },
     async deadLettered({ agentUid, message, deliveries, code }) {
-      if (message === undefined || message.depth > 0) return;
+      if (message === undefined || message.depth > 0 || !isOfUser(message.source)) return;
       const { id, session } = message;
       const end = { message: id, session, outcome: outcomeOf(code), deliveries, endedAt: clock.now().getTime() };
       await stored(agentUid, () => records.end(agentUid, end));

@@ -3,7 +3,8 @@ import { ToolAuditOrder, type ToolAuditWork } from '../../gateway-api/verificati
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { withoutTool } from '../../tool-audit/audited-task.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { specsOf } from '../pods/assignment.ts';
 
 type Deps = Pick<GatewayDeps, 'directory' | 'models' | 'toolsOf'>;

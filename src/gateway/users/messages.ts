@@ -6,10 +6,11 @@ import { AgentName } from '../../gateway-api/schema-parts.ts';
 import { USERS_PATH } from '../../gateway-api/user-api.ts';
 import { UserMessageReceipt, UserMessageRequest } from '../../gateway-api/user-schemas.ts';
 import { TRACEPARENT, traceIdOf } from '../../telemetry/traceparent.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { publishTraced } from '../tracing/message-traces.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
-import { requestWakeup } from '../pods/messages.ts';
+import { requestWakeup } from '../pods/wakeup.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 
@@ -73,6 +74,7 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   const message = {
     to: state.agent.metadata.name,
     from: 'user',
+    source: 'User' as const,
     session: targetSession,
     text,
     depth: 0,
@@ -92,7 +94,8 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;
   const podBound = state.podUid !== undefined;
   const waiting = waitsFor.length === 0 ? {} : { waitsFor };
-  return { ...receipt, session: targetSession, podBound, after, traceId, ...waiting };
+  const { id, duplicate } = receipt;
+  return { id, duplicate, session: targetSession, podBound, after, traceId, ...waiting };
 }
 
 /** One sender id for all users of a namespace; NATS limits the length of sender ids. */

@@ -3,7 +3,8 @@ import { ReactivationReceipt, ReactivationRequest } from '../../gateway-api/user
 import { isDigest } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { AgentState, GatewayDeps } from '../deps.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 import { AGENT_PATH, AgentParams, requireAgent } from './messages.ts';

@@ -19,6 +19,8 @@ export function fallbacks(models: readonly ResolvedModel[], answered?: FallbackL
       const candidates = unique([request.model, ...models]);
       for (const model of candidates) {
         let started = false;
+        const code = failures.at(-1)?.code;
+        if (code !== undefined) op.onRepeat?.({ model: model.id, attempt: 1, code, milliseconds: 0 });
         try {
           for await (const event of inner.stream({ ...request, model }, op)) {
             started = true;

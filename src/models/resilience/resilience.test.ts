@@ -10,7 +10,7 @@ import { CircuitBreaker, type CircuitBreakerOptions } from './circuit-breaker.ts
 import { fallbacks } from './fallback.ts';
 import { AutoAdvancingClock } from '../auto-advancing-clock.testing.ts';
 import type { ModelPipeline, ResolvedRequest } from '../pipeline.ts';
-import type { ModelEvent } from '../port.ts';
+import type { ModelEvent, RepeatedCall } from '../port.ts';
 import { retries } from './retry.ts';
 
 const END: ModelEvent = {
@@ -78,6 +78,20 @@ describe('retries', () => {
       [HELLO, END],
     );
     assert.deepEqual(clock.slept, [300, 600]);
+  });
+
+  it('the caller is notified of each repetition before its wait, with the attempt and the reason', async () => {
+    const clock = new AutoAdvancingClock();
+    const seen: [RepeatedCall, number][] = [];
+    const op = { ...opAt(clock), onRepeat: (repeated: RepeatedCall) => void seen.push([repeated, clock.slept.length]) };
+    const model = scripted([overloaded()], [failure('TEMPER_MODEL_RATE_LIMITED', 7_000)], [overloaded()], [END]);
+    const layered = fallbacks([aModel('test/other')])(retries({ clock, random: middle })(model));
+    await eventsOf(layered.stream(aResolvedRequest(), op));
+    assert.deepEqual(seen, [
+      [{ model: 'test/model', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 }, 0],
+      [{ model: 'test/model', attempt: 3, code: 'TEMPER_MODEL_RATE_LIMITED', milliseconds: 7_000 }, 1],
+      [{ model: 'test/other', attempt: 1, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 0 }, 2],
+    ]);
   });
 
   it('retries throws the last error after three attempts', async () => {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { remainingMs, type CallOptions } from '../../lib/call-options.ts';
-import type { ModelLayer } from '../pipeline.ts';
+import type { ModelLayer, PipelineOptions } from '../pipeline.ts';
 
 export interface RetryOptions {
   clock: Clock;
@@ -32,7 +32,8 @@ export function retries(options: RetryOptions): ModelLayer {
           return;
         } catch (error) {
           if (started) throw error;
-          await waitBefore(attempt + 1, error, op, settings);
+          const notify = reporter(request.model.id, attempt + 1, error, op);
+          await waitBefore(attempt + 1, error, op, settings, notify);
         }
       }
     },
@@ -54,9 +55,11 @@ async function waitBefore(
   error: unknown,
   op: CallOptions,
   settings: RetryOptions & typeof DEFAULTS,
+  notify: (waitMs: number) => void = () => undefined,
 ): Promise<void> {
   const waitMs = attempt > settings.maxAttempts ? undefined : plannedWait(attempt, error, settings);
   if (waitMs === undefined || waitMs >= remainingMs(op, settings.clock)) throw error;
+  notify(waitMs);
   try {
     await settings.clock.sleep(waitMs, op.signal);
   } catch {
@@ -64,6 +67,14 @@ async function waitBefore(
       cause: error,
     });
   }
+}
+
+/** Reports the next attempt to the caller. */
+function reporter(model: string, attempt: number, error: unknown, { onRepeat }: PipelineOptions) {
+  return (waitMs: number): void => {
+    const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
+    onRepeat?.({ model, attempt, code, milliseconds: Math.round(waitMs) });
+  };
 }
 
 function plannedWait(attempt: number, error: unknown, settings: RetryOptions & typeof DEFAULTS): number | undefined {

@@ -1,6 +1,6 @@
-import type { Envelope } from '../../bus/port.ts';
+import { type Envelope, MESSAGE_SOURCES, type MessageSource } from '../../bus/port.ts';
 import { isSessionId } from '../../agent/session/session-id.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { spanContextOf } from '../../telemetry/traceparent.ts';
 import { parseJsonBytes } from '../jetstream/stream-reader.ts';
 
@@ -30,7 +30,25 @@ export function parseEnvelope(value: Json | undefined, traceparent?: string): En
   if (!ID.test(id) || !isSessionId(session)) return undefined;
   if (Number.isNaN(Date.parse(deadline)) || Number.isNaN(Date.parse(time))) return undefined;
   const trace = traceparent !== undefined && spanContextOf(traceparent) !== undefined ? { traceparent } : {};
-  return { id, from, to, session, text, root, depth, deadline, time, ...trace };
+  return { id, from, to, session, text, root, depth, deadline, time, ...writtenByGateways(value), ...trace };
+}
+
+const MAX_ANCESTORS = 100;
+
+/** The optional members. One that is not valid is left out: a message then asks for no answer. */
+export function writtenByGateways({ source, asker, answers, ancestors }: JsonObject): Partial<Envelope> {
+  const isSource = MESSAGE_SOURCES.includes(source as MessageSource);
+  const isPath = Array.isArray(ancestors) && ancestors.length <= MAX_ANCESTORS && ancestors.every(isId);
+  return {
+    ...(isSource ? { source: source as MessageSource } : {}),
+    ...(isId(asker) ? { asker } : {}),
+    ...(isId(answers) ? { answers } : {}),
+    ...(isPath ? { ancestors: ancestors as string[] } : {}),
+  };
+}
+
+function isId(value: Json | undefined): value is string {
+  return typeof value === 'string' && ID.test(value);
 }
 
 function isDepth(value: Json | undefined): boolean {

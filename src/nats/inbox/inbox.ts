@@ -1,7 +1,7 @@
 import type { Envelope, Receipt } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { sha256 } from '../../lib/canonical.ts';
-import type { Json } from '../../lib/json.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { Reconnects } from '../connection/reconnects.ts';
 import type { OnDeadLetter } from '../dead-letters/dead-letter-writer.ts';
@@ -17,6 +17,7 @@ import {
   type TakeResult,
 } from './inbox-deliveries.ts';
 import type { Rejection } from './delivery-state.ts';
+import { writtenByGateways } from './envelope.ts';
 import { createNatsInboxStore, stateSubject } from './nats-inbox-store.ts';
 
 export type { InboxDelivery };
@@ -31,6 +32,11 @@ export interface SenderIdentity {
 
 /** A message before it has an id. Without `root` it starts a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
+
+export interface StoredReceipt extends Receipt {
+  /** Of the message in the stream of inboxes; of a duplicate that of the first message. */
+  sequence: number;
+}
 
 export interface InboxDepth {
   /** Messages that are not in flight, without those that wait for an approval. */
@@ -51,7 +57,7 @@ export interface NatsInbox {
    * Idempotent per sender key for 30 minutes: a repeated call returns the first message's id with `duplicate`. Throws TEMPER_BUS_FULL
    * when the inbox is full, TEMPER_BUS_TOO_LARGE above 200 KiB.
    */
-  publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt>;
+  publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt>;
   /**
    * The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time; a session
    * whose message waits for its redelivery does not delay other sessions.
@@ -127,15 +133,16 @@ class JetStreamInbox implements NatsInbox {
     this.#deliveries = new InboxDeliveries({ store, clock: connection.clock, rules, changed });
   }
 
-  async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<Receipt> {
+  async publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt> {
     const id = messageId(sender);
     const { from, to, session, text, root = id, depth, deadline, time } = message;
-    const envelope: Envelope = { id, from, to, session, text, root, depth, deadline, time };
+    const known = { id, from, to, session, text, root, depth, deadline, time };
+    const envelope: Envelope = { ...known, ...writtenByGateways({ ...message } as unknown as JsonObject) };
     const subject = subjects.inbox(agentUid);
     const options = { id: `${sender.uid}:${id}`, traceparent: message.traceparent };
     const stored = await publish(this.#connection, subject, envelope as unknown as Json, options);
     notify(this.#connection, subjects.notifyInbox(agentUid));
-    return { id, duplicate: stored?.duplicate === true };
+    return { id, duplicate: stored?.duplicate === true, sequence: stored?.seq ?? 0 };
   }
 
   async fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {

@@ -1,10 +1,10 @@
 import { DeliveryEnd, deliveryLost } from '../../bus/delivery-end.ts';
-import type { Delivery, MessageDraft, MessageReceiver, MessageSender, Receipt } from '../../bus/port.ts';
+import type { Delivery, Envelope, MessageDraft, MessageReceiver, MessageSender, Receipt } from '../../bus/port.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
-import type { NatsInbox } from './inbox.ts';
+import type { NatsInbox, SenderIdentity } from './inbox.ts';
 import type { DeliveryCoordinates } from './inbox-deliveries.ts';
 
 /** The ends of a delivery that any process may call; `token` of a `Delivery` identifies it. */
@@ -89,11 +89,16 @@ export interface InboxSenderOptions {
   /** The sending agent. */
   from: { uid: string; name: string };
   /** The chain that the messages continue. `deadline`: RFC 3339. */
-  chain: { root: string; depth: number; deadline: string };
+  chain: Pick<Envelope, 'root' | 'depth' | 'deadline' | 'source' | 'ancestors' | 'asker'>;
   /** The uid of an agent; throws TEMPER_NOT_FOUND for an unknown name. */
   receiverUid: (name: string) => string;
   /** W3C Trace Context of the sender's span. */
   traceparent?: string;
+}
+
+/** The identity of a message between agents, by which a repeated request is the same message. */
+export function senderOf(uid: string, receiverUid: string, key: string): SenderIdentity {
+  return { uid, key: `${receiverUid}/${key}` };
 }
 
 /** Sends messages of one agent within one chain. The caller has checked the policy and the depth of the chain. */
@@ -116,6 +121,7 @@ export class InboxSender implements MessageSender {
       time: clock.now().toISOString(),
       ...(traceparent === undefined ? {} : { traceparent }),
     };
-    return inbox.publish(receiver, { uid: from.uid, key: `${receiver}/${op.key}` }, message);
+    const { id, duplicate } = await inbox.publish(receiver, senderOf(from.uid, receiver, op.key), message);
+    return { id, duplicate };
   }
 }

@@ -8,9 +8,8 @@ export const STREAMS = {
   /** A copy of each reply and failure, so that no flood of events removes the only one. */
   replies: 'temper-replies',
   wakeups: 'temper-wakeups',
+  /** Requests of promotions, and tools that wait for the review of the panel. */
   promotions: 'temper-promotions',
-  /** Tools that wait for the review of the panel. */
-  panelReviews: 'temper-panel-reviews',
   /** Observed evidence. */
   audit: 'temper-audit',
   /** Evidence that pods report about themselves. */
@@ -50,12 +49,37 @@ export const MAX_CONSUMERS = 1_000;
 
 export type BucketName = (typeof BUCKETS)[keyof typeof BUCKETS];
 
-/** Durable consumers that all replicas of a role share. */
-export const CONSUMERS = { wakeups: 'wakeups', promotions: 'promotions', panelReviews: 'panel-reviews' } as const;
+/** A durable consumer that all replicas of a role share. */
+export interface StreamQueue {
+  readonly stream: string;
+  readonly consumer: string;
+  /** The subjects that it consumes. No other consumer of the stream has them. */
+  readonly filter: string;
+}
+
+export const QUEUES = {
+  wakeups: { stream: STREAMS.wakeups, consumer: 'wakeups', filter: 'temper.wakeups.*' },
+  promotions: { stream: STREAMS.promotions, consumer: 'promotions', filter: 'temper.promotions.*' },
+  panelReviews: { stream: STREAMS.promotions, consumer: 'panel-reviews', filter: 'temper.panel-reviews.*' },
+} as const satisfies Record<string, StreamQueue>;
+
+/**
+ * Streams that several buckets share: on three servers every stream is a Raft group. Buckets that only Temper's own processes fill share
+ * one, and so do the tools of sessions with their withheld sources. What tenants fill never shares a stream with the former.
+ */
+const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
+  [BUCKETS.promotionStates]: 'temper-state',
+  [BUCKETS.verifications]: 'temper-state',
+  [BUCKETS.pendingCalls]: 'temper-state',
+  [BUCKETS.health]: 'temper-state',
+  [BUCKETS.residents]: 'temper-state',
+  [BUCKETS.sessionTools]: 'temper-tools',
+  [BUCKETS.sources]: 'temper-tools',
+};
 
 /** The stream behind a bucket. */
 export function bucketStream(bucket: BucketName): string {
-  return `KV_${bucket}`;
+  return SHARED_STREAMS[bucket] ?? `KV_${bucket}`;
 }
 
 /** The subject of a key, or a filter over keys. */

@@ -6,6 +6,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { spanContextOf, TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { natsError, isConflict } from '../connection/errors.ts';
+import { messageTtlOf } from './buckets.ts';
 
 /** Maximum size of a caller's payload. The server accepts 256 KiB including headers and the envelope around the payload. */
 const MAX_PAYLOAD_BYTES = 200 * 1_024;
@@ -55,8 +56,16 @@ export async function publish(
     const expect = expectedLastSequence === undefined ? {} : { expect: { lastSubjectSequence: expectedLastSequence } };
     const msgID = id === undefined ? {} : { msgID: id };
     const trace = traceHeaders(traceparent);
+    const ttl = messageTtlOf(subject);
     const stored = await connection.request(
-      () => connection.jetstream.publish(subject, payload, { timeout: TIMEOUT_MS, ...msgID, ...expect, ...trace }),
+      () =>
+        connection.jetstream.publish(subject, payload, {
+          timeout: TIMEOUT_MS,
+          ...msgID,
+          ...expect,
+          ...trace,
+          ...(ttl === undefined ? {} : { ttl }),
+        }),
       'publish',
     );
     if (!stored.duplicate) connection.published(subject, payload.byteLength, stored.seq);

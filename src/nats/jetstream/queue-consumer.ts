@@ -2,12 +2,10 @@ import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { type ConsumerDelivery, sendAck } from './delivery.ts';
 import { natsError } from '../connection/errors.ts';
+import type { StreamQueue } from './names.ts';
 import { type PulledMessage, pullMessage } from './pull-consumer.ts';
 
-export interface QueueConsumerOptions {
-  stream: string;
-  /** A durable consumer that all replicas share. */
-  consumer: string;
+export interface QueueConsumerOptions extends StreamQueue {
   signal: AbortSignal;
   /** Called when the handler of a message failed; the message is redelivered. */
   onFailure?: (error: unknown) => void;
@@ -21,7 +19,7 @@ const NANOS_PER_MS = 1_000_000;
 const PROGRESS_INTERVAL_MS = ACK_WAIT_MS / 3;
 
 /**
- * Calls `handle` for each message of a stream, one at a time, and acknowledges the message when `handle` resolves, until the signal is
+ * Calls `handle` for each message of a queue, one at a time, and acknowledges the message when `handle` resolves, until the signal is
  * aborted. A failed message is redelivered without a limit: `handle` must resolve for a message it cannot process. Waits while NATS is
  * unavailable. Never throws.
  */
@@ -31,7 +29,7 @@ export async function consumeQueue(
   handle: (message: PulledMessage) => Promise<void>,
 ): Promise<void> {
   const { stream, consumer, signal, onFailure } = queue;
-  const ensure = (): Promise<void> => ensureConsumer(connection, stream, consumer);
+  const ensure = (): Promise<void> => ensureConsumer(connection, queue);
   const ended = AbortSignal.any([signal, connection.closed]);
   while (!ended.aborted) {
     try {
@@ -81,10 +79,14 @@ async function errorFrom(work: () => Promise<void>): Promise<{ error: unknown } 
   }
 }
 
-async function ensureConsumer(connection: JetStreamConnection, stream: string, consumer: string): Promise<void> {
+async function ensureConsumer(
+  connection: JetStreamConnection,
+  { stream, consumer, filter }: StreamQueue,
+): Promise<void> {
   try {
     const config = {
       durable_name: consumer,
+      filter_subject: filter,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
       ack_wait: ACK_WAIT_MS * NANOS_PER_MS,

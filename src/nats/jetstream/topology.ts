@@ -12,7 +12,8 @@ import { printable } from '../../lib/printable.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { natsError, isStreamMissing } from '../connection/errors.ts';
 import { removeConsumers } from '../inbox/remove-consumers.ts';
-import { BUCKETS, type BucketName, bucketStream, bucketSubject, MAX_CONSUMERS, STREAMS } from './names.ts';
+import { bucketStreams } from './buckets.ts';
+import { MAX_CONSUMERS, STREAMS } from './names.ts';
 import { initialSequence } from './store-generation.ts';
 
 export interface TopologyOptions {
@@ -69,6 +70,7 @@ export type DesiredStream = Pick<
   | 'num_replicas'
   | 'allow_direct'
   | 'allow_rollup_hdrs'
+  | 'allow_msg_ttl'
 >;
 
 interface StreamDeclaration {
@@ -90,12 +92,15 @@ export const DEFAULT_STORE_BYTES = 6 * 1_024 ** 3;
 
 /** Every stream. A full work queue rejects new messages, so that none is lost silently; full event streams discard the oldest. */
 const DECLARED_STREAMS: readonly StreamDeclaration[] = [
-  { ...workQueue(STREAMS.inbox, 'temper.inbox.*', 7), storePercent: 18, maxPerSubject: 1_000 },
-  { ...workQueue(STREAMS.promotions, 'temper.promotions.*', 7), storePercent: 1, maxPerSubject: 100 },
-  { ...workQueue(STREAMS.panelReviews, 'temper.panel-reviews.*', 7), storePercent: 1, maxPerSubject: 100 },
+  { ...workQueue(STREAMS.inbox, ['temper.inbox.*'], 7), storePercent: 18, maxPerSubject: 1_000 },
+  {
+    ...workQueue(STREAMS.promotions, ['temper.promotions.*', 'temper.panel-reviews.*'], 7),
+    storePercent: 2,
+    maxPerSubject: 100,
+  },
   // Only the last request per agent counts: every wakeup asks for the same thing, a pod.
   {
-    ...workQueue(STREAMS.wakeups, 'temper.wakeups.*', 7),
+    ...workQueue(STREAMS.wakeups, ['temper.wakeups.*'], 7),
     storePercent: 1,
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
@@ -115,50 +120,16 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
   { name: STREAMS.deadLetters, subjects: ['temper.deadletters.*.*.*'], storePercent: 3, days: 30, maxPerSubject: 1 },
 ];
 
-const DECLARED_BUCKETS: readonly { name: BucketName; storePercent: number; days: number; discard?: DiscardPolicy }[] = [
-  { name: BUCKETS.sessions, storePercent: 13, days: 0 },
-  { name: BUCKETS.sessionTools, storePercent: 5, days: 0 },
-  // No maximum age: deleted with the tools.
-  { name: BUCKETS.sources, storePercent: 2, days: 0 },
-  // No maximum age: an agent's memory is kept until the agent is deleted.
-  { name: BUCKETS.memory, storePercent: 5, days: 0 },
-  // An input that no use repeated for a month says little about the present use of a tool.
-  { name: BUCKETS.evidence, storePercent: 4, days: 30 },
-  // Kept longer than any usual cool-down: a state that is forgotten lets the panel be asked again.
-  { name: BUCKETS.promotionStates, storePercent: 1, days: 180 },
-  { name: BUCKETS.verifications, storePercent: 2, days: 1 },
-  { name: BUCKETS.ledger, storePercent: 2, days: 62 },
-  { name: BUCKETS.health, storePercent: 1, days: 0 },
-  // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must
-  // not prevent an ack.
-  { name: BUCKETS.acked, storePercent: 2, days: 1, discard: DiscardPolicy.Old },
-  // Kept longer than a message: a delivery must not be forgotten before its message.
-  { name: BUCKETS.deliveries, storePercent: 1, days: 8 },
-  // As long as the message of the call.
-  { name: BUCKETS.pendingCalls, storePercent: 1, days: 8 },
-  { name: BUCKETS.tasks, storePercent: 2, days: 180 },
-  { name: BUCKETS.residents, storePercent: 1, days: 0 },
-];
-
 /** The configuration of all streams and buckets, in the server's format. */
 export function desiredStreams(options: TopologyOptions = {}): DesiredStream[] {
   const streams = DECLARED_STREAMS.map((declared) => streamConfig(declared, options));
-  const buckets = DECLARED_BUCKETS.map(({ name, storePercent: share, days, discard = DiscardPolicy.New }) => ({
-    ...streamConfig(
-      {
-        name: bucketStream(name),
-        subjects: [bucketSubject(name, '>')],
-        storePercent: share,
-        days,
-        discard,
-        maxPerSubject: 1,
-      },
-      options,
-    ),
+  const buckets = bucketStreams().map(({ hasMessageTtl, ...declared }) => ({
+    ...streamConfig({ ...declared, maxPerSubject: 1 }, options),
     // One value per key. With DiscardNew per subject the server would reject an update; instead the new value replaces the old.
     discard_new_per_subject: false,
     // Other key-value clients delete a key with a rollup header.
     allow_rollup_hdrs: true,
+    allow_msg_ttl: hasMessageTtl,
   }));
   return [...streams, ...buckets];
 }
@@ -322,10 +293,11 @@ function streamConfig(
     num_replicas: replicas,
     allow_direct: true,
     allow_rollup_hdrs: false,
+    allow_msg_ttl: false,
   };
 }
 
 /** A stream with work-queue retention: each message is stored until a consumer acknowledges it or a reader deletes it. */
-function workQueue(name: string, subject: string, days: number) {
-  return { name, subjects: [subject], days, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New };
+function workQueue(name: string, subjects: string[], days: number) {
+  return { name, subjects, days, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New };
 }

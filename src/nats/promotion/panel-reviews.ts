@@ -2,7 +2,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import { isDigest } from '../../lib/canonical.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { CONSUMERS, STREAMS, subjects } from '../jetstream/names.ts';
+import { QUEUES, subjects } from '../jetstream/names.ts';
 import { deduplicationId, publish } from '../jetstream/publish.ts';
 import { consumeQueue } from '../jetstream/queue-consumer.ts';
 import { parseJsonBytes } from '../jetstream/stream-reader.ts';
@@ -46,7 +46,7 @@ export function createPanelReviews(connection: JetStreamConnection): PanelReview
     request: (review, repetition) => send({ kind: 'Panel', ...review }, repetition),
     requestTesters: (request, repetition) => send({ kind: 'Testers', ...request }, repetition),
     async consume(take, signal, onFailure) {
-      const queue = { stream: STREAMS.panelReviews, consumer: CONSUMERS.panelReviews, signal, onFailure };
+      const queue = { ...QUEUES.panelReviews, signal, onFailure };
       await consumeQueue(connection, queue, async ({ data, deliveries }) => {
         const job = parseJob(parseJsonBytes(data));
         // Acknowledged without effect: a redelivery would fail in the same way.

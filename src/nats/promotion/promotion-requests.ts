@@ -1,7 +1,7 @@
 import { type Digest, isDigest, sha256 } from '../../lib/canonical.ts';
 import { isJsonObject, type Json, textAt } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { CONSUMERS, STREAMS, subjects } from '../jetstream/names.ts';
+import { QUEUES, subjects } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
 import { consumeQueue } from '../jetstream/queue-consumer.ts';
 import { parseJsonBytes } from '../jetstream/stream-reader.ts';
@@ -39,7 +39,7 @@ export function createPromotionRequests(connection: JetStreamConnection): Promot
       await publish(connection, subjects.promotions(agentUid), { digest, session }, { id });
     },
     async consume(take, signal, onFailure = () => undefined) {
-      const queue = { stream: STREAMS.promotions, consumer: CONSUMERS.promotions, signal, onFailure };
+      const queue = { ...QUEUES.promotions, signal, onFailure };
       await consumeQueue(connection, queue, async ({ subject, data }) => {
         const request = parseRequest(subject.slice('temper.promotions.'.length), parseJsonBytes(data));
         if (request !== undefined) await take(request);

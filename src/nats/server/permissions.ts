@@ -1,4 +1,4 @@
-import { BUCKETS, bucketStream, CONSUMERS, STREAMS, subjects } from '../jetstream/names.ts';
+import { BUCKETS, bucketStream, QUEUES, STREAMS, subjects, type StreamQueue } from '../jetstream/names.ts';
 import { TRIMMED_STREAMS } from '../shares/stream-shares.ts';
 
 /*
@@ -10,10 +10,11 @@ interface RolePermissions {
   subscribe: readonly string[];
 }
 
-const ALL_STREAMS = [...Object.values(STREAMS), ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket))];
-const GATEWAY_READABLE = ALL_STREAMS.filter(
-  (stream) => stream !== STREAMS.promotions && stream !== STREAMS.panelReviews && stream !== STREAMS.wakeups,
-);
+const ALL_STREAMS = unique([
+  ...Object.values(STREAMS),
+  ...Object.values(BUCKETS).map((bucket) => bucketStream(bucket)),
+]);
+const GATEWAY_READABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.promotions && stream !== STREAMS.wakeups);
 /** Streams in which the operator may purge the subjects of a deleted agent. */
 const PURGEABLE = ALL_STREAMS.filter((stream) => stream !== STREAMS.audit && stream !== STREAMS.reports);
 
@@ -28,10 +29,12 @@ export const gatewayPermissions: RolePermissions = {
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
-    ...queueConsumerSubjects(STREAMS.panelReviews, CONSUMERS.panelReviews),
-    ...[BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.evidence, BUCKETS.tasks].map(
-      (bucket) => `$JS.API.STREAM.PURGE.${bucketStream(bucket)}`,
-    ),
+    ...queueConsumerSubjects(QUEUES.panelReviews),
+    ...unique(
+      [BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.evidence, BUCKETS.tasks].map((bucket) =>
+        bucketStream(bucket),
+      ),
+    ).map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
   ],
   subscribe: ['temper.notify.>'],
@@ -68,8 +71,8 @@ export const operatorPermissions: RolePermissions = {
     `$JS.API.CONSUMER.LIST.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.inbox}`,
     `$JS.API.STREAM.MSG.DELETE.${STREAMS.deadLetters}`,
-    ...queueConsumerSubjects(STREAMS.wakeups, CONSUMERS.wakeups),
-    ...queueConsumerSubjects(STREAMS.promotions, CONSUMERS.promotions),
+    ...queueConsumerSubjects(QUEUES.wakeups),
+    ...queueConsumerSubjects(QUEUES.promotions),
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
   ],
   subscribe: [subjects.notifyPromotions()],
@@ -83,10 +86,9 @@ function readSubjects(stream: string): string[] {
 }
 
 /** Create, read and pull from one durable consumer that all replicas share. */
-function queueConsumerSubjects(stream: string, consumer: string): string[] {
+function queueConsumerSubjects({ stream, consumer, filter }: StreamQueue): string[] {
   return [
-    `$JS.API.CONSUMER.CREATE.${stream}.${consumer}`,
-    `$JS.API.CONSUMER.CREATE.${stream}.${consumer}.>`,
+    `$JS.API.CONSUMER.CREATE.${stream}.${consumer}.${filter}`,
     `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,
     `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
     `$JS.ACK.${stream}.${consumer}.>`,
@@ -102,4 +104,8 @@ function ephemeralConsumerSubjects(stream: string): string[] {
     `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
     `$JS.FC.${stream}.>`,
   ];
+}
+
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)];
 }

@@ -1,6 +1,6 @@
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json } from '../../lib/json.ts';
 import type { TaskOutcome } from '../../policy/trust/evidence.ts';
 import type { MessageToolCalls, ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
 import { MAX_TASK_TOOLS } from '../../tempering/hygiene/tool-task.ts';
@@ -71,8 +71,4 @@ export function parseReactivationOrder(value: Json | undefined): ReactivationOrd
   const { digest, reason, requestedAt } = value;
   const isValid = isDigest(digest) && typeof reason === 'string' && isCount(requestedAt);
   return isValid ? { digest, reason, requestedAt } : undefined;
-}
-
-function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

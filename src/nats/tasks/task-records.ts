@@ -38,7 +38,9 @@ const MAX_COUNTED_AGENTS = 20_000;
 /** The subjects of an agent by what they record. Of each kind at most MAX_TASK_RECORDS and one step are stored. */
 const TASK_KINDS = ['end.*', 'rating.*', 'use.*.*'];
 const TOOL_KINDS = ['tools.*.*', 'reactivation.*'];
-const KINDS = [...TASK_KINDS, ...TOOL_KINDS];
+/** Messages that asked for an answer; see `asks.ts`. */
+const ASK_KIND = 'ask.*';
+const KINDS = [...TASK_KINDS, ...TOOL_KINDS, ASK_KIND];
 
 /**
  * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and
@@ -61,6 +63,8 @@ export interface TaskRecords {
   reactivate(agentUid: string, order: ReactivationOrder): Promise<void>;
   /** Sets the one rating of a task that has ended. */
   rate(agentUid: string, message: string, rating: TaskRating): Promise<void>;
+  /** Reserves a record of a message that asks for an answer, before it is stored. */
+  reserve(agentUid: string, bytes: number): Promise<void>;
   /** An ended task: the message, or the latest one of a session. */
   find(agentUid: string, of: { message: string } | { session: string }): Promise<TaskEnd | undefined>;
   /** The latest tasks of the agent. */
@@ -75,6 +79,9 @@ export function createTaskRecords(
   const put = async (agentUid: string, key: string, value: Json): Promise<void> => {
     await quotaOf(agentUid).reserve('tasks', Buffer.byteLength(JSON.stringify(value)));
     await publish(connection, subject(agentUid, key), value);
+    await countAdded(agentUid);
+  };
+  const countAdded = async (agentUid: string): Promise<void> => {
     const count = (added.get(agentUid) ?? 0) + 1;
     added.set(agentUid, count % TRIM_STEP);
     if (count >= TRIM_STEP) await trim(connection, agentUid);
@@ -95,6 +102,10 @@ export function createTaskRecords(
     },
     async rate(agentUid, message, rating) {
       await put(agentUid, `rating.${token(message)}`, { ...rating });
+    },
+    async reserve(agentUid, bytes) {
+      await quotaOf(agentUid).reserve('tasks', bytes);
+      await countAdded(agentUid);
     },
     read: (agentUid) => readTasks(connection, agentUid),
     async find(agentUid, of) {

@@ -39,8 +39,6 @@ function anAudit(change: Partial<ToolAudit> = {}): ToolAudit {
 
 function aVerifier(name: string): Pod {
   return {
-    apiVersion: 'v1',
-    kind: 'Pod',
     metadata: {
       name,
       namespace: 'temper-system',
@@ -101,7 +99,7 @@ function aFixture(pods: readonly string[] = ['v-1']) {
 }
 
 const result = (round: number, change: object = {}): Json =>
-  ({ attempt: 'audit-1', round, model: 'replay/agent', run: RUN, ...change }) as Json;
+  ({ attempt: 'audit-1', round, model: 'replay/agent', run: RUN, ...change }) as unknown as Json;
 
 describe('audits of tools by fresh agents', () => {
   it('a pod gets each task with the tool and without it, the status has the comparison, and the next leader goes on', async () => {
@@ -179,7 +177,7 @@ describe('audits of tools by fresh agents', () => {
       /^pod v-1 was deleted; start .*\n.*another form; start .*\n.*another form.*\n.*no result in time/,
     );
     const gone = aFixture();
-    gone.toolStore.set(aTool({}, { metadata: { uid: 'team-a' }, status: { active: false } }));
+    gone.toolStore.set(aTool({}, { metadata: { uid: 'team-a', resourceVersion: '2' }, status: { active: false } }));
     await gone.memory.writeAudit(anAudit(), 0);
     await gone.operator().audits.round(NEVER_ABORTED);
     assert.match(gone.state()?.problem ?? '', /not in service for the agent any more/);

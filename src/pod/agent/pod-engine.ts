@@ -19,7 +19,14 @@ import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
 import type { Assignment, SessionAppend } from '../../gateway-api/pod-api.ts';
-import { learnTools, withheldBus, withheldEvent, withheldMemory, withheldSessions } from './withheld-engine.ts';
+import {
+  learnTools,
+  withheldBus,
+  withheldEvent,
+  withheldMemory,
+  withheldSessions,
+  withheldTasks,
+} from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
@@ -98,6 +105,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
+      tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
       workspace,

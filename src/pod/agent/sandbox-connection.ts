@@ -7,12 +7,14 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from '../../sandbox/port.ts';
+import type { SessionOptions, SessionRunner, SessionSandbox } from '../../sandbox/session-port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import type { RemoteWorkspace } from '../../tools/remote-workspace.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';
 import { RemoteFile } from './remote-file.ts';
 import { RemoteJob } from './remote-job.ts';
+import { RemoteSession, type SessionLink } from './session/remote-session.ts';
 
 export interface SandboxConnectionOptions {
   clock: Clock;
@@ -39,7 +41,7 @@ interface PendingRequest {
  *
  * Calls wait up to 10 s for the state `ready`. When the connection breaks, every pending request fails.
  */
-export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposable {
+export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspace, AsyncDisposable {
   readonly #options: SandboxConnectionOptions;
   readonly #server: Server;
   readonly #pending = new Map<number, PendingRequest>();
@@ -87,6 +89,21 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
     using _cancellation = onAbort(op.signal, () => remote.cancel());
     remote.start();
     return await promise;
+  }
+
+  async openSession(options: SessionOptions, op: CallOptions): Promise<SessionRunner> {
+    const channel = await this.#waitForConnection(op);
+    let session = 0;
+    const answer = this.#request(op, (id) => {
+      session = id;
+      return { type: 'open', id, options };
+    });
+    // A cancelled start may have succeeded meanwhile.
+    await answer.catch((error: unknown) => {
+      channel.send({ type: 'close', id: session });
+      throw error;
+    });
+    return new RemoteSession(session, options.limits, this.#options.clock, this.#linkOf(channel));
   }
 
   async callTool(name: string, input: Json, op: CallOptions): Promise<Json> {
@@ -179,6 +196,22 @@ export class SandboxConnection implements Sandbox, RemoteWorkspace, AsyncDisposa
     const affected = new Set(this.#pending.values());
     for (const request of affected) request.connectionLost(reason);
     if (wasConnected) this.#options.onChange(false, reason);
+  }
+
+  /** The connection as one session sees it: the session ends with it. */
+  #linkOf(channel: Channel): SessionLink {
+    return {
+      get isOpen() {
+        return channel.isOpen;
+      },
+      send: (frame) => channel.send(frame),
+      add: (create) => {
+        const run = create(this.#nextId());
+        this.#pending.set(run.id, run);
+        return run;
+      },
+      remove: (id) => void this.#pending.delete(id),
+    };
   }
 
   #nextId(): number {

@@ -1,5 +1,5 @@
 import type { Memory, SessionStore } from '../../agent/ports.ts';
-import type { MessageSender } from '../../bus/port.ts';
+import type { MessageSender, TaskSender } from '../../bus/port.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withheldTexts } from '../../tempering/withheld/withheld-calls.ts';
@@ -39,6 +39,13 @@ export function withheldMemory(memory: Memory, sources: WithheldSources): Memory
 
 export function withheldBus(bus: MessageSender, sources: WithheldSources): MessageSender {
   return { send: (draft, op) => bus.send({ ...draft, text: sources.text(draft.text) }, op) };
+}
+
+export function withheldTasks(tasks: TaskSender, sources: WithheldSources): TaskSender {
+  return {
+    ask: (draft, wait, op) => tasks.ask({ ...draft, text: sources.text(draft.text) }, wait, op),
+    task: (ticket, waitMs, op) => tasks.task(ticket, waitMs, op),
+  };
 }
 
 /** Undefined for a part of an answer: it may have a part of a line, and the whole answer follows. */

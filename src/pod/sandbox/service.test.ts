@@ -5,10 +5,14 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { systemClock } from '../../lib/clock.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
+import type { SessionSandbox } from '../../sandbox/session-port.ts';
 import type { SandboxFrame } from '../socket/protocol.ts';
 import { SandboxService } from './service.ts';
 
-const sandbox: Sandbox = { run: () => Promise.reject(new Error('unexpected job')) };
+const sandbox: Sandbox & SessionSandbox = {
+  run: () => Promise.reject(new Error('unexpected job')),
+  openSession: () => Promise.reject(new Error('unexpected session')),
+};
 
 describe('the requests of an agent container', () => {
   it('a file read that is cancelled before its location is known ends', async () => {

@@ -4,15 +4,17 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { HostCalls, Job, Sandbox } from '../../sandbox/port.ts';
+import type { SessionSandbox } from '../../sandbox/session-port.ts';
 import { createFileTools } from '../../toolbox/toolbox.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
 import { readFileBelow } from '../../tools/host/host-files.ts';
 import { resultOf, valueOrThrow } from '../socket/results.ts';
 import { type AgentFrame, parseAgentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import type { SocketResult } from '../socket/frame-fields.ts';
+import { type OpenCalls, SandboxSessions } from './sessions.ts';
 
 export interface SandboxServiceOptions {
-  sandbox: Sandbox;
+  sandbox: Sandbox & SessionSandbox;
   /** Absolute folder of the agent's files. */
   workspace: string;
   clock: Clock;
@@ -27,6 +29,8 @@ interface ActiveRequest {
   abort: AbortController;
   /** Host calls that wait for the response of the agent container, by their number. */
   calls: Map<number, (answer: SocketResult) => void>;
+  /** Calls of code that wait for the agent container. */
+  openCalls: OpenCalls;
   /** Set while a file read waits for the decision of the agent container. Called with the reason for a refusal. */
   verdict?: (refusal: string | undefined) => void;
 }
@@ -36,12 +40,14 @@ export class SandboxService {
   readonly #options: SandboxServiceOptions;
   readonly #tools: Record<string, Tool>;
   readonly #requests = new Map<number, ActiveRequest>();
+  readonly #sessions: SandboxSessions;
   readonly #send: (frame: SandboxFrame) => boolean;
 
   constructor(options: SandboxServiceOptions, send: (frame: SandboxFrame) => boolean) {
     const { workspace, clock } = options;
     this.#options = options;
     this.#send = send;
+    this.#sessions = new SandboxSessions(options.sandbox, clock, send);
     this.#tools = createFileTools({
       workspace,
       clock,
@@ -71,11 +77,33 @@ export class SandboxService {
       case 'cancel':
         this.#requests.get(frame.id)?.abort.abort();
         return true;
+      default:
+        return this.#handleSessionFrame(frame);
     }
   }
 
-  /** The connection closed: cancels all requests. */
+  #handleSessionFrame(frame: SessionAgentFrame): boolean {
+    switch (frame.type) {
+      case 'open':
+        return this.#start(frame.id, (request) => this.#openSession(frame, request));
+      case 'execute': {
+        const { id, session, run } = frame;
+        return this.#start(id, (request) =>
+          this.#sessions.execute(id, session, run, request.openCalls, this.#op(id, request)),
+        );
+      }
+      case 'reply':
+        this.#requests.get(frame.id)?.openCalls.get(frame.call)?.(frame.answer);
+        return true;
+      case 'close':
+        void this.#sessions.close(frame.id);
+        return true;
+    }
+  }
+
+  /** The connection closed: cancels all requests and ends all sessions. */
   cancelAll(): void {
+    this.#sessions.endAll();
     for (const { abort, calls, verdict } of this.#requests.values()) {
       abort.abort();
       verdict?.('the agent container disconnected');
@@ -85,7 +113,7 @@ export class SandboxService {
 
   #start(id: number, work: (request: ActiveRequest) => Promise<void>): boolean {
     if (this.#requests.has(id) || this.#requests.size >= MAX_REQUESTS) return false;
-    const request: ActiveRequest = { abort: new AbortController(), calls: new Map() };
+    const request: ActiveRequest = { abort: new AbortController(), calls: new Map(), openCalls: new Map() };
     this.#requests.set(id, request);
     void work(request).finally(() => this.#requests.delete(id));
     return true;
@@ -115,6 +143,13 @@ export class SandboxService {
       type: 'outcome',
       id,
       outcome: { ok: false, code: 'TEMPER_SANDBOX_OUTPUT_TOO_LARGE', message, usage },
+    });
+  }
+
+  async #openSession({ id, options }: Extract<AgentFrame, { type: 'open' }>, request: ActiveRequest): Promise<void> {
+    await this.#answer(id, async () => {
+      await this.#sessions.open(id, options, this.#op(id, request));
+      return null;
     });
   }
 
@@ -152,6 +187,8 @@ export class SandboxService {
     return { signal: request.abort.signal, deadline, key: `request-${id}` };
   }
 }
+
+type SessionAgentFrame = Extract<AgentFrame, { type: 'open' | 'execute' | 'reply' | 'close' }>;
 
 const DISCONNECTED: SocketResult = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
 const TOO_LARGE: SocketResult = {

@@ -2,7 +2,7 @@
 import { TOOL_APIS } from '../../api/v1alpha1/actions.ts';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
-import { isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json, type JsonObject, member } from '../../lib/json.ts';
 import {
   type HostAnswer,
   isSandboxFailure,
@@ -115,8 +115,4 @@ export function parseFoundFile(value: Json | undefined): ResolvedFile | undefine
 
 function isPath(value: Json | undefined): value is string {
   return typeof value === 'string' && value.length <= MAX_PATH;
-}
-
-export function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

@@ -11,13 +11,33 @@
  *   agent → sandbox  read     id                reads a file
  *     sandbox → agent  found    id              the real location of the file
  *     agent → sandbox  verdict  id              may it be read?
- *   sandbox → agent  result   id                the file tool or the read ended
- *   agent → sandbox  cancel   id                aborts a job, a tool call or a read
+ *   sandbox → agent  result   id                the file tool or the read ended, or the session is open
+ *   agent → sandbox  open     id                starts the process of a session, which has this id
+ *   agent → sandbox  execute  id, session       runs code in the session
+ *     sandbox → agent  invoke   id, call        a call of the code; calls are numbered from 1
+ *     agent → sandbox  reply    id, call
+ *   sandbox → agent  executed id                the code ended
+ *   agent → sandbox  close    id                ends the session with this id
+ *   agent → sandbox  cancel   id                aborts a job, a tool call, a read or code
  */
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { type ForwardedApi, isForwardedApi, type Job, type JobOutcome } from '../../sandbox/port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
-import { type SocketResult, parseResult, parseFoundFile, isCount, parseJob, parseOutcome } from './frame-fields.ts';
+import type {
+  RunOutcome,
+  SessionAnswer,
+  SessionOptions,
+  SessionRequest,
+  SessionRun,
+} from '../../sandbox/session-port.ts';
+import {
+  parseRunOutcome,
+  parseSessionAnswer,
+  parseSessionOptions,
+  parseSessionRequest,
+  parseSessionRun,
+} from './session-fields.ts';
+import { type SocketResult, parseResult, parseFoundFile, parseJob, parseOutcome } from './frame-fields.ts';
 
 export const PROTOCOL_VERSION = 1;
 
@@ -30,6 +50,10 @@ export type AgentFrame =
   /** Whether the file may be read: `refusal` is the reason when not. */
   | { type: 'verdict'; id: number; refusal?: string }
   | { type: 'answer'; id: number; call: number; answer: SocketResult }
+  | { type: 'open'; id: number; options: SessionOptions }
+  | { type: 'execute'; id: number; session: number; run: SessionRun }
+  | { type: 'reply'; id: number; call: number; answer: SessionAnswer }
+  | { type: 'close'; id: number }
   | { type: 'cancel'; id: number };
 
 /** Frames from the sandbox container. */
@@ -38,6 +62,8 @@ export type SandboxFrame =
   | { type: 'outcome'; id: number; outcome: JobOutcome }
   | { type: 'call'; id: number; call: number; api: ForwardedApi; input: Json }
   | { type: 'found'; id: number; found: ResolvedFile }
+  | { type: 'invoke'; id: number; request: SessionRequest }
+  | { type: 'executed'; id: number; outcome: RunOutcome }
   | { type: 'result'; id: number; answer: SocketResult };
 
 type FrameParser<Frame> = (id: number, value: JsonObject) => Frame | undefined;
@@ -67,6 +93,30 @@ const AGENT_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<AgentFrame>> = new M
       return answer === undefined || !isCount(call) ? undefined : { type: 'answer', id, call, answer };
     },
   ],
+  [
+    'open',
+    (id, value) => {
+      const options = parseSessionOptions(value['options']);
+      return options === undefined ? undefined : { type: 'open', id, options };
+    },
+  ],
+  [
+    'execute',
+    (id, value) => {
+      const run = parseSessionRun(value['run']);
+      const { session } = value;
+      return run === undefined || !isCount(session) ? undefined : { type: 'execute', id, session, run };
+    },
+  ],
+  [
+    'reply',
+    (id, value) => {
+      const answer = parseSessionAnswer(value['answer']);
+      const { call } = value;
+      return answer === undefined || !isCount(call) ? undefined : { type: 'reply', id, call, answer };
+    },
+  ],
+  ['close', (id) => ({ type: 'close', id })],
   ['cancel', (id) => ({ type: 'cancel', id })],
 ]);
 
@@ -86,6 +136,20 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
     (id, { call, api, input }) => {
       if (!isCount(call) || !isForwardedApi(api)) return undefined;
       return { type: 'call', id, call, api, input: input ?? null };
+    },
+  ],
+  [
+    'invoke',
+    (id, value) => {
+      const request = parseSessionRequest(value['request']);
+      return request === undefined ? undefined : { type: 'invoke', id, request };
+    },
+  ],
+  [
+    'executed',
+    (id, value) => {
+      const outcome = parseRunOutcome(value['outcome']);
+      return outcome === undefined ? undefined : { type: 'executed', id, outcome };
     },
   ],
   [

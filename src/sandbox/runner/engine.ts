@@ -2,6 +2,7 @@
 import type IsolatedVm from 'isolated-vm';
 import type { ToolApi } from '../../api/v1alpha1/common.ts';
 import { guestSource } from './guest.ts';
+import { sessionSource } from './session/guest-session.ts';
 
 const { createRequire } = process.getBuiltinModule('node:module');
 
@@ -11,6 +12,8 @@ type IvmModule = typeof IsolatedVm;
 export interface EnvironmentShape {
   memoryBytes: number;
   apis: readonly ToolApi[];
+  /** The environment serves the runs of a session, and no job. */
+  isSession?: boolean;
 }
 
 /** Receives messages of guest code: a kind and two texts. The guest gets the returned text. */
@@ -26,9 +29,11 @@ export interface GuestEnvironment {
   /** `time` is the present time of the guest, in milliseconds since 1970. */
   start(source: string, input: string, time: number, timeoutMilliseconds: number): EntryResult;
   deliver(answer: DeliveredAnswer, timeoutMilliseconds: number): EntryResult;
+  /** Another operation of the entry function. */
+  enter(operation: string, first: string, second: string, time: number, timeoutMilliseconds: number): EntryResult;
   heapBytes(): number;
   /** The syntax error of a source, with line and column; undefined for a valid program. */
-  syntaxError(source: string): string | undefined;
+  syntaxError(source: string, filename?: string): string | undefined;
   dispose(): void;
 }
 
@@ -96,7 +101,10 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
     }
   };
   const apis = `|${shape.apis.join('|')}|`;
-  const make = bootstraps.compile(isolate, apis, () => guestSource(shape.apis)).runSync(context, { reference: true });
+  const isSession = shape.isSession === true;
+  const source = (): string => (isSession ? sessionSource() : guestSource(shape.apis));
+  const key = isSession ? 'session' : apis;
+  const make = bootstraps.compile(isolate, key, source).runSync(context, { reference: true });
   const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {
     result: { reference: true },
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
@@ -114,11 +122,12 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
   const environment: GuestEnvironment = {
     shape,
     onMessage: () => '',
-    start: (source, input, time, timeout) => enter(['start', source, input, '', String(time)], timeout),
+    start: (text, input, time, timeout) => enter(['start', text, input, '', String(time)], timeout),
+    enter: (operation, first, second, time, timeout) => enter([operation, first, second, '', String(time)], timeout),
     deliver: ({ call, ok, text, time }, timeout) =>
       enter(['deliver', String(call), ok ? 'ok' : 'error', text, String(time)], timeout),
     heapBytes: () => heapBytes(isolate),
-    syntaxError: (source) => syntaxError(isolate, source),
+    syntaxError: (text, filename = 'tool.js') => syntaxError(isolate, text, filename),
     dispose: () => {
       if (!isolate.isDisposed) isolate.dispose();
     },
@@ -137,9 +146,9 @@ function heapBytes(isolate: IsolatedVm.Isolate): number {
 }
 
 /** Compiling runs no guest code, so the error comes from the engine and is safe to read. */
-function syntaxError(isolate: IsolatedVm.Isolate, source: string): string | undefined {
+function syntaxError(isolate: IsolatedVm.Isolate, source: string, filename: string): string | undefined {
   try {
-    isolate.compileScriptSync(source, { filename: 'tool.js' });
+    isolate.compileScriptSync(source, { filename });
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : 'the source does not compile';

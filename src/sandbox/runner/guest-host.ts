@@ -9,7 +9,11 @@ export type PostToRunner = (kind: string, first: string, second: string) => stri
 export interface HostBridge {
   /** Calls the host. Resolves with the value, or rejects with an Error that has a `code`. */
   request(api: string, input: unknown): Promise<unknown>;
+  /** The same with an input that is JSON text. */
+  send(api: string, input: string): Promise<unknown>;
   deliver(call: string, ok: boolean, text: string): void;
+  /** Forgets the calls without an answer; their promises never settle. */
+  reset(): void;
 }
 
 export function buildBridge(own: Primordials, post: PostToRunner): HostBridge {
@@ -17,7 +21,8 @@ export function buildBridge(own: Primordials, post: PostToRunner): HostBridge {
     resolve(value: unknown): void;
     reject(error: unknown): void;
   }
-  const pending = Object.create(null) as Record<string, PendingCall>;
+  const { create } = Object;
+  let pending = create(null) as Record<string, PendingCall>;
   const RealPromise = Promise;
   const fail = (text: string): Error => {
     const { code, message } = own.parse(text) as { code: string; message: string };
@@ -25,12 +30,17 @@ export function buildBridge(own: Primordials, post: PostToRunner): HostBridge {
     own.define(error, 'code', { value: code, enumerable: true, configurable: true, writable: true });
     return error;
   };
+  const send = (api: string, input: string): Promise<unknown> =>
+    new RealPromise((resolve, reject) => {
+      const call = post('call', api, input);
+      pending[call] = { resolve, reject };
+    });
   return {
-    request: (api, input) =>
-      new RealPromise((resolve, reject) => {
-        const call = post('call', api, own.stringify(input) ?? 'null');
-        pending[call] = { resolve, reject };
-      }),
+    request: (api, input) => send(api, own.stringify(input) ?? 'null'),
+    send,
+    reset() {
+      pending = create(null) as Record<string, PendingCall>;
+    },
     deliver(call, ok, text) {
       const entry = pending[call];
       delete pending[call];

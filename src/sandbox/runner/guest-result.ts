@@ -100,8 +100,8 @@ export function buildValueReader(own: Primordials): ValueReader {
   };
 }
 
-/** Returns the JSON text of a result. Throws a TypeError that names the path of the first refused value. */
-export function buildEncoder(own: Primordials): (value: unknown) => string {
+/** Returns the JSON text of a result. Throws a TypeError that names the path of the first refused value, from `subject` on. */
+export function buildEncoder(own: Primordials): (value: unknown, subject?: string) => string {
   /** The containers around a value, innermost first. */
   interface Ancestors {
     value: unknown;
@@ -152,9 +152,9 @@ export function buildEncoder(own: Primordials): (value: unknown) => string {
     }
     return undefined;
   };
-  return (value) => {
+  return (value, subject = 'result') => {
     const loss = search(value, undefined);
-    if (loss !== undefined) throw new TypeError(`result${own.slice(loss.path, 400)} is ${loss.what}`);
+    if (loss !== undefined) throw new TypeError(`${subject}${own.slice(loss.path, 400)} is ${loss.what}`);
     return own.stringify(value) as string;
   };
 }

@@ -85,8 +85,8 @@ export function replaceTemporalClock(own: Primordials, clock: GuestClock, source
   defineHidden(own, temporal, 'Now', functions);
 }
 
-/** Replaces Math.random() by the generator sfc32, seeded at its first use. */
-export function seedRandomness(own: Primordials, readSeed: () => string): void {
+/** Replaces Math.random() by the generator sfc32, seeded at its first use. Returns the function that makes the next use seed it again. */
+export function seedRandomness(own: Primordials, readSeed: () => string): () => void {
   const { parseInt } = Number;
   const { slice } = String.prototype;
   const state = { a: 0, b: 0, c: 0, d: 0, seeded: false };
@@ -113,4 +113,7 @@ export function seedRandomness(own: Primordials, readSeed: () => string): void {
     // 53 bits, as in a number between 0 and 1 of the engine itself.
     return ((next() >>> 5) * 67_108_864 + (next() >>> 6)) / 9_007_199_254_740_992;
   });
+  return () => {
+    state.seeded = false;
+  };
 }

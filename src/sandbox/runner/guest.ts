@@ -36,7 +36,7 @@ import { buildUndeclaredUse, denyRandomness } from './guest-undeclared.ts';
 import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
 /** Describes a thrown object that is no error by its JSON, or by its kind when JSON shows nothing of it. */
-function describeObject(own: Primordials, thrown: object): string {
+export function describeObject(own: Primordials, thrown: object): string {
   let json: string | undefined;
   try {
     json = own.stringify(thrown);
@@ -48,7 +48,7 @@ function describeObject(own: Primordials, thrown: object): string {
 }
 
 /** Describes a thrown value, which may be of any type. Reading it may run guest code. */
-function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
+export function describe(own: Primordials, thrown: unknown): [text: string, stack: string] {
   try {
     if (typeof thrown !== 'object' || thrown === null) return [own.slice(own.text(thrown), 4096), ''];
     const { name, message, stack } = thrown as { name: unknown; message: unknown; stack: unknown };
@@ -168,9 +168,10 @@ function installGuest(post: PostToRunner, apis: string, addWebGlobals: (own: Pri
   return entry;
 }
 
-type GuestFunction = (...args: never[]) => unknown;
+export type GuestFunction = (...args: never[]) => unknown;
 
-const GUEST_FUNCTIONS: readonly GuestFunction[] = [
+/** What every guest needs. */
+export const COMMON_FUNCTIONS: readonly GuestFunction[] = [
   takePrimordials,
   defineHidden,
   removeUnsafeGlobals,
@@ -183,27 +184,27 @@ const GUEST_FUNCTIONS: readonly GuestFunction[] = [
   buildLossCheck,
   buildValueReader,
   buildEncoder,
-  buildEntry,
-  buildUndeclaredUse,
   replaceClock,
   replaceDateFormat,
   replaceTemporalClock,
-  addDeclaredApis,
   addWebGroup,
-  installGuest,
 ];
 
-/**
- * The body of a function that takes the `post` callback as `$0` and the declared names as `$1`, and returns the entry
- * function. It is compiled for every job, so it contains only the functions that the job needs. Each function is in
- * parentheses, which makes the engine compile it eagerly.
- */
+/** The program of a job; see `guestProgram`. It is compiled for every job, so it contains only the functions that the job needs. */
 export function guestSource(apis: readonly ToolApi[]): string {
-  const functions = [...GUEST_FUNCTIONS];
+  const functions = [...COMMON_FUNCTIONS, buildEntry, buildUndeclaredUse, addDeclaredApis, installGuest];
   functions.push(apis.includes('random') ? seedRandomness : denyRandomness);
   if (apis.includes('fetch')) functions.push(addFetch);
   if (apis.includes('fs.readFile')) functions.push(addFiles);
   if (apis.includes('crypto') || apis.includes('random')) functions.push(addCrypto, buildHasher);
+  return guestProgram(functions, installGuest);
+}
+
+/**
+ * The body of a function that takes the `post` callback as `$0` and the declared names as `$1`, and returns the entry
+ * function that `install` makes. Each function is in parentheses, which makes the engine compile it eagerly.
+ */
+export function guestProgram(functions: readonly GuestFunction[], install: GuestFunction): string {
   const declarations = functions.map((guestFunction) => `const ${guestFunction.name} = (${String(guestFunction)});`);
-  return `'use strict';\n${declarations.join('\n')}\nconst web = (own, post) => {${webGlobalsSource()}};\nreturn ${installGuest.name}($0, $1, web);`;
+  return `'use strict';\n${declarations.join('\n')}\nconst web = (own, post) => {${webGlobalsSource()}};\nreturn ${install.name}($0, $1, web);`;
 }

@@ -4,9 +4,11 @@
  * Node.
  */
 import type { RunFrame } from '../protocol.ts';
+import type { OpenFrame } from '../session/frames.ts';
 import { type EngineModule, type EnvironmentShape, type GuestEnvironment, loadEngine } from './engine.ts';
 import { runJob } from './job.ts';
 import { readFrame, writeFrame } from './pipe.ts';
+import { serveSession } from './session/session.ts';
 
 const DEFAULT_SHAPE: EnvironmentShape = { memoryBytes: 134_217_728, apis: [] };
 
@@ -24,7 +26,7 @@ const WARM_UP: RunFrame = {
   seed: '',
 };
 
-/** Runs jobs until the supervisor closes the pipe. `enginePath`: the file of the engine. */
+/** Runs jobs, or one session, until the supervisor closes the pipe. `enginePath`: the file of the engine. */
 export function main(enginePath: string): void {
   process.env['TZ'] = 'UTC';
   const engine = loadEngine(enginePath);
@@ -35,6 +37,11 @@ export function main(enginePath: string): void {
     writeFrame({ type: 'ready' });
     const frame = nextJob();
     if (frame === undefined) return;
+    if (frame.type === 'open') {
+      environment.dispose();
+      serveSession(engine, frame);
+      return;
+    }
     const shape: EnvironmentShape = { memoryBytes: frame.memoryBytes, apis: frame.apis };
     if (!sameShape(environment.shape, shape)) {
       environment.dispose();
@@ -58,11 +65,11 @@ function warmUp(engine: EngineModule): void {
   environment.dispose();
 }
 
-/** Waits for the next job. Drops responses to a job that has already ended. */
-function nextJob(): RunFrame | undefined {
+/** Waits for the next job, or for a session. Drops responses to a job that has already ended. */
+function nextJob(): RunFrame | OpenFrame | undefined {
   for (;;) {
     const frame = readFrame();
-    if (frame === undefined || frame.type === 'run') return frame;
+    if (frame === undefined || frame.type === 'run' || frame.type === 'open') return frame;
   }
 }
 

@@ -2,7 +2,7 @@
  * Reads and writes frames on standard input and output synchronously: a runner does one thing at a time and waits only for
  * the supervisor.
  */
-import type { AnswerFrame, RunFrame, RunnerFrame } from '../protocol.ts';
+import type { RunnerFrame, SupervisorFrame } from '../protocol.ts';
 
 // An import statement would also load the promises and streams of the module, 12 MB that a runner does not need.
 const { readSync, writeSync } = process.getBuiltinModule('node:fs');
@@ -11,12 +11,12 @@ const STDIN = 0;
 const STDOUT = 1;
 
 /** Blocks until a frame arrives. Undefined when the supervisor closed the pipe. */
-export function readFrame(): RunFrame | AnswerFrame | undefined {
+export function readFrame(): SupervisorFrame | undefined {
   const header = Buffer.alloc(4);
   if (!fill(header)) return undefined;
   const body = Buffer.allocUnsafe(header.readUInt32BE(0));
   if (!fill(body)) return undefined;
-  return JSON.parse(body.toString('utf8')) as RunFrame | AnswerFrame;
+  return JSON.parse(body.toString('utf8')) as SupervisorFrame;
 }
 
 function fill(bytes: Buffer): boolean {

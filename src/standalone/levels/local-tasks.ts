@@ -1,7 +1,7 @@
 import { TOOL_CATEGORIES, type ToolCategoryName } from '../../api/v1alpha1/actions.ts';
 import { MAX_TASK_RECORDS } from '../../api/v1alpha1/trust/strategy.ts';
 import { type Digest, isDigest } from '../../lib/canonical.ts';
-import { isJsonObject, type Json, member } from '../../lib/json.ts';
+import { isCount, isJsonObject, type Json, member } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { TaskOutcome, TaskRecord } from '../../policy/trust/evidence.ts';
 import { MAX_TASK_TOOLS, type ToolTask, toToolTask } from '../../tempering/hygiene/tool-task.ts';
@@ -108,8 +108,4 @@ function parseTask(id: string, value: Json): LocalTask | undefined {
 
 function isCategory(value: Json | undefined): value is ToolCategoryName {
   return CATEGORIES.has(value);
-}
-
-function isCount(value: Json | undefined): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

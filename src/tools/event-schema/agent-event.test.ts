@@ -11,6 +11,8 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   'turn-start': { type: 'turn-start', turn: 1 },
   message: { type: 'message', text: 'hi', delta: true },
   reasoning: { type: 'reasoning', text: 'because' },
+  retry: { type: 'retry', model: 'a/b', attempt: 2, code: 'TEMPER_MODEL_OVERLOADED', milliseconds: 300 },
+  compaction: { type: 'compaction', items: 21, characters: 900 },
   'tool-call': { type: 'tool-call', id: '1', tool: 't', input: { any: [1, null] } },
   'tool-result': {
     type: 'tool-result',

@@ -48,6 +48,8 @@ export const EVENT_MEMBERS = {
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
   reasoning: { text: note() },
+  retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
+  compaction: { items: count, characters: count },
   'tool-call': { id: name, ...NESTING, tool: name, input: AnyJson },
   'tool-result': {
     id: name,

@@ -27,6 +27,7 @@ import {
   type RunningAgent,
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { askedMessageTests } from './suites/asked-messages.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
 import { reactivationTests } from './suites/reactivations.ts';
@@ -563,9 +564,8 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  reactivationTests(() => messages);
-  closedSessionTests(() => messages);
-  idleSessionTests(() => messages);
+  for (const suite of [reactivationTests, askedMessageTests, closedSessionTests, idleSessionTests])
+    suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');

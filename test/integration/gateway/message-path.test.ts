@@ -128,17 +128,17 @@ describe('what a message costs', { timeout: 240_000 }, () => {
     assert.deepEqual(nats, {
       // The user's message; a session that exists may wait for an approval.
       '$JS.API.STREAM.MSG.GET.temper-events': 1,
-      '$JS.API.STREAM.MSG.GET.KV_temper-pending-calls': 1,
+      '$JS.API.STREAM.MSG.GET.temper-pending-calls': 1,
       'temper.inbox.AGENT': 1,
       // Its delivery, and the search for the next message.
       '$JS.API.DIRECT.GET.temper-inbox': 2,
       '$JS.API.STREAM.MSG.GET.temper-inbox': 1,
-      '$JS.API.STREAM.MSG.GET.KV_temper-acked': 1,
+      '$JS.API.STREAM.MSG.GET.temper-acked': 1,
       // Its session.
-      '$JS.API.STREAM.MSG.GET.KV_temper-session-tools': 1,
+      '$JS.API.STREAM.MSG.GET.temper-session-tools': 1,
       '$JS.API.DIRECT.GET.KV_temper-sessions': 1,
       // Also whether a user closed it.
-      '$JS.API.STREAM.MSG.GET.KV_temper-sessions': 2,
+      '$JS.API.STREAM.MSG.GET.temper-sessions': 2,
       '$KV.temper-sessions.AGENT.s-1.head': 1,
       '$KV.temper-sessions.AGENT.s-1.history': 1,
       // Its end. The pod sends its reports after a time, so their number depends on the speed of the machine.

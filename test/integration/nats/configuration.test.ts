@@ -127,10 +127,9 @@ describe('streams and buckets', () => {
     assert.ok(all.reduce((sum, { max_bytes }) => sum + max_bytes, 0) <= STORE_BYTES);
     for (const stream of all) {
       assert.ok(stream.max_bytes > 0 && stream.max_msg_size === 256 * 1_024, stream.name);
-      // Data of sessions and agents is deleted with them; provider health and the list of agents do not expire.
-      const kept = ['sessions', 'session-tools', 'sources', 'memory', 'health', 'residents'];
-      const isKept = kept.some((name) => stream.name === `KV_temper-${name}`);
-      assert.ok(stream.max_age > 0 || isKept, stream.name);
+      // Data of sessions and agents is deleted with them; messages of the shared stream have their own time to live.
+      const kept = ['KV_temper-sessions', 'KV_temper-memory', 'temper-tools', 'temper-state'];
+      assert.ok(stream.max_age > 0 || kept.includes(stream.name), stream.name);
       assert.equal(stream.duplicate_window, 1_800_000_000_000, stream.name);
     }
   });

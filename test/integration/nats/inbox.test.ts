@@ -71,7 +71,7 @@ describe('the inbox of an agent', () => {
     const first = await inbox.publish(uid, { uid: 'one', key: 'k' }, newMessage('first'));
     const again = await inbox.publish(uid, { uid: 'one', key: 'k' }, newMessage('again'));
     const apart = await inbox.publish(uid, { uid: 'two', key: 'k' }, newMessage('apart'));
-    assert.deepEqual(again, { id: first.id, duplicate: true });
+    assert.deepEqual(again, { ...first, duplicate: true });
     assert.equal(apart.duplicate, false);
     assert.equal((await inbox.depth(uid)).pending, 2);
     assert.equal((await next(inbox, uid)).message.text, 'first');

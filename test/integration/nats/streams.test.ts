@@ -6,7 +6,7 @@ import { createNatsAudit, type StoredAuditRecord } from '../../../src/nats/audit
 import { createSessionEvents, type FollowOptions, type StoredSessionEvent } from '../../../src/nats/session-events.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { createNatsMemory } from '../../../src/nats/memory.ts';
-import { CONSUMERS, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
+import { QUEUES, STREAMS, subjects } from '../../../src/nats/jetstream/names.ts';
 import { desiredStreams } from '../../../src/nats/jetstream/topology.ts';
 import { createToolEvidence } from '../../../src/nats/promotion/evidence.ts';
 import { createPanelReviews } from '../../../src/nats/promotion/panel-reviews.ts';
@@ -193,7 +193,7 @@ describe('wakeups', () => {
       () => taken.length,
       (value) => value >= 4,
     );
-    await whenDrained(STREAMS.wakeups, CONSUMERS.wakeups);
+    await whenDrained(QUEUES.wakeups.stream, QUEUES.wakeups.consumer);
     stop.abort();
     await consuming;
     assert.deepEqual(taken, [one, two, two, one]);
@@ -220,7 +220,7 @@ describe('promotion requests', () => {
       () => taken.length,
       (value) => value >= 2,
     );
-    await whenDrained(STREAMS.promotions, CONSUMERS.promotions);
+    await whenDrained(STREAMS.promotions, QUEUES.promotions.consumer);
     stop.abort();
     await Promise.all(consuming);
     const inOrder = (all: readonly PromotionRequest[]) => all.toSorted((a, b) => (a.digest < b.digest ? -1 : 1));
@@ -265,7 +265,6 @@ describe('the audit', () => {
 const STREAMS_OF_AN_AGENT = [
   'temper-inbox',
   'temper-promotions',
-  'temper-panel-reviews',
   'temper-wakeups',
   'temper-events',
   'temper-replies',
@@ -273,7 +272,7 @@ const STREAMS_OF_AN_AGENT = [
   'KV_temper-sessions',
   'KV_temper-memory',
   'KV_temper-evidence',
-  'KV_temper-promotion-states',
+  'temper-state',
   'KV_temper-acked',
   'KV_temper-deliveries',
 ];

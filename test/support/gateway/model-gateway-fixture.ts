@@ -39,7 +39,9 @@ import { type ReplayServer, startReplay } from '../../../src/models/replay/serve
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { createToolAudits } from '../../../src/nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
+import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createAsks } from '../../../src/nats/tasks/asks.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
@@ -236,7 +238,16 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const promotions = createPromotionDeps({ ...shared, bus, storage, sources, registry, audit, demotions });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
     const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
-    const inbox = createNatsInbox(bus, rules, (letter) => recorder.deadLettered(letter));
+    const inbox = createNatsInbox(bus, rules, async (letter) => {
+      await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter)]);
+    });
+    const answers = new Answers({
+      ...shared,
+      asks: createAsks(bus, tasks),
+      inbox,
+      agent: (uid) => this.#directory.byUid(uid),
+      wake: async () => undefined,
+    });
     const deps: GatewayDeps = {
       ...shared,
       toolsVersion: () => '',
@@ -256,6 +267,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       answerSignatures: this.#answerSignatures,
       toolAudits: createToolAudits(bus),
       inbox,
+      answers,
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),

@@ -4,7 +4,7 @@ import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../../../src/models/replay/server.ts';
 import type { JetStreamConnection } from '../../../../src/nats/connection/connection.ts';
-import { CONSUMERS, STREAMS } from '../../../../src/nats/jetstream/names.ts';
+import { QUEUES } from '../../../../src/nats/jetstream/names.ts';
 import { createPanelReviews } from '../../../../src/nats/promotion/panel-reviews.ts';
 import { createPromotionStates } from '../../../../src/nats/promotion/promotion-states.ts';
 import type { GatewayFixture } from '../../../support/gateway/gateway-fixture.ts';
@@ -82,8 +82,8 @@ export function panelKills(open: () => GatewayFixture): void {
           'no job in work',
           async () => {
             const { num_pending: pending, num_ack_pending: inWork } = await gateway.manager.consumers.info(
-              STREAMS.panelReviews,
-              CONSUMERS.panelReviews,
+              QUEUES.panelReviews.stream,
+              QUEUES.panelReviews.consumer,
             );
             return pending + inWork;
           },
@@ -98,18 +98,20 @@ export function panelKills(open: () => GatewayFixture): void {
 
 /** Other tests of the server may have created the consumer. */
 async function shortenAckWait({ manager: { consumers } }: JetStreamConnection): Promise<void> {
+  const { stream, consumer, filter } = QUEUES.panelReviews;
   const config = {
-    durable_name: CONSUMERS.panelReviews,
+    durable_name: consumer,
+    filter_subject: filter,
     deliver_policy: DeliverPolicy.All,
     ack_policy: AckPolicy.Explicit,
     ack_wait: ACK_WAIT_NANOS,
     max_deliver: -1,
     max_ack_pending: 64,
   };
-  const exists = await consumers.info(STREAMS.panelReviews, CONSUMERS.panelReviews).then(
+  const exists = await consumers.info(stream, consumer).then(
     () => true,
     () => false,
   );
-  if (exists) await consumers.update(STREAMS.panelReviews, CONSUMERS.panelReviews, { ack_wait: ACK_WAIT_NANOS });
-  else await consumers.add(STREAMS.panelReviews, config);
+  if (exists) await consumers.update(stream, consumer, { ack_wait: ACK_WAIT_NANOS });
+  else await consumers.add(stream, config);
 }

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { FakeClock } from '../../../test/support/clocks.ts';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import type { AskWait, MessageDraft, Task, TaskSender } from '../../bus/port.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Decision } from '../../policy/types.ts';
+import type { CallContext } from '../../tools/contract.ts';
+import { askTools } from './ask-tool.ts';
+
+const ANSWERED: Task = { ticket: 't-1', agent: 'b', state: 'Answered', text: '42', finishReason: 'complete' };
+
+function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_000) {
+  const clock = new FakeClock();
+  const asked: { draft: MessageDraft; wait: AskWait; key: string }[] = [];
+  const read: { ticket: string; waitMs: number }[] = [];
+  const tasks: TaskSender = {
+    ask: async (draft, wait, { key }) => {
+      asked.push({ draft, wait, key });
+      return task;
+    },
+    task: async (ticket, waitMs) => {
+      read.push({ ticket, waitMs });
+      return task;
+    },
+  };
+  const decide = (): Decision => ({ effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' });
+  const [ask, get] = askTools({ tasks, clock, decide });
+  const context: CallContext = {
+    agent: 'a',
+    namespace: 'n',
+    session: 's-1',
+    rootMessage: 'm-1',
+    stack: [],
+    origin: 'Agent',
+    op: { signal: NEVER_ABORTED, deadline: clock.monotonic() + timeoutMs, key: 'call-1' },
+    invoke: () => Promise.reject(new Error('no nested calls in this test')),
+  };
+  const call = (tool: typeof ask, input: Json) => tool?.call(input, context);
+  return { asked, read, ask: (input: Json) => call(ask, input), get: (input: Json) => call(get, input) };
+}
+
+describe('agent_message and task_get', () => {
+  it('agent_message waits as long as its call may take, and returns the answer', async () => {
+    const { ask, asked } = world(ANSWERED);
+    assert.deepEqual(await ask({ to: 'b', text: 'how much?' }), { ticket: 't-1', state: 'Answered', answer: '42' });
+    assert.deepEqual(asked, [
+      { draft: { to: 'b', session: 's-1', text: 'how much?' }, wait: { milliseconds: 58_000 }, key: 'call-1' },
+    ]);
+  });
+
+  it('agent_message with a wait of its own waits no longer, and returns a ticket', async () => {
+    const { ask, asked } = world({ ticket: 't-1', agent: 'b', state: 'Pending' });
+    assert.deepEqual(await ask({ to: 'b', text: 'x', session: 'work', wait: 5 }), { ticket: 't-1', state: 'Pending' });
+    assert.deepEqual(asked[0]?.wait, { milliseconds: 5_000, stated: 5 });
+    assert.equal(asked[0]?.draft.session, 'work');
+  });
+
+  it('task_get does not wait unless the call says so', async () => {
+    const { get, read } = world({ ...ANSWERED, finishReason: 'truncated' });
+    assert.deepEqual(await get({ ticket: 't-1' }), { ticket: 't-1', state: 'Answered', answer: '42', truncated: true });
+    await get({ ticket: 't-1', wait: 3 });
+    assert.deepEqual(read, [
+      { ticket: 't-1', waitMs: 0 },
+      { ticket: 't-1', waitMs: 3_000 },
+    ]);
+  });
+
+  it('a failed task names the reason and the code', async () => {
+    const { get } = world({ ticket: 't-1', agent: 'b', state: 'Failed', code: 'TEMPER_TIMEOUT', reason: 'too late' });
+    assert.deepEqual(await get({ ticket: 't-1' }), {
+      ticket: 't-1',
+      state: 'Failed',
+      reason: 'too late (TEMPER_TIMEOUT)',
+    });
+  });
+
+  it('agent_message asks no agent that the policy denies, and fails in a run of one agent', async () => {
+    const { ask, asked } = world(ANSWERED, 'Deny');
+    await assert.rejects(
+      async () => ask({ to: 'b', text: 'x' }),
+      (error) => isTemperError(error, 'TEMPER_POLICY_DENIED'),
+    );
+    assert.deepEqual(asked, []);
+    const clock = new FakeClock();
+    const decide = (): Decision => ({ effect: 'Allow', rule: '', reason: '', risk: 'low' });
+    const op = { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'k' };
+    const [alone] = askTools({ clock, decide });
+    const context = { session: 's-1', op } as CallContext;
+    await assert.rejects(
+      async () => alone?.call({ to: 'b', text: 'x' }, context),
+      (error) => isTemperError(error, 'TEMPER_NOT_FOUND'),
+    );
+  });
+});

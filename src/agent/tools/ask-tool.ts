@@ -1,0 +1,147 @@
+import type { Task, TaskSender } from '../../bus/port.ts';
+import { remainingMs } from '../../lib/call-options.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, type JsonObject, member } from '../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
+import { assertSessionId } from '../session/session-id.ts';
+import { messageRequest } from './send-tool.ts';
+
+export interface AskToolDeps {
+  /** Absent in a run of one agent; every call then fails with TEMPER_NOT_FOUND. */
+  tasks?: TaskSender;
+  clock: Clock;
+  /** Evaluates the agent's current policy for one receiver. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
+}
+
+const MAX_WAIT_SECONDS = 600;
+const DEFAULT_WAIT_SECONDS = 600;
+/** What is left of the time of the call for its result. */
+const RESULT_MS = 2_000;
+
+const WAIT = {
+  type: 'integer',
+  minimum: 0,
+  maximum: MAX_WAIT_SECONDS,
+  description: 'Seconds to wait for the answer, within the timeout of the call; 0 returns the ticket at once',
+};
+
+const OUTPUT = {
+  type: 'object',
+  properties: {
+    ticket: { type: 'string' },
+    state: { type: 'string', enum: ['Pending', 'Answered', 'Failed', 'Delivered'] },
+    answer: { type: 'string' },
+    truncated: { type: 'boolean' },
+    reason: { type: 'string' },
+  },
+  required: ['ticket', 'state'],
+  additionalProperties: false,
+};
+
+export const ASK_TOOL: ToolDescriptor = {
+  name: 'agent_message',
+  description:
+    'Send a message to another agent and wait for its answer. Gives {ticket, state, answer}. With state Pending the answer comes later as a message of this session; task_get reads it earlier.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      to: { type: 'string', description: 'Name of the agent', minLength: 1, maxLength: 253 },
+      text: { type: 'string', minLength: 1, maxLength: 65_536 },
+      session: { type: 'string', description: 'Session of the receiver; your own when absent', maxLength: 128 },
+      wait: WAIT,
+    },
+    required: ['to', 'text'],
+    additionalProperties: false,
+  },
+  outputSchema: OUTPUT,
+  category: 'communication',
+  action: 'comms:internal',
+  sideEffects: true,
+  locality: 'Brokered',
+};
+
+export const TASK_TOOL: ToolDescriptor = {
+  name: 'task_get',
+  description:
+    'Read the answer to a message that you sent with agent_message, by its ticket. Gives {ticket, state, answer}. An answer that you read here does not come as a message.',
+  inputSchema: {
+    type: 'object',
+    properties: { ticket: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' }, wait: WAIT },
+    required: ['ticket'],
+    additionalProperties: false,
+  },
+  outputSchema: OUTPUT,
+  category: 'communication',
+  action: 'comms:internal',
+  sideEffects: false,
+  locality: 'Brokered',
+};
+
+/** `agent_message` and `task_get`: a message whose answer comes back. `grants.messages` decides which receivers are allowed. */
+export function askTools(deps: AskToolDeps): Tool[] {
+  return [askTool(deps), taskTool(deps)];
+}
+
+function askTool(deps: AskToolDeps): Tool {
+  return {
+    descriptor: ASK_TOOL,
+    async call(input, context) {
+      const to = textOf(input, 'to');
+      const { effect, reason, rule } = deps.decide(context, messageRequest(input));
+      if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+      const named = textOf(input, 'session');
+      const session = named === '' ? context.session : named;
+      assertSessionId(session);
+      const draft = { to, session, text: textOf(input, 'text') };
+      const stated = member(input, 'wait');
+      const wait = {
+        milliseconds: waitMs(input, context, deps),
+        ...(typeof stated === 'number' ? { stated } : {}),
+      };
+      return resultOf(await tasksOf(deps).ask(draft, wait, context.op));
+    },
+  };
+}
+
+function taskTool(deps: AskToolDeps): Tool {
+  return {
+    descriptor: TASK_TOOL,
+    async call(input, context) {
+      const task = await tasksOf(deps).task(textOf(input, 'ticket'), waitMs(input, context, deps, 0), context.op);
+      return resultOf(task);
+    },
+  };
+}
+
+function tasksOf({ tasks }: AskToolDeps): TaskSender {
+  if (tasks !== undefined) return tasks;
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    'no other agent can be reached: this agent runs alone; messages between agents need a cluster',
+  );
+}
+
+/** The result has to arrive before the call times out. */
+function waitMs(input: Json, { op }: CallContext, { clock }: AskToolDeps, standard = DEFAULT_WAIT_SECONDS): number {
+  const stated = member(input, 'wait');
+  const wanted = (typeof stated === 'number' ? stated : standard) * 1_000;
+  return Math.max(0, Math.min(wanted, remainingMs(op, clock) - RESULT_MS));
+}
+
+function resultOf({ ticket, state, text, finishReason, reason, code }: Task): JsonObject {
+  return {
+    ticket,
+    state,
+    ...(text === undefined ? {} : { answer: text }),
+    ...(finishReason === undefined || finishReason === 'complete' ? {} : { truncated: true }),
+    ...(reason === undefined ? {} : { reason: code === undefined ? reason : `${reason} (${code})` }),
+  };
+}
+
+function textOf(input: Json, key: string): string {
+  const value = member(input, key);
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,175 @@
+import type { FinishReason, Task } from '../../bus/port.ts';
+import type { Envelope } from '../../bus/port.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
+import type { NatsInbox } from '../../nats/inbox/inbox.ts';
+import type { Ask, Asks } from '../../nats/tasks/asks.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+import type { AgentState } from '../agent-state.ts';
+
+export interface AnswersDeps {
+  asks: Asks;
+  inbox: Pick<NatsInbox, 'publish'>;
+  /** The agent with this UID, from the cache. */
+  agent: (uid: string) => AgentState | undefined;
+  /** Requests a pod for an agent without one. */
+  wake: (state: AgentState) => Promise<void>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** How the work on a message that asked for an answer ended. */
+type AskEnd =
+  | { state: 'Answered'; text: string; finishReason: FinishReason }
+  | { state: 'Failed'; text: string; code: ErrorCode };
+
+/**
+ * Brings answers back to the agents that asked:
+ *
+ *   answer of the asked agent ──► message in the inbox of the asking agent ──► record: answered
+ *   a waiting call, or `task_get` ──► swap: taken by its message ──► result of the call
+ *   delivery of the answer ──► swap: taken by the answer ──► delivered;  taken before ──► acknowledged, not delivered
+ *
+ * A call that is repeated after a crash has the same message, so it gets the answer again.
+ */
+export class Answers {
+  readonly #deps: AnswersDeps;
+
+  constructor(deps: AnswersDeps) {
+    this.#deps = deps;
+  }
+
+  /** Before the message of these claims is acknowledged with its answer. Idempotent. */
+  async answered({ asker, message, deadline }: DeliveryTokenClaims, text: string, finishReason: FinishReason) {
+    if (asker === undefined) return;
+    await this.#end(asker, message, deadline, { state: 'Answered', text, finishReason });
+  }
+
+  /** The asked agent will not answer. An error is logged: a dead letter must not wait for it. */
+  async deadLettered({ message, code, reason }: StoredDeadLetter): Promise<void> {
+    if (message?.asker === undefined) return;
+    try {
+      await this.#end(message.asker, message.id, message.deadline, { state: 'Failed', text: reason, code });
+    } catch (error) {
+      this.#deps.log.warn(
+        { error, messageId: message.id },
+        'the failure of a question was not recorded at the agent that asked',
+      );
+    }
+  }
+
+  /** False when the session has this answer already. Other messages are always delivered. */
+  async mayDeliver(agentUid: string, { source, answers, id }: Envelope): Promise<boolean> {
+    if (source !== 'Reply' || answers === undefined) return true;
+    const stored = await this.#deps.asks.update(agentUid, answers, (ask) =>
+      ask.takenBy === undefined ? { ...ask, takenBy: id } : ask,
+    );
+    return stored === undefined || stored.takenBy === id;
+  }
+
+  /** Opens the record of a message that asks. */
+  async open(claims: DeliveryTokenClaims, ticket: string, agent: string): Promise<void> {
+    const { session, message, root, depth, deadline, ancestors = [] } = claims;
+    const ask: Ask = { agent, session, message, root, depth, deadline, ancestors, state: 'Pending' };
+    await this.#deps.asks.open(claims.agentUid, ticket, ask);
+  }
+
+  /** The state of a task of this session, at the latest after the time. Throws TEMPER_NOT_FOUND. */
+  async task(claims: DeliveryTokenClaims, ticket: string, waitMs: number, signal: AbortSignal): Promise<Task> {
+    const { agentUid, session, message } = claims;
+    const { asks, clock } = this.#deps;
+    const isOver = ({ deadline }: Ask): boolean => Date.parse(deadline) <= clock.now().getTime();
+    const found = await asks.wait(agentUid, ticket, {
+      isDone: (ask) => ask.session !== session || ask.state !== 'Pending' || isOver(ask),
+      milliseconds: waitMs,
+      signal,
+    });
+    if (found === undefined || found.session !== session) {
+      throw new TemperError('TEMPER_NOT_FOUND', `session "${session}" has no ticket "${ticket}"`);
+    }
+    if (found.state === 'Pending') return isOver(found) ? expired(ticket, found) : taskOf(ticket, found);
+    const taken = await asks.update(agentUid, ticket, (ask) =>
+      ask.takenBy === undefined ? { ...ask, takenBy: message } : ask,
+    );
+    const ask = taken ?? found;
+    const text = ask.takenBy === message ? await asks.answerOf(agentUid, ask) : undefined;
+    return taskOf(ticket, ask, text);
+  }
+
+  async #end(asker: string, ticket: string, deadline: string, end: AskEnd): Promise<void> {
+    const { asks, agent, wake, log } = this.#deps;
+    const [ask, state] = [await asks.get(asker, ticket), agent(asker)];
+    // The asking agent is gone, or its record is older than NATS keeps it, so no session waits.
+    if (ask === undefined || state === undefined || ask.state !== 'Pending') return;
+    let stored: Partial<Ask> = endOf(end);
+    try {
+      const { sequence } = await this.#publish(asker, ticket, deadline, ask, end);
+      stored = { ...stored, sequence };
+    } catch (error) {
+      // The asked agent must not wait for space in the inbox of another one.
+      if (!isFull(error)) throw error;
+      log.warn({ agent: state.agent.metadata.name, ticket, error: messageOf(error, 200) }, 'an answer found no space');
+      stored = { state: 'Failed', code: 'TEMPER_BUS_FULL', reason: 'your inbox is full; the answer was not delivered' };
+    }
+    await asks.update(asker, ticket, (found) => (found.state === 'Pending' ? { ...found, ...stored } : found));
+    await wake(state);
+  }
+
+  #publish(asker: string, ticket: string, deadline: string, ask: Ask, end: AskEnd) {
+    const { inbox, clock } = this.#deps;
+    const { session, root, depth, ancestors, agent } = ask;
+    const text = end.state === 'Answered' ? end.text : `It gave no answer: ${end.text} (${end.code})`;
+    return inbox.publish(
+      asker,
+      { uid: asker, key: `answer ${ticket}` },
+      {
+        to: this.#deps.agent(asker)?.agent.metadata.name ?? '',
+        from: agent,
+        session,
+        text,
+        root,
+        depth,
+        // The time that a message waited for an approval does not count, for the answer either.
+        deadline: later(deadline, ask.deadline),
+        time: clock.now().toISOString(),
+        source: 'Reply',
+        answers: ticket,
+        ancestors,
+      },
+    );
+  }
+}
+
+/** The text that the asking session gets, so that its model knows which of its questions is answered. */
+export function answerText({ from, answers, text }: Pick<Envelope, 'from' | 'answers' | 'text'>): string {
+  return `Answer of agent "${from}" to your message with ticket ${answers}:\n\n${text}`;
+}
+
+function endOf(end: AskEnd): Partial<Ask> {
+  return end.state === 'Answered'
+    ? { state: end.state, finishReason: end.finishReason }
+    : { state: end.state, code: end.code, reason: end.text };
+}
+
+function taskOf(ticket: string, { agent, state, takenBy, finishReason, code, reason }: Ask, text?: string): Task {
+  if (state === 'Failed') return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '' };
+  if (state === 'Pending') return { ticket, agent, state };
+  if (takenBy !== undefined && text === undefined) return { ticket, agent, state: 'Delivered' };
+  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete' };
+}
+
+function expired(ticket: string, { agent }: Ask): Task {
+  const reason = `agent "${agent}" did not answer before the deadline of the chain of messages`;
+  return { ticket, agent, state: 'Failed', code: 'TEMPER_TIMEOUT', reason };
+}
+
+function isFull(error: unknown): boolean {
+  return isTemperError(error, 'TEMPER_BUS_FULL') || isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED');
+}
+
+function later(a: string, b: string): string {
+  return Date.parse(a) > Date.parse(b) ? a : b;
+}

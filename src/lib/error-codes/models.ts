@@ -1,0 +1,34 @@
+/** The error codes of calls to model providers, a part of `ERROR_CODES`. */
+export const MODEL_ERROR_CODES = {
+  TEMPER_MODEL_RATE_LIMITED: {
+    meaning: 'The provider rate-limited the call.',
+    fix: 'Wait; the call is retried automatically.',
+  },
+  TEMPER_MODEL_OVERLOADED: { meaning: 'The provider is overloaded.', fix: 'Wait, or name a fallback model.' },
+  TEMPER_MODEL_UNREACHABLE: {
+    meaning: 'No connection to the provider: its name cannot be resolved, the host refuses, or TLS fails.',
+    fix: 'Check the host that the message names, `baseUrl` of the provider, and the network; or name a fallback model.',
+  },
+  TEMPER_MODEL_TIMEOUT: {
+    meaning: 'The provider did not respond in time.',
+    fix: 'Try again, or name a fallback model.',
+  },
+  TEMPER_MODEL_UNAUTHORIZED: { meaning: 'The provider rejected the API key.', fix: 'Renew the API key.' },
+  TEMPER_MODEL_BILLING: {
+    meaning: 'The account at the provider has no credit left.',
+    fix: 'Add credit to the account.',
+  },
+  TEMPER_MODEL_CONTEXT_OVERFLOW: {
+    meaning: 'The conversation does not fit the context window of the model.',
+    fix: 'Start a new session or use a model with a larger window.',
+  },
+  TEMPER_MODEL_FORMAT: {
+    meaning: 'The provider rejected the request as malformed, or its response cannot be parsed.',
+    fix: 'The message names the invalid member.',
+  },
+  TEMPER_MODEL_NOT_FOUND: { meaning: 'The provider has no such model.', fix: 'Correct spec.model.' },
+  TEMPER_MODEL_UNAVAILABLE: {
+    meaning: 'No configured provider serves this model, or all failed.',
+    fix: 'Configure the provider, or name a fallback.',
+  },
+} as const;
