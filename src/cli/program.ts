@@ -335,7 +335,7 @@ function addToolAudit(tool: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(state())
     .addOption(output())
     .action(async (name: string, options) => {
-      const { auditToolAnywhere } = await import('./tools/audit-tool.ts');
+      const { auditToolAnywhere } = await import('./tools/audit/tool-audit.ts');
       finish(await auditToolAnywhere({ ...options, tool: name }, io));
     });
 }

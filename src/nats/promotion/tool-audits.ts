@@ -36,7 +36,7 @@ export interface StoredToolAudit {
 }
 
 /** The last audit of each tool of each agent. Methods throw TEMPER_BUS_*. */
-export interface ToolAudits {
+export interface ToolAuditStore {
   get(agentUid: string, digest: Digest): Promise<StoredToolAudit | undefined>;
   /** Returns the new revision; undefined when another writer was faster. `revision` 0: only if there is none. */
   write(audit: ToolAudit, revision: number): Promise<number | undefined>;
@@ -46,7 +46,7 @@ export interface ToolAudits {
 
 const BUCKET = BUCKETS.promotionStates;
 
-export function createToolAudits(connection: JetStreamConnection): ToolAudits {
+export function createToolAuditStore(connection: JetStreamConnection): ToolAuditStore {
   const documents = createDocumentStore(connection, BUCKET);
   return {
     async get(agentUid, digest) {

@@ -6,7 +6,7 @@ import type { Sandbox } from '../../sandbox/port.ts';
 import { runAuditedTask } from '../../tool-audit/audited-task.ts';
 import { ToolCallLimiter } from '../agent/tool-call-limiter.ts';
 
-export interface AuditDeps {
+export interface AuditRunDeps {
   readonly sandbox: Sandbox;
   readonly clock: Clock;
   readonly client: GatewayClient;
@@ -15,7 +15,7 @@ export interface AuditDeps {
 /** Gives the task to a fresh agent. It has no files, no memory and no network but the models behind the gateway, which limits their tokens. */
 export async function runAudit(
   { attempt, round, audit }: ToolAuditWork,
-  { sandbox, clock, client }: AuditDeps,
+  { sandbox, clock, client }: AuditRunDeps,
   signal: AbortSignal,
 ): Promise<ToolAuditResult> {
   const { agent: assigned, tools, digest, task } = audit;

@@ -14,7 +14,7 @@ import {
 } from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
-import { createToolAudits, type ToolAudit } from '../../../nats/promotion/tool-audits.ts';
+import { createToolAuditStore, type ToolAudit } from '../../../nats/promotion/tool-audits.ts';
 import { createTaskRecords, readToolRecords } from '../../../nats/tasks/task-records.ts';
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
@@ -143,11 +143,11 @@ export class NatsPromotionStore implements PromotionStore {
   }
 
   changedAudits(after: number) {
-    return createToolAudits(this.#link.current()).changed(after);
+    return createToolAuditStore(this.#link.current()).changed(after);
   }
 
   async writeAudit(audit: ToolAudit, revision: number) {
-    return createToolAudits(this.#link.current()).write(audit, revision);
+    return createToolAuditStore(this.#link.current()).write(audit, revision);
   }
 
   async recordFailures(

@@ -4,10 +4,19 @@ import type { SessionToolSummary } from '../../../../src/gateway-api/user-api.ts
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { LIES, LIES_OF_A_POD } from '../../../support/promotion/lies.ts';
+import { INVENTED } from '../../lying-agent/liar.ts';
 import { TOOL_OF_ORIGINS, toolOfLie, VERIFIED_LIES } from '../../lying-agent/lying-tools.ts';
 import { readSessionLines } from '../../support/session-lines.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
 import type { ForgedTools } from '../../support/forged-tools-world.ts';
+
+interface SmithTool {
+  readonly spec: { readonly digest: string; readonly artifact: { readonly name: string } };
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly reason: string }[] };
+}
+interface AgentStatus {
+  readonly status?: { readonly level?: string; readonly deactivatedTools?: readonly unknown[] };
+}
 
 const USES = [1, 2, 3, 4, 5];
 const MESSAGES = ['prepare', ...USES.map((number) => `lie ${number}`), 'invent'];
@@ -92,6 +101,58 @@ export function lyingAgent(current: () => ForgedTools): void {
         ),
       ) as { items: unknown[] };
       assert.deepEqual(items, [], 'no tool of the lying agent became an object');
+    });
+
+    it('claims about the session, the uses and the tools of a neighbour change nothing of the neighbour', async () => {
+      const { agents, cluster, sessionOf } = current();
+      const smith = sessionOf('smith', 'forges');
+      const toolOfSmith = async () => {
+        const label = 'temper.dev/agent=smith';
+        const printed = await cluster.kubectl(
+          'get',
+          'emergenttools',
+          '-n',
+          agents.namespace,
+          '-l',
+          label,
+          '-o',
+          'json',
+        );
+        const { items } = JSON.parse(printed) as { items: SmithTool[] };
+        const [found] = items.filter(({ spec }) => spec.artifact.name === 'slugify');
+        assert.ok(found, printed);
+        return found;
+      };
+      const stateOfSmith = async () => {
+        const { spec, status } = await toolOfSmith();
+        const { items, tainted } = (await agents.sessions('smith')).find(({ session }) => session === 'forges') ?? {};
+        const { deactivatedTools } = ((await agents.get('smith')) as AgentStatus).status ?? {};
+        const { level } = ((await agents.get('smith')) as AgentStatus).status ?? {};
+        const lines = await readSessionLines(cluster.node.kubeconfig, smith);
+        const reasons = status?.conditions?.map(({ type, reason }) => `${type}=${reason}`);
+        return { digest: spec.digest, reasons, items, tainted, deactivatedTools, level, lines: JSON.stringify(lines) };
+      };
+      const before = await stateOfSmith();
+      const liar = sessionOf('liar', 'accusations');
+      await sendAll(liar, [`accuse smith forges ${before.digest}`]);
+      const [end = ''] = await endsOf(liar, 1);
+      assert.deepEqual(JSON.parse(end), {
+        history: 'true',
+        tools: 'true',
+        items: '403',
+        uses: 'ok',
+        calls: 'ok',
+        events: 'ok',
+        audit: 'ok',
+        drop: 'ok',
+        close: 'ok',
+      });
+      const { stdout } = await agents.temper('audit', 'show', 'slugify', '--output', 'json');
+      const demoted = jsonLines<{ action: string }>(stdout).filter(({ action }) => action === 'tool.demoted');
+      assert.deepEqual(demoted, [], 'what a pod reports is no observed record');
+      const after = await stateOfSmith();
+      assert.ok(!after.lines.includes(INVENTED), 'no event of the liar is in the session of its neighbour');
+      assert.deepEqual(after, before);
     });
 
     it('the trust in the agent falls, and its neighbours keep theirs', async () => {

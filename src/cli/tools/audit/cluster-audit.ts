@@ -5,11 +5,11 @@ import { isJsonObject, type Json, textAt } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import type { AuditedRun } from '../../../tool-audit/report.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
-import { auditText } from '../../tools/audit-text.ts';
-import { openCluster } from '../cluster.ts';
-import { GatewayUserClient } from '../gateway-user-client.ts';
-import type { ClusterOptions } from '../options.ts';
-import { withRetry } from '../retry-budget.ts';
+import { auditText } from './audit-text.ts';
+import { openCluster } from '../../cluster/cluster.ts';
+import { GatewayUserClient } from '../../cluster/gateway-user-client.ts';
+import type { ClusterOptions } from '../../cluster/options.ts';
+import { withRetry } from '../../cluster/retry-budget.ts';
 
 export interface ClusterToolAuditOptions extends ClusterOptions {
   /** The name that models use, a digest, or the name of the object. */

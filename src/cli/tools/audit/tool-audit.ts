@@ -1,7 +1,7 @@
-import { TemperError } from '../../lib/errors.ts';
-import { type ClusterOptions, isPlugin, selectsCluster } from '../cluster/options.ts';
-import type { CliIo } from '../io.ts';
-import type { ToolAuditOptions } from './tool-audit.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { type ClusterOptions, isPlugin, selectsCluster } from '../../cluster/options.ts';
+import type { CliIo } from '../../io.ts';
+import type { ToolAuditOptions } from './local-audit.ts';
 
 export type AuditToolOptions = Omit<ToolAuditOptions, 'filename'> & ClusterOptions & { filename?: string[] };
 
@@ -11,11 +11,11 @@ export async function auditToolAnywhere(options: AuditToolOptions, io: CliIo): P
   if (filename === undefined || isPlugin(io)) {
     if (!selectsCluster(options, io)) throw missing();
     assertNoLocalOption(options);
-    const { clusterToolAudit } = await import('../cluster/verbs/tool-audit.ts');
+    const { clusterToolAudit } = await import('./cluster-audit.ts');
     return clusterToolAudit(options, io);
   }
-  const { toolAudit } = await import('./tool-audit.ts');
-  const { readingState } = await import('../state/state-folder.ts');
+  const { toolAudit } = await import('./local-audit.ts');
+  const { readingState } = await import('../../state/state-folder.ts');
   return readingState(options.state, () => toolAudit({ ...options, filename }, io));
 }
 

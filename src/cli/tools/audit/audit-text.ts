@@ -1,6 +1,6 @@
-import { printable } from '../../lib/printable.ts';
-import type { AuditedRun, ToolAuditReport } from '../../tool-audit/report.ts';
-import { table } from '../table.ts';
+import { printable } from '../../../lib/printable.ts';
+import type { AuditedRun, ToolAuditReport } from '../../../tool-audit/report.ts';
+import { table } from '../../table.ts';
 
 const HEADINGS = ['TASK', 'TOOL', 'OUTCOME', 'USES', 'CALLS', 'TURNS', 'TOKENS'];
 
