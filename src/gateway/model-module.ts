@@ -64,7 +64,7 @@ export const openModelModule: OpenModule = async (context) => {
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
-      discoveryRoutes({ catalog, registry: sessionRegistry }),
+      discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],
     catalog: models.catalog,
     usage: createUsageReports(ledger, directory),
