@@ -39,9 +39,9 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
       const work = await deps.verifications.waitForWork(request.verifier.podUid, round, signal);
       if (work === undefined) return reply.code(204).send(null);
       request.holdResponse(work.byteLength);
-      const order = auditOrderIn(work);
-      if (order !== undefined) return auditWorkOf(order, deps);
-      return JSON.parse(work.toString('utf8')) as VerificationWork;
+      const value = JSON.parse(work.toString('utf8')) as Json;
+      const order = auditOrderIn(value);
+      return order === undefined ? (value as unknown as VerificationWork) : auditWorkOf(order, deps);
     },
   );
   server.post(

@@ -1,7 +1,7 @@
 import { Check } from 'typebox/value';
 import { ToolAuditOrder, type ToolAuditWork } from '../../gateway-api/verification/tool-audit-schemas.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { isJsonObject, type Json, parseUntrustedJson } from '../../lib/json.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
 import { withoutTool } from '../../tool-audit/audited-task.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -12,9 +12,8 @@ type Deps = Pick<GatewayDeps, 'directory' | 'models' | 'toolsOf'>;
 /** No session has this id, so it brings the tools of tiers Agent and Shared alone. */
 const NO_SESSION = 'audit';
 
-/** The order in the work of a verifier pod; undefined for the work of a verification. */
-export function auditOrderIn(work: Buffer): ToolAuditOrder | undefined {
-  const value: Json = parseUntrustedJson(work.toString('utf8'));
+/** The order in the work of a verifier pod, which the operator wrote; undefined for the work of a verification. */
+export function auditOrderIn(value: Json): ToolAuditOrder | undefined {
   if (!isJsonObject(value) || value['audit'] === undefined) return undefined;
   if (Check(ToolAuditOrder, value)) return value;
   throw new TemperError('TEMPER_STATE_CORRUPT', 'the audit that the pod was assigned has another form');

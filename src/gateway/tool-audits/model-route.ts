@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { ToolAuditModelCall, type ToolAuditOrder } from '../../gateway-api/verification/tool-audit-schemas.ts';
 import type { SharedAccountHolder } from '../../nats/ledger/ledger.ts';
@@ -62,7 +63,7 @@ export function auditModelRoutes(own: Omit<ModelAccessDeps, 'directory'>): Route
 
 async function orderOf(podUid: string, round: number, deps: GatewayDeps): Promise<ToolAuditOrder> {
   const work = await deps.verifications.work(podUid, round);
-  const order = work === undefined ? undefined : auditOrderIn(work);
+  const order = work === undefined ? undefined : auditOrderIn(JSON.parse(work.toString('utf8')) as Json);
   if (order !== undefined) return order;
   throw new TemperError('TEMPER_POLICY_DENIED', 'the pod has no audit in this round, and nothing else calls models');
 }

@@ -9,15 +9,14 @@ import { TOOL_OF_ORIGINS, toolOfLie, VERIFIED_LIES } from '../../lying-agent/lyi
 import { readSessionLines } from '../../support/session-lines.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
 import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import { NESTED } from '../../support/forging-script.ts';
 
-interface SmithTool {
-  readonly spec: { readonly digest: string; readonly artifact: { readonly name: string } };
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly reason: string }[] };
-}
 interface AgentStatus {
   readonly status?: { readonly level?: string; readonly deactivatedTools?: readonly unknown[] };
 }
 
+/** Two forges and five uses. */
+const MESSAGES_OF_SMITH = 7;
 const USES = [1, 2, 3, 4, 5];
 const MESSAGES = ['prepare', ...USES.map((number) => `lie ${number}`), 'invent'];
 const SESSION = 'lies';
@@ -30,10 +29,11 @@ export async function tellLies({ sessionOf }: ForgedTools): Promise<void> {
 
 /** An agent image that reports what did not happen, with the token of its pod. */
 export function lyingAgent(current: () => ForgedTools): void {
-  const toolsOfLiar = async (): Promise<SessionToolSummary[]> => {
-    const { stdout } = await current().agents.temper('top', 'tools', 'liar', '--output', 'json');
+  const toolsOf = async (agent: string): Promise<SessionToolSummary[]> => {
+    const { stdout } = await current().agents.temper('top', 'tools', agent, '--output', 'json');
     return jsonLines(stdout);
   };
+  const toolsOfLiar = () => toolsOf('liar');
 
   describe('an agent image that lies', () => {
     it('a pod of another image than its neighbours gets its lies answered as the gateway answers them', async () => {
@@ -106,35 +106,17 @@ export function lyingAgent(current: () => ForgedTools): void {
     it('claims about the session, the uses and the tools of a neighbour change nothing of the neighbour', async () => {
       const { agents, cluster, sessionOf } = current();
       const smith = sessionOf('smith', 'forges');
-      const toolOfSmith = async () => {
-        const label = 'temper.dev/agent=smith';
-        const printed = await cluster.kubectl(
-          'get',
-          'emergenttools',
-          '-n',
-          agents.namespace,
-          '-l',
-          label,
-          '-o',
-          'json',
-        );
-        const { items } = JSON.parse(printed) as { items: SmithTool[] };
-        const [found] = items.filter(({ spec }) => spec.artifact.name === 'slugify');
-        assert.ok(found, printed);
-        return found;
-      };
       const stateOfSmith = async () => {
-        const { spec, status } = await toolOfSmith();
         const { items, tainted } = (await agents.sessions('smith')).find(({ session }) => session === 'forges') ?? {};
-        const { deactivatedTools } = ((await agents.get('smith')) as AgentStatus).status ?? {};
-        const { level } = ((await agents.get('smith')) as AgentStatus).status ?? {};
+        const { level, deactivatedTools } = ((await agents.get('smith')) as AgentStatus).status ?? {};
+        const tool = (await toolsOf('smith')).find(({ name }) => name === NESTED);
         const lines = await readSessionLines(cluster.node.kubeconfig, smith);
-        const reasons = status?.conditions?.map(({ type, reason }) => `${type}=${reason}`);
-        return { digest: spec.digest, reasons, items, tainted, deactivatedTools, level, lines: JSON.stringify(lines) };
+        return { tool, items, tainted, deactivatedTools, level, lines: JSON.stringify(lines) };
       };
+      await endsOf(smith, MESSAGES_OF_SMITH);
       const before = await stateOfSmith();
       const liar = sessionOf('liar', 'accusations');
-      await sendAll(liar, [`accuse smith forges ${before.digest}`]);
+      await sendAll(liar, [`accuse smith forges ${before.tool?.digest}`]);
       const [end = ''] = await endsOf(liar, 1);
       assert.deepEqual(JSON.parse(end), {
         history: 'true',
@@ -147,7 +129,7 @@ export function lyingAgent(current: () => ForgedTools): void {
         drop: 'ok',
         close: 'ok',
       });
-      const { stdout } = await agents.temper('audit', 'show', 'slugify', '--output', 'json');
+      const { stdout } = await agents.temper('audit', 'show', before.tool?.digest ?? '', '--output', 'json');
       const demoted = jsonLines<{ action: string }>(stdout).filter(({ action }) => action === 'tool.demoted');
       assert.deepEqual(demoted, [], 'what a pod reports is no observed record');
       const after = await stateOfSmith();
