@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { FinishReason } from '../bus/port.ts';
 
 export interface IncomingMessage {
   session: string;
@@ -7,6 +8,14 @@ export interface IncomingMessage {
   text: string;
   /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
+}
+
+/** How the work on a message ended. */
+export interface TurnOutcome {
+  reply: string;
+  finishReason: FinishReason;
+  /** The requests whose decisions the turn waits for: it is not finished, and has no reply. */
+  parked?: readonly string[];
 }
 
 export interface RunningAgent {

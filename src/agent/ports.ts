@@ -39,18 +39,29 @@ export interface MemoryHit {
   value: Json;
 }
 
+export interface MemoryKeys {
+  /** Sorted. */
+  keys: string[];
+  /** False when there are more. */
+  complete: boolean;
+}
+
 /**
- * The memory of an agent, which outlives its sessions. Keys are arbitrary text of 1 to 256 characters; other keys throw
- * TEMPER_TOOL_INPUT_INVALID.
+ * The memory of an agent, which outlives its sessions. `shared` and the keys below it belong to all agents of the namespace. Keys are
+ * arbitrary text of 1 to 256 characters; other keys throw TEMPER_TOOL_INPUT_INVALID.
  */
 export interface Memory {
   /** The stored value; undefined for an unknown key. */
   get(key: string): Promise<Json | undefined>;
   /**
    * Stores or replaces a value; durable when it resolves, idempotent. Throws TEMPER_TOOL_INPUT_INVALID for a value above 65,536
-   * characters of JSON and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
+   * characters of JSON (8,192 of a shared key) and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
    */
   set(key: string, value: Json): Promise<void>;
+  /** Deletes the value, durable when it resolves. Returns whether there was one. */
+  delete(key: string): Promise<boolean>;
+  /** At most `limit` readable keys that start with the prefix. */
+  list(prefix: string, limit: number, isReadable: (key: string) => boolean): Promise<MemoryKeys>;
   /**
    * At most `limit` readable entries that match the words of the query, best match first. Sixteen words of the query count, and of
    * a large memory the beginning of the longest values.

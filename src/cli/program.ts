@@ -13,6 +13,7 @@ import type { AuditOptions } from './audit/audit.ts';
 import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
+import { addImport } from './interop/import-program.ts';
 import { addNats } from './nats/nats-program.ts';
 import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
@@ -49,6 +50,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addReactivate(program, io, finish);
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
+  addImport(program.command('import').description('import agents of other systems'), io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
   const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);

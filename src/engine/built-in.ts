@@ -17,7 +17,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
   const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
   const tools = [
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
-    ...createMemoryTools({ memory: UNUSED_MEMORY, decide }),
+    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, onUntrusted: () => undefined }),
   ];
   const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL];
   return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
@@ -35,4 +35,10 @@ export function describedBuiltInTools(): Tool[] {
 
 const unreachable = (): Promise<never> =>
   Promise.reject(new TemperError('TEMPER_INTERNAL', 'a tool descriptor was called'));
-const UNUSED_MEMORY: Memory = { get: unreachable, set: unreachable, search: unreachable };
+const UNUSED_MEMORY: Memory = {
+  get: unreachable,
+  set: unreachable,
+  delete: unreachable,
+  list: unreachable,
+  search: unreachable,
+};

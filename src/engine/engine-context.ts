@@ -44,13 +44,18 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: SessionScope) => Decider;
+  /** The session contains untrusted content from now on. */
+  markTainted: (session: string) => void;
 }
 
 /** The tools of a session, for components that only read descriptors. */
 export type DescribedTools = (caller: SessionScope) => ToolView;
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
-export function builtInTools({ ports, agent, model, decider }: EngineContext, described: DescribedTools): Tool[] {
+export function builtInTools(
+  { ports, agent, model, decider, markTainted }: EngineContext,
+  described: DescribedTools,
+): Tool[] {
   const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
@@ -68,7 +73,7 @@ export function builtInTools({ ports, agent, model, decider }: EngineContext, de
       clock,
       ...(remote === undefined ? {} : { remote }),
     }),
-    ...createMemoryTools({ memory, decide }),
+    ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
     generateText,
     sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
     ...askTools({ decide, clock, ...(tasks === undefined ? {} : { tasks }) }),

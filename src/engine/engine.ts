@@ -21,6 +21,7 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
+import { createEngineHooks } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -139,8 +140,10 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       ? createLocalLifecycle(context, tempering, builtIn, background)
       : createRemoteLifecycle(tempering, clock);
   const guards = new LoopGuards();
-  const invoker = createInvoker({
+  const hooks = createEngineHooks(context, { view, invoke: (...call) => invoker.invoke(...call) });
+  const invoker: Invoker = createInvoker({
     view,
+    hooks,
     decider,
     loopGuard: (caller) => guards.get(caller),
     ledger,
@@ -157,7 +160,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint });
+  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
   const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
 }
@@ -182,6 +185,7 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
+    markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
 }

@@ -1,4 +1,4 @@
-import { memoryCallRequest } from '../agent/tools/memory-tools.ts';
+import { memoryCallRequest } from '../agent/tools/memory-access.ts';
 import { ASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { messageRequest, SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { isTemperError } from '../lib/errors.ts';

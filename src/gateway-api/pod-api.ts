@@ -61,8 +61,10 @@ export const POD_API_PATHS = {
   forgeDrop: '/v1/forge/drop',
   /** GET `/v1/sessions/{id}`: `SessionHistory`. POST `…/{id}/items` `AppendRequest`: `AppendResponse`. DELETE `…/{id}`. GET `…/{id}/tools`: `RegisteredTools`. */
   sessions: '/v1/sessions',
-  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; GET `?query=&limit=`: `MemoryHits`. */
+  /** GET and PUT `/v1/memory/{key}`: `MemoryValue`; DELETE: `MemoryDeleted`; GET `?query=&limit=`: `MemoryHits`. */
   memory: '/v1/memory',
+  /** GET `?prefix=&limit=`: `MemoryKeys`. */
+  memoryKeys: '/v1/memory-keys',
   /** POST `PodReports`: 204. */
   reports: '/v1/reports',
   /** POST `TracesRequest`: 204. */

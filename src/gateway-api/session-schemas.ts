@@ -1,6 +1,10 @@
 import { type Static, Type } from 'typebox';
 import type { ModelMessage as PortMessage } from '../models/port.ts';
-import type { MemoryHit as StoredMemory, SessionHistory as StoredHistory } from '../agent/ports.ts';
+import type {
+  MemoryHit as StoredMemory,
+  MemoryKeys as StoredKeys,
+  SessionHistory as StoredHistory,
+} from '../agent/ports.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { AnyJson } from '../tools/event-schema/parts.ts';
 import { DeliveryToken, describes } from './schema-parts.ts';
@@ -69,6 +73,22 @@ export const SessionHistory = describes<StoredHistory>()(
 
 export const MemoryValue = Type.Object({ value: AnyJson }, closed);
 export type MemoryValue = Static<typeof MemoryValue>;
+
+export const MemoryDeleted = Type.Object(
+  { deleted: Type.Boolean({ description: 'Whether there was a value.' }) },
+  closed,
+);
+
+export const MemoryKeysQuery = Type.Object(
+  { prefix: Type.String({ maxLength: 256 }), limit: Type.Integer({ minimum: 1, maximum: 1_000 }) },
+  closed,
+);
+export const MemoryKeys = describes<StoredKeys>()(
+  Type.Object(
+    { keys: Type.Array(Type.String()), complete: Type.Boolean({ description: 'False when there are more keys.' }) },
+    { ...closed, description: 'Sorted keys.' },
+  ),
+);
 
 export const MemoryQuery = Type.Object(
   { query: Type.String({ maxLength: 1_024 }), limit: Type.Integer({ minimum: 1, maximum: 100 }) },

@@ -36,6 +36,7 @@ export interface RemoteSessionOptions extends RemoteOptions {
 /** Milliseconds for one store call, retries included. */
 const STORE_TIMEOUT_MS = 60_000;
 const MAX_HITS = 100;
+const MAX_KEYS = 1_000;
 
 function opOf({ clock, ids, signal }: RemoteOptions): CallOptions {
   return { signal: signal(), deadline: clock.monotonic() + STORE_TIMEOUT_MS, key: ids.next('store') };
@@ -103,6 +104,22 @@ export function remoteMemory(options: RemoteOptions): Memory {
     async set(key, value) {
       const body: MemoryValue = { value };
       await client.call({ ...carried(), method: 'PUT', path: path(key), body, op: opOf(options) });
+    },
+    async delete(key) {
+      const answer = await client.call({ ...carried(), method: 'DELETE', path: path(key), op: opOf(options) });
+      return requireObject(answer, 'deleted')['deleted'] === true;
+    },
+    async list(prefix, limit, isReadable) {
+      const answer = await client.call({
+        ...carried(),
+        method: 'GET',
+        path: POD_API_PATHS.memoryKeys,
+        query: { prefix, limit: String(Math.min(MAX_KEYS, limit)) },
+        op: opOf(options),
+      });
+      const value = requireObject(answer, 'keys');
+      const keys = requireList(value['keys'], 'keys').filter((key) => typeof key === 'string' && isReadable(key));
+      return { keys: keys as string[], complete: value['complete'] === true };
     },
     async search(query, limit, isReadable) {
       const answer = await client.call({

@@ -63,7 +63,7 @@ export const openModelModule: OpenModule = async (context) => {
       auditModelRoutes(modelDeps),
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
-      memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
+      memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
       discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],
     catalog: models.catalog,

@@ -1,6 +1,7 @@
 import { MESSAGE_ERROR_CODES } from './error-codes/messages.ts';
 import { MODEL_ERROR_CODES } from './error-codes/models.ts';
 import { OCI_ERROR_CODES } from './error-codes/oci.ts';
+import { LOOP_ERROR_CODES } from './error-codes/loop.ts';
 import { SOURCE_ERROR_CODES } from './error-codes/sources.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
 
@@ -313,15 +314,6 @@ export const ERROR_CODES = {
     fix: 'Correct the path that the message names; see the reference page of the pod.',
   },
 
-  TEMPER_TURN_LIMIT: {
-    meaning: 'The agent used all its model turns for one message.',
-    fix: 'Ask for less at once, or raise the limit.',
-  },
-  TEMPER_STEP_LIMIT: {
-    meaning: 'The agent used all its tool calls for one message.',
-    fix: 'Ask for less at once, or raise the limit.',
-  },
-
   TEMPER_KUBE_CONFIG: {
     meaning: 'No cluster can be read from the kubeconfig or the ServiceAccount of the pod.',
     fix: 'Set KUBECONFIG or name the file and context; the message states what is missing.',
@@ -414,6 +406,7 @@ export const ERROR_CODES = {
   ...STATE_ERROR_CODES,
   ...OCI_ERROR_CODES,
   ...SOURCE_ERROR_CODES,
+  ...LOOP_ERROR_CODES,
 } as const satisfies Record<string, ErrorCodeEntry>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

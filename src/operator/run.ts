@@ -14,6 +14,8 @@ import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { DEFAULT_RELEASE } from '../nats/residents/resident.ts';
 import { AccountOwner } from './nats/account-owner.ts';
 import { openOperatorNats } from './nats/open.ts';
+import { NatsSecrets } from './pki/nats-secrets.ts';
+import { ReleaseSecrets } from './pki/release-secrets.ts';
 import { OPERATOR_METRICS } from '../telemetry/temper-metrics.ts';
 import type { OperatorConfig } from './config.ts';
 import { createOperator } from './operator.ts';
@@ -41,7 +43,7 @@ export async function runOperator(config: OperatorConfig, run: OperatorRun): Pro
   operatorMetrics.gauge('temper_build_info', { version, node: process.versions.node }, 1);
   const access = await loadClusterAccess(roleSource(environment), clock);
   await using transport = createTransport({ access, clock, metrics, component: 'operator' });
-  // Not awaited and not part of readiness: the NATS server needs the keys and certificates that this operator creates.
+  // Not awaited, and its connection is not part of readiness: the NATS server needs the keys and certificates that this operator creates.
   await using nats =
     config.nats === undefined
       ? undefined
@@ -50,7 +52,8 @@ export async function runOperator(config: OperatorConfig, run: OperatorRun): Pro
   const deps = { transport, clock, ids: ulids, random: Math.random, log, metrics, operatorMetrics, identity };
   const manager = createOperator(config, nats === undefined ? deps : { ...deps, ...nats });
   const { host, port = PORTS.health } = config.health ?? {};
-  const waitingFor = () => manager.unsyncedInformers();
+  const secrets = watchNatsSecrets(config, { transport, log, signal });
+  const waitingFor = () => [...manager.unsyncedInformers(), ...(secrets?.exist === false ? ['nats-secrets'] : [])];
   await using _health = await startHealthServer({ host, port, clock, registry, notReady: waitingFor });
   await manager.run(signal);
 }
@@ -60,4 +63,16 @@ function accountOwner({ nats, namespace, gateway }: OperatorConfig, transport: T
   const client = createKubeClient(transport, { isLeader: () => false });
   const release = nats?.release ?? DEFAULT_RELEASE;
   return new AccountOwner({ client, clock: systemClock, release, namespace, service: gateway.service });
+}
+
+/** Only for the NATS server of this release: the Secrets of another one exist before the pod. */
+function watchNatsSecrets(
+  { nats, namespace }: OperatorConfig,
+  { transport, log, signal }: { transport: Transport; log: Logger; signal: AbortSignal },
+): NatsSecrets | undefined {
+  if (nats?.service === undefined) return undefined;
+  const client = createKubeClient(transport, { isLeader: () => false });
+  const watched = new NatsSecrets();
+  void watched.watch({ secrets: new ReleaseSecrets(client, namespace), clock: systemClock, log }, signal);
+  return watched;
 }

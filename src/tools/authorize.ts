@@ -22,6 +22,8 @@ export interface AuthorizeDeps {
   assertAvailable(): void;
   /** Throws when the loop guard refuses the call. Called before anything is reserved and before an approver is asked. */
   assertProgress(): void;
+  /** Asks the hooks of the agent; throws when one of them refuses the call. */
+  askHooks(): Promise<void>;
   /** The session whose turn the call may park; absent when the call must wait for its approval. */
   parkableIn: string | undefined;
   /** Where the call is charged; absent for a call that no quota counts. */
@@ -57,8 +59,8 @@ export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
 }
 
 /**
- * Asks the policy and the loop guard, reserves the call in the ledger, and waits for an approval where the policy escalates, or parks
- * the call. Throws TEMPER_POLICY_DENIED, TEMPER_LOOP_DETECTED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED, TEMPER_APPROVAL_TIMEOUT or
+ * Asks the policy, the loop guard and the hooks, reserves the call in the ledger, and waits for an approval where the policy escalates, or
+ * parks the call. Throws TEMPER_POLICY_DENIED, TEMPER_LOOP_DETECTED, TEMPER_HOOK_DENIED, TEMPER_QUOTA_EXCEEDED, TEMPER_APPROVAL_DENIED, TEMPER_APPROVAL_TIMEOUT or
  * TEMPER_APPROVAL_USED. An approval is bound to this tool, these arguments and this call, and is used once. It does not outlive the
  * policy: after the wait the tool must still be available, its arguments the same, and the policy must still permit the call, or
  * escalate it by the same rule with the same risk. For a call that was parked, the rule and the risk are part of the request.
@@ -72,6 +74,7 @@ export async function authorize(
   const request = toolRequest(tool, input);
   const decision = decideOrThrow(deps, request);
   deps.assertProgress();
+  await deps.askHooks();
   const reserved = await reserveCall(deps.ledger, op);
   const commit = (): Promise<void> => reserved.commit();
   if (decision.effect !== 'Escalate') return { decision, commit };

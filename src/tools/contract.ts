@@ -32,9 +32,9 @@ export interface ToolDescriptor {
 
 /**
  * Who makes a call. Agent: the model of the agent. Code: a program of the model, in the session runner. Compose: a step of a composed
- * tool. ForgeTest: a forge that tests a tool. Schedule, Trigger: a schedule or an event, without a model in between.
+ * tool. ForgeTest: a forge that tests a tool. Hook: a hook of the agent. Schedule, Trigger: a schedule or an event, without a model in between.
  */
-export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Schedule', 'Trigger'] as const;
+export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger'] as const;
 export type CallOrigin = (typeof CALL_ORIGINS)[number];
 
 /** The agent that calls a tool, and the session and message in which it does. */
@@ -46,7 +46,7 @@ export interface CallerContext {
   rootMessage: string;
   /** The tools on the call stack, outermost first: digests of forged tools, names of the others. */
   stack: readonly string[];
-  /** Who makes this call; the stack says below which tools. All calls below a forge test are forge tests. */
+  /** Who makes this call; the stack says below which tools. All calls below a forge test are forge tests, and those below a hook are calls of the hook. */
   origin: CallOrigin;
 }
 

@@ -13,6 +13,7 @@ import type { AgentEvent } from './events.ts';
 import type { CallContext, CallerContext, Tool, ToolResult, ToolView } from './contract.ts';
 import { type CompletedCall, createInvoker } from './invoker.ts';
 import { IN_FORGE } from './forge-test-call.ts';
+import type { CallHooks } from './hooks/call-hooks.ts';
 import { createLoopGuard } from './loop-guard.ts';
 import { createSchemaCompiler } from './json-schema/compiler.ts';
 import { createToolView } from './view.ts';
@@ -66,6 +67,7 @@ interface Stubs {
   isUsed?: boolean;
   view?: () => ToolView;
   timeout?: number;
+  hooks?: CallHooks;
 }
 
 const APPROVED: ApprovalDecision = { decision: 'Approve', by: 'user/kim', reason: 'fine' };
@@ -116,6 +118,7 @@ function anInvoker(stubs: Stubs) {
       },
     },
     schemas: createSchemaCompiler(),
+    hooks: stubs.hooks,
     events: (event) => void events.push(event),
     clock: systemClock,
     timeoutOf: () => stubs.timeout ?? 1_000,
@@ -492,5 +495,65 @@ describe('the invoker', () => {
 describe('a tool view', () => {
   it('a tool view refuses two tools with the same name', () => {
     assert.throws(() => createToolView([double], [double]), TemperError);
+  });
+});
+
+describe('the hooks of a call', () => {
+  const denied = (reason: string) => new TemperError('TEMPER_HOOK_DENIED', reason, { details: { rule: 'hooks.deny' } });
+
+  it('a call that a hook refuses asks no approver, reserves nothing and reaches no tool', async () => {
+    const ask: Decision = { effect: 'Escalate', rule: 'autonomy', reason: 'an approver decides', risk: 'high' };
+    const hooks = { beforeCall: () => Promise.reject(denied('not on Mondays')), afterCall: async () => undefined };
+    const { invoker, asked, observed, reserved } = anInvoker({ tools: [double], decide: () => ask, hooks });
+    const result = await invoker.invoke('double', { n: 1 }, caller, anOp());
+    assert.deepEqual(result.ok ? undefined : result.error, {
+      code: 'TEMPER_HOOK_DENIED',
+      message: 'not on Mondays',
+      rule: 'hooks.deny',
+    });
+    assert.deepEqual([asked.length, observed.length, reserved()], [0, 0, 0]);
+  });
+
+  it('a call that the policy denies, or whose arguments are invalid, is shown to no hook before it', async () => {
+    let shown = 0;
+    const hooks: CallHooks = { beforeCall: async () => void (shown += 1), afterCall: async () => undefined };
+    const no: Decision = { effect: 'Deny', rule: 'arguments', reason: 'pinned', risk: 'low' };
+    const decide = (request: PolicyRequest): Decision =>
+      request.kind === 'Tool' && request.arguments !== undefined ? no : { ...no, effect: 'Allow' };
+    const { invoker } = anInvoker({ tools: [double], decide, hooks });
+    assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())), 'TEMPER_POLICY_DENIED');
+    assert.equal(codeOf(await invoker.invoke('double', { n: 'x' }, caller, anOp())), 'TEMPER_TOOL_INPUT_INVALID');
+    assert.equal(shown, 0);
+  });
+
+  it('repeated refusals of a hook are repetitions for the loop guard', async () => {
+    const hooks = { beforeCall: () => Promise.reject(denied('no')), afterCall: async () => undefined };
+    const { invoker } = anInvoker({ tools: [double], hooks });
+    const codes: string[] = [];
+    for (let index = 0; index < 5; index += 1) {
+      codes.push(codeOf(await invoker.invoke('double', { n: 1 }, caller, anOp())));
+    }
+    assert.deepEqual([codes[0], codes.at(-1)], ['TEMPER_HOOK_DENIED', 'TEMPER_LOOP_DETECTED']);
+  });
+
+  it('a hook sees the result of a call, and one that must not fail and does ends the message', async () => {
+    const results: boolean[] = [];
+    const afterCall: CallHooks['afterCall'] = async (_, { ok }) => void results.push(ok);
+    const { invoker } = anInvoker({ tools: [double], hooks: { beforeCall: async () => undefined, afterCall } });
+    await invoker.invoke('double', { n: 1 }, caller, anOp());
+    await invoker.invoke('double', { n: 'x' }, caller, anOp());
+    assert.deepEqual(results, [true, false]);
+    const failing = { beforeCall: async () => undefined, afterCall: () => Promise.reject(new Error('must not fail')) };
+    const strict = anInvoker({ tools: [double], hooks: failing });
+    await assert.rejects(strict.invoker.invoke('double', { n: 1 }, caller, anOp()), /must not fail/);
+  });
+
+  it('equal calls of a hook are no loop, and a quota counts them', async () => {
+    const { invoker, reserved } = anInvoker({ tools: [double] });
+    const hook: CallerContext = { ...caller, origin: 'Hook' };
+    for (let index = 0; index < 40; index += 1) {
+      assert.equal(codeOf(await invoker.invoke('double', { n: 1 }, hook, anOp())), 'ok');
+    }
+    assert.equal(reserved(), 40);
   });
 });

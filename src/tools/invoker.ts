@@ -23,6 +23,7 @@ import type {
   ToolView,
 } from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
+import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { assertInput } from './input-check.ts';
 import type { EventSink } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
@@ -54,6 +55,8 @@ export interface InvokerDeps {
   approvals: Approvals;
   audit: Audit;
   schemas: SchemaCompiler;
+  /** Absent for an agent without hooks. */
+  hooks?: CallHooks | undefined;
   events: EventSink;
   clock: Clock;
   /** Time limit of one call of this tool, in milliseconds. */
@@ -65,8 +68,8 @@ export interface InvokerDeps {
 /**
  * The only way to call a tool. Each call passes these steps:
  *
- *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, quota, approval)
- *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit
+ *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, hooks, quota, approval)
+ *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit -> hooks
  *
  * The calls that a forge makes to test a tool skip the loop guard and the reservation: the agent did not choose them, and
  * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
@@ -111,6 +114,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
+    if (tool !== undefined) await deps.hooks?.afterCall({ tool: tool.descriptor.name, input, caller }, result, call.op);
     return result;
   };
   const invoker: Invoker = {
@@ -167,7 +171,8 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   const found = await outcomeOf(call, async () => lookUp(deps, call.name, call.caller));
   if ('failure' in found) return { reached: false, answer: found.failure };
   const tool = found.value;
-  const guard = isForgeTestCall(call.caller) ? NO_LOOP_GUARD : deps.loopGuard(call.caller);
+  const isGuarded = !isForgeTestCall(call.caller) && !isHookCall(call.caller);
+  const guard = isGuarded ? deps.loopGuard(call.caller) : NO_LOOP_GUARD;
   const progress = new Progress(guard, tool.descriptor, call.input);
   const admitted = await outcomeOf(call, () => admit(deps, tool, progress, call));
   if ('failure' in admitted) {
@@ -247,6 +252,7 @@ async function admit(
       decide,
       assertAvailable: () => assertSameTool(tool, lookUp(deps, name, caller)),
       assertProgress: () => progress.check(),
+      askHooks: async () => deps.hooks?.beforeCall({ tool: tool.descriptor.name, input, caller }, op),
       parkableIn: mayPark ? caller.session : undefined,
       ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
       approvals: deps.approvals,

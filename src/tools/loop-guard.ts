@@ -73,14 +73,7 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
     calls.set(call, fresh);
     return fresh;
   };
-  /** `check` and `record` receive the same unchanged object, so it is hashed once. */
-  let latest: { name: string; input: Json; hash: string } | undefined;
-  const hashOf = (name: string, input: Json): string => {
-    const isScalar = typeof input !== 'object' || input === null;
-    if (isScalar || latest?.input !== input || latest.name !== name)
-      latest = { name, input, hash: callHash(name, input) };
-    return latest.hash;
-  };
+  const hashOf = createCallHash();
   const refuse = (seen: CallState, message: string): LoopVerdict => {
     seen.repeats += 1;
     seen.isBlocked = true;
@@ -121,6 +114,17 @@ export function createLoopGuard(options: LoopGuardOptions = {}): LoopGuard {
       history.push({ call, outcome });
       if (history.length > MAX_HISTORY) history.shift();
     },
+  };
+}
+
+/** `check` and `record` receive the same unchanged object, so it is hashed once. */
+function createCallHash(): (name: string, input: Json) => string {
+  let latest: { name: string; input: Json; hash: string } | undefined;
+  return (name, input) => {
+    const isScalar = typeof input !== 'object' || input === null;
+    if (isScalar || latest?.input !== input || latest.name !== name)
+      latest = { name, input, hash: callHash(name, input) };
+    return latest.hash;
   };
 }
 

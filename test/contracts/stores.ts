@@ -128,6 +128,53 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
         await assert.rejects(memory.set(key, value), (error) => isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'));
       }
     });
+    it('the memory deletes a value and frees its key', async () => {
+      const stores = await make();
+      const memory = await stores.memory('one');
+      await memory.set('self.a', 1);
+      await memory.set('self.b', 2);
+      assert.equal(await memory.delete('self.a'), true);
+      assert.equal(await memory.delete('self.a'), false);
+      for (const again of [memory, await stores.memory('one')]) {
+        assert.equal(await again.get('self.a'), undefined);
+        assert.equal(await again.get('self.b'), 2);
+      }
+      await memory.set('self.a', 3);
+      assert.equal(await memory.get('self.a'), 3);
+      assert.equal(await (await stores.memory('two')).delete('self.b'), false);
+      await assert.rejects(memory.delete(''), (error) => isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'));
+    });
+    it('the memory lists readable keys with a prefix, sorted, and says whether there are more', async () => {
+      const memory = await (await make()).memory('one');
+      for (const key of ['self.b', 'self.a', 'self.secret', 'selfish', 'other']) await memory.set(key, 'text');
+      const isReadable = (key: string): boolean => key !== 'self.secret';
+      assert.deepEqual(await memory.list('self.', 10, isReadable), { keys: ['self.a', 'self.b'], complete: true });
+      assert.deepEqual(await memory.list('self.', 2, isReadable), { keys: ['self.a', 'self.b'], complete: true });
+      assert.deepEqual(await memory.list('', 1, isReadable), { keys: ['other'], complete: false });
+      assert.deepEqual(await memory.list('none', 5, isReadable), { keys: [], complete: true });
+    });
+    it('shared keys belong to all owners of a namespace, and all other keys to one', async () => {
+      const stores = await make();
+      const [one, two] = [await stores.memory('one'), await stores.memory('two')];
+      await one.set('shared.plan', 'a plan of one');
+      await one.set('sharedness', 'private');
+      await one.set('self.plan', 'private plan');
+      assert.equal(await two.get('shared.plan'), 'a plan of one');
+      assert.equal(await two.get('sharedness'), undefined);
+      await two.set('shared.plan', 'a plan of two');
+      assert.equal(await one.get('shared.plan'), 'a plan of two');
+      assert.deepEqual(
+        (await two.search('plan', 5, () => true)).map(({ key }) => key),
+        ['shared.plan'],
+      );
+      assert.deepEqual((await one.list('', 5, () => true)).keys, ['self.plan', 'shared.plan', 'sharedness']);
+      assert.equal(await one.delete('shared.plan'), true);
+      assert.equal(await two.get('shared.plan'), undefined);
+      assert.deepEqual((await two.list('', 5, () => true)).keys, []);
+      await assert.rejects(one.set('shared', 'x'.repeat(8_192)), (error) =>
+        isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'),
+      );
+    });
     it('the memory search matches words of key and value, and ranks rare words and close matches first', async () => {
       const memory = await (await make()).memory('one');
       await memory.set('self.revenue.west', { total: 142875, note: 'fell in the third quarter' });

@@ -56,6 +56,7 @@ const MODULES: Record<string, readonly string[]> = {
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
+  interop: ['lib', 'api', 'policy'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
@@ -91,6 +92,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/under-pressure': ['gateway'],
   commander: ['cli'],
   'p-limit': ['net', 'nats', 'cli'],
+  'smol-toml': ['interop'],
   ulid: ['lib'],
   'fast-check': ['*'],
   // Only its tests, which build a bundle.

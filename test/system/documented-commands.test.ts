@@ -96,6 +96,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
     /^temper tool import csv_rows\.json --agent analyst --attestation /,
     'needs a package that was pulled from a registry',
   ],
+  [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
   [/^vllm serve /, 'is a program of another project'],
 ];
 

@@ -3,6 +3,7 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
@@ -18,12 +19,15 @@ import { createHistoryWriter, type HistoryWriter } from '../session/history-writ
 import { repairHistory } from '../history/repair-history.ts';
 import type { TaintTracker } from './taint-tracker.ts';
 import { createToolOrder, type ToolOrder } from './tool-order.ts';
+import type { Trace, TraceEntry } from './trace.ts';
 
 export interface AgentConversationDeps extends ModelCallDeps {
   invoker: Invoker;
   sessions: SessionStore;
   taint: TaintTracker;
   contextTokens: (model: string) => number;
+  /** Absent for an agent without hooks. */
+  hooks?: AgentHooks | undefined;
 }
 
 /** State of the processing of one message. */
@@ -38,6 +42,8 @@ export interface AgentConversation {
   readonly historyWriter: HistoryWriter;
   readonly order: ToolOrder;
   readonly events: EventSink;
+  /** What happened so far. */
+  readonly trace: () => readonly TraceEntry[];
   /** Number of items stored before this message; makes the idempotency keys of its calls unique in the session. */
   readonly base: number;
   /** The messages for the model: the stored history, repaired and trimmed. */
@@ -65,9 +71,10 @@ export async function openConversation(
   message: IncomingMessage,
   agent: RunningAgent,
   limits: LoopLimits,
-  events: EventSink,
+  trace: Trace,
 ): Promise<AgentConversation> {
   const { session, rootMessage, text, message: id } = message;
+  const { sink: events } = trace;
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
@@ -77,6 +84,7 @@ export async function openConversation(
     limits,
     events,
     model: agent.spec.model.primary,
+    trace: () => trace.entries(),
     caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
     system: systemPrompt(agent.spec.prompt.system),
     historyWriter: createHistoryWriter(deps.sessions, session, history),

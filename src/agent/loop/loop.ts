@@ -4,6 +4,7 @@ import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-optio
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import { type AgentConversation, type AgentConversationDeps, openConversation } from './conversation.ts';
 import { runTurns } from './turn-loop.ts';
 import { loopLimits } from './limits.ts';
@@ -23,6 +24,7 @@ export interface AgentLoopDeps extends ModelCallDeps {
   taint?: TaintTracker;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
+  hooks?: AgentHooks | undefined;
 }
 
 export interface HandledMessage extends MessageUsage {
@@ -102,7 +104,7 @@ async function handleMessage(
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
   let conversation: AgentConversation | undefined;
   try {
-    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), sink);
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), trace);
     const outcome = await runTurns(deps, conversation, op);
     reportEnd(conversation, outcome.reply, sink);
     return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };

@@ -1,8 +1,9 @@
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { FinishReason } from '../../bus/port.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import { answerOrStop, endTurn, reportAnswer, startTurn } from '../hooks/turn-hooks.ts';
+import type { TurnOutcome } from '../message.ts';
 import {
   requestAnswer,
   type AgentConversation,
@@ -19,24 +20,18 @@ import { bringsUntrustedContent } from './taint-tracker.ts';
 import { answerKey } from './resume.ts';
 import { runToolCalls, type StoredResult } from './tool-calls.ts';
 
-interface TurnOutcome {
-  reply: string;
-  finishReason: FinishReason;
-  /** The requests whose decisions the turn waits for: it is not finished, and has no reply. */
-  parked?: readonly string[];
-}
-
-/**
- * Runs turns until the model gives a final answer. Extension point for features that decide about a turn: hooks, structured
- * results, a persistent agent.
- */
+/** Runs turns until the model gives a final answer, or a hook ends the message. */
 export async function runTurns(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
   op: CallOptions,
 ): Promise<TurnOutcome> {
   const { limits, events, resumePoint } = conversation;
-  if (resumePoint?.reply !== undefined) return { reply: resumePoint.reply, finishReason: 'complete' };
+  if (resumePoint?.reply !== undefined) {
+    const { reply } = resumePoint;
+    const outcome = await endTurn(deps, conversation, reply, { reply, finishReason: 'complete' }, op);
+    if (outcome !== undefined) return outcome;
+  }
   if (resumePoint !== undefined && resumePoint.pending.length > 0) {
     const calls = { toolCalls: resumePoint.pending };
     const outcome = await callTools(deps, conversation, calls, deps.invoker.visible(conversation.caller), op);
@@ -44,12 +39,14 @@ export async function runTurns(
   }
   while (conversation.turns < limits.turns) {
     const turn = conversation.turns + 1;
-    events({ type: 'turn-start', turn });
+    await startTurn(deps, conversation, turn, op);
     const visible = deps.invoker.visible(conversation.caller);
-    const answer = await requestAnswer(deps, conversation, visible, op);
-    const outcome = await handleAnswer(deps, conversation, answer, visible, op);
+    const answer = await answerOrStop(deps, conversation, visible, op);
+    if ('stopped' in answer) return answer.stopped;
+    const handled = await handleAnswer(deps, conversation, answer, visible, op);
     const { inputTokens, outputTokens } = answer.usage;
     events({ type: 'turn-end', turn, inputTokens, outputTokens });
+    const outcome = await endTurn(deps, conversation, answer.text, handled, op);
     if (outcome !== undefined) return outcome;
   }
   return finishAtLimit(
@@ -73,6 +70,7 @@ async function handleAnswer(
   const answer = withTextCalls(given, visible, conversation.messages, events);
   const { text, toolCalls, stopReason } = answer;
   await storeAnswer(deps, conversation, answer, visible);
+  await reportAnswer(deps, conversation, answer, op);
   if (stopReason === 'length') return continueTruncated(deps, conversation, text);
   if (stopReason === 'refusal') {
     events({ type: 'warning', code: 'refusal', message: 'the model declined to answer' });

@@ -1,25 +1,23 @@
-import { TemperError } from '../../lib/errors.ts';
-import { type Json, member } from '../../lib/json.ts';
-import type { Decision, PolicyRequest } from '../../policy/types.ts';
-import type { CallerContext, Tool } from '../../tools/contract.ts';
-import type { Memory } from '../ports.ts';
+import { member } from '../../lib/json.ts';
+import type { Tool } from '../../tools/contract.ts';
+import {
+  assertAllowed,
+  KEY,
+  keyOf,
+  markShared,
+  MEMORY_TOOLS,
+  memoryRequest,
+  type MemoryToolDeps,
+} from './memory-access.ts';
+import { deleteTool, listTool } from './memory-key-tools.ts';
 
-export interface MemoryToolDeps {
-  memory: Memory;
-  /** Evaluates the agent's current policy for one key. */
-  decide(caller: CallerContext, request: PolicyRequest): Decision;
-}
-
-const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
 const MAX_HITS = 20;
 /** Of a search without a limit. */
 export const DEFAULT_HITS = 5;
 
-export const MEMORY_TOOLS = { get: 'memory_get', set: 'memory_set', search: 'memory_search' } as const;
-
-/** `memory_get`, `memory_set`, `memory_search`: access to the memory of an agent, which outlives its sessions. */
+/** The memory tools: access to the memory of an agent, which outlives its sessions. */
 export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
-  return [getTool(deps), setTool(deps), searchTool(deps)];
+  return [getTool(deps), setTool(deps), deleteTool(deps), listTool(deps), searchTool(deps)];
 }
 
 function getTool(deps: MemoryToolDeps): Tool {
@@ -43,6 +41,7 @@ function getTool(deps: MemoryToolDeps): Tool {
       const key = keyOf(input);
       assertAllowed(deps, context, memoryRequest(key, 'read'));
       const value = await deps.memory.get(key);
+      markShared(deps, context, value === undefined ? [] : [key]);
       return { found: value !== undefined, value: value ?? null };
     },
   };
@@ -120,28 +119,12 @@ function searchTool(deps: MemoryToolDeps): Tool {
       const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
       const count = typeof limit === 'number' ? limit : DEFAULT_HITS;
       const hits = await deps.memory.search(typeof query === 'string' ? query : '', count, isReadable);
+      markShared(
+        deps,
+        context,
+        hits.map(({ key }) => key),
+      );
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };
-}
-
-/** The policy request of a call of `memory_get` or `memory_set`; a search asks for each key that it finds. */
-export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
-  if (tool !== 'memory_get' && tool !== 'memory_set') return undefined;
-  return memoryRequest(keyOf(input), tool === 'memory_get' ? 'read' : 'write');
-}
-
-function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
-  return { kind: 'Memory', key, access };
-}
-
-function keyOf(input: Json): string {
-  const key = member(input, 'key');
-  if (typeof key !== 'string') throw new TemperError('TEMPER_TOOL_INPUT_INVALID', '"key" must be a text');
-  return key;
-}
-
-function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, request: PolicyRequest): void {
-  const { effect, reason, rule } = deps.decide(caller, request);
-  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
 }

@@ -2,6 +2,7 @@ import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
+import { hooksAreSound } from './agent/hooks.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<AgentSpec>;
@@ -14,6 +15,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  hooksAreSound,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {

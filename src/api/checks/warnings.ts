@@ -22,8 +22,8 @@ export function manifestWarnings<M extends SetMember>(members: readonly M[], pat
 
 /** The tools that use a grant. Without one of them in `grants.tools` the grant has no effect. */
 export const TOOLS_OF_GRANTS = {
-  'memory.read': ['memory_get', 'memory_search'],
-  'memory.write': ['memory_set'],
+  'memory.read': ['memory_get', 'memory_search', 'memory_list'],
+  'memory.write': ['memory_set', 'memory_delete'],
   messages: ['agent_send', 'agent_message'],
 } as const;
 

@@ -1,3 +1,4 @@
+import { NO_HOOK_TOOLS } from '../v1alpha1/agent/hooks.ts';
 import type { KindName } from '../v1alpha1/kinds.ts';
 
 export interface Column {
@@ -125,6 +126,11 @@ export const DEFINITIONS: readonly Definition[] = [
         at: ['spec', 'forge'],
         rule: "!has(self.apis) || self.apis.size() == 0 || (has(self.modes) && 'Sandbox' in self.modes)",
         message: 'apis has no effect without mode Sandbox',
+      },
+      {
+        at: ['spec', 'hooks', '[]'],
+        rule: `!(self.tool in [${NO_HOOK_TOOLS.map((name) => `'${name}'`).join(', ')}])`,
+        message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
       },
     ],
   },

@@ -22,6 +22,7 @@ import {
   setOf,
 } from './common.ts';
 import type { Resource } from './common.ts';
+import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
@@ -42,7 +43,7 @@ const Grants = Type.Object(
           read: Type.Optional(patternsOf('Patterns for the memory keys that the agent may read.')),
           write: Type.Optional(patternsOf('Patterns for the memory keys that the agent may write.')),
         },
-        { ...closed, description: "Access to long-term memory. `self.*` matches the agent's own keys." },
+        { ...closed, description: "Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent." },
       ),
     ),
     messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
@@ -213,6 +214,7 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Whether and how the agent forges tools.' },
       ),
     ),
+    hooks: Type.Optional(Hooks),
     limits: Type.Optional(Limits),
     quotas: Type.Optional(Quotas),
     sandbox: Type.Optional(

@@ -94,6 +94,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],
   'turn-parked': [],
+  hook: ['tool', 'event'],
   retry: ['model', 'code'],
   compaction: [],
   warning: ['message'],

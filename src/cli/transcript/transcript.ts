@@ -192,6 +192,8 @@ export class Transcript {
         return this.#promotion(event);
       case 'demotion':
         return this.#styled('red', `  ${printable(event.tool, 63)}  demoted: ${printable(event.reason, 300)}`);
+      case 'hook':
+        return this.#hook(event);
       case 'retry':
         return this.#retry(event);
       case 'compaction':
@@ -208,6 +210,12 @@ export class Transcript {
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:
     }
+  }
+
+  /** Only what a hook changed: its failures are shown by the warning or the error that they cause. */
+  #hook({ tool, event, directive }: EventOf<'hook'>): void {
+    if (directive === undefined) return;
+    this.#styled('dim', `  hook ${printable(tool, 63)} at ${printable(event, 32)}: ${printable(directive, 16)}`);
   }
 
   #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {

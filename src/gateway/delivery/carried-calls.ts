@@ -1,6 +1,8 @@
 import { GENERATE_TEXT, TEXT_SYSTEM } from '../../agent/tools/generate-text.ts';
-import { DEFAULT_HITS, MEMORY_TOOLS } from '../../agent/tools/memory-tools.ts';
-import type { MemoryHit } from '../../agent/ports.ts';
+import { DEFAULT_KEYS } from '../../agent/tools/memory-key-tools.ts';
+import { MEMORY_TOOLS } from '../../agent/tools/memory-access.ts';
+import { DEFAULT_HITS } from '../../agent/tools/memory-tools.ts';
+import type { MemoryHit, MemoryKeys } from '../../agent/ports.ts';
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { ModelRequest } from '../../models/port.ts';
@@ -14,6 +16,14 @@ export function memoryRead(key: string, value: Json | undefined): CarriedCall {
 
 export function memoryWrite(key: string, value: Json): CarriedCall {
   return { name: MEMORY_TOOLS.set, input: { key, value }, value: { key } };
+}
+
+export function memoryDelete(key: string, deleted: boolean): CarriedCall {
+  return { name: MEMORY_TOOLS.delete, input: { key }, value: { key, deleted } };
+}
+
+export function memoryList(prefix: string, limit: number, { keys, complete }: MemoryKeys): CarriedCall {
+  return { name: MEMORY_TOOLS.list, input: { prefix, limit }, value: { keys, complete } };
 }
 
 export function memorySearch(query: string, limit: number, hits: readonly MemoryHit[]): CarriedCall {
@@ -39,6 +49,7 @@ export function generatedText(request: Omit<ModelRequest, 'model'>, text: string
 export function asCarried({ name, input, value }: CarriedCall, session: string): CarriedCall {
   if (!isJsonObject(input)) return { name, input, value };
   if (name === MEMORY_TOOLS.search) return { name, input: { limit: DEFAULT_HITS, ...input }, value };
+  if (name === MEMORY_TOOLS.list) return { name, input: { prefix: '', limit: DEFAULT_KEYS, ...input }, value };
   if (name !== SEND_TOOL.name) return { name, input, value };
   const named = input['session'] === undefined || input['session'] === '' ? session : input['session'];
   return { name, input: { ...input, session: named }, value };

@@ -5,8 +5,15 @@ import { TemperError } from '../../lib/errors.ts';
 import { FairQueue } from '../../lib/async/fair-queue.ts';
 import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { MemoryHits, MemoryQuery, MemoryValue } from '../../gateway-api/session-schemas.ts';
-import { memoryRead, memorySearch, memoryWrite } from '../delivery/carried-calls.ts';
+import {
+  MemoryDeleted,
+  MemoryHits,
+  MemoryKeys,
+  MemoryKeysQuery,
+  MemoryQuery,
+  MemoryValue,
+} from '../../gateway-api/session-schemas.ts';
+import { memoryDelete, memoryList, memoryRead, memorySearch, memoryWrite } from '../delivery/carried-calls.ts';
 import { signAnswer } from '../delivery/sign-answer.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
@@ -28,6 +35,18 @@ const putSchema = {
   summary: 'Stores a value',
   response: { 204: Done, ...ERROR_RESPONSES },
 };
+const deleteSchema = {
+  ...POD_SECURITY,
+  params: Params,
+  summary: 'Deletes a value',
+  response: { 200: MemoryDeleted, ...ERROR_RESPONSES },
+};
+const keysSchema = {
+  ...POD_SECURITY,
+  querystring: MemoryKeysQuery,
+  summary: 'Keys that start with a prefix',
+  response: { 200: MemoryKeys, ...ERROR_RESPONSES },
+};
 const searchSchema = {
   ...POD_SECURITY,
   querystring: MemoryQuery,
@@ -35,55 +54,82 @@ const searchSchema = {
   response: { 200: MemoryHits, ...ERROR_RESPONSES },
 };
 
+type MemoryOf = (agent: { uid: string; namespace: string }) => Memory;
+type Server = Parameters<RouteModule>[0];
+const CONFIG = { access: 'pod' } as const;
+
 /** Memory of agents beyond sessions, within their grants. */
-export function memoryRoutes(memoryOf: (agentUid: string) => Memory): RouteModule {
+export function memoryRoutes(memoryOf: MemoryOf): RouteModule {
   return (server, deps) => {
-    const config = { access: 'pod' } as const;
-    // A search holds the whole memory of its agent, so this process makes one at a time, and namespaces take turns.
-    const searches = new FairQueue();
-    const path = `${POD_API_PATHS.memory}/:key`;
-    server.get(path, { config, schema: getSchema }, async (request, reply) => {
-      const { key } = request.params;
-      assertAllowed(deciderFor(request, deps), key, 'read');
-      const value = await memoryOf(request.pod.agentUid).get(key);
-      signAnswer(request, reply, memoryRead(key, value), deps);
-      if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
-      return { value };
-    });
-    server.put(
-      path,
-      {
-        config: { access: 'pod', idempotent: true },
-        bodyLimit: MAX_BODY_BYTES,
-        schema: putSchema,
-      },
-      async (request, reply) => {
-        const { key } = request.params;
-        assertAllowed(deciderFor(request, deps), key, 'write');
-        await memoryOf(request.pod.agentUid).set(key, request.body.value);
-        signAnswer(request, reply, memoryWrite(key, request.body.value), deps);
-        return reply.code(204).send(null);
-      },
-    );
-    server.get(
-      POD_API_PATHS.memory,
-      { config: { ...config, largeResponse: true }, schema: searchSchema },
-      async (request, reply) => {
-        const { query, limit } = request.query;
-        const decider = deciderFor(request, deps);
-        const found = await searches.run(request.pod.namespace, async () => {
-          request.disconnected.throwIfAborted();
-          const isReadable = (key: string) =>
-            decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
-          return memoryOf(request.pod.agentUid).search(query, limit, isReadable);
-        });
-        signAnswer(request, reply, memorySearch(query, limit, found), deps);
-        request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
-        return found;
-      },
-    );
+    addValueRoutes(server, deps, memoryOf);
+    addScanRoutes(server, deps, memoryOf);
   };
 }
+
+/** Routes of one key. */
+function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): void {
+  const path = `${POD_API_PATHS.memory}/:key`;
+  const write = { access: 'pod', idempotent: true } as const;
+  server.get(path, { config: CONFIG, schema: getSchema }, async (request, reply) => {
+    const { key } = request.params;
+    assertAllowed(deciderFor(request, deps), key, 'read');
+    const value = await memoryOf(agentOf(request)).get(key);
+    signAnswer(request, reply, memoryRead(key, value), deps);
+    if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
+    return { value };
+  });
+  server.put(path, { config: write, bodyLimit: MAX_BODY_BYTES, schema: putSchema }, async (request, reply) => {
+    const { key } = request.params;
+    assertAllowed(deciderFor(request, deps), key, 'write');
+    await memoryOf(agentOf(request)).set(key, request.body.value);
+    signAnswer(request, reply, memoryWrite(key, request.body.value), deps);
+    return reply.code(204).send(null);
+  });
+  server.delete(path, { config: write, schema: deleteSchema }, async (request, reply) => {
+    const { key } = request.params;
+    assertAllowed(deciderFor(request, deps), key, 'write');
+    const deleted = await memoryOf(agentOf(request)).delete(key);
+    signAnswer(request, reply, memoryDelete(key, deleted), deps);
+    return { deleted };
+  });
+}
+
+/** Routes that read the whole memory of an agent, so this process makes one such call at a time, and namespaces take turns. */
+function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): void {
+  const scans = new FairQueue();
+  const config = { ...CONFIG, largeResponse: true };
+  const scan = <T>(
+    request: FastifyRequest,
+    read: (memory: Memory, isReadable: IsReadable) => Promise<T>,
+  ): Promise<T> => {
+    const decider = deciderFor(request, deps);
+    const isReadable: IsReadable = (key) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
+    return scans.run(request.pod.namespace, async () => {
+      request.disconnected.throwIfAborted();
+      return read(memoryOf(agentOf(request)), isReadable);
+    });
+  };
+  server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request, reply) => {
+    const { query, limit } = request.query;
+    const found = await scan(request, (memory, isReadable) => memory.search(query, limit, isReadable));
+    signAnswer(request, reply, memorySearch(query, limit, found), deps);
+    request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
+    return found;
+  });
+  server.get(POD_API_PATHS.memoryKeys, { config, schema: keysSchema }, async (request, reply) => {
+    const { prefix, limit } = request.query;
+    const found = await scan(request, (memory, isReadable) => memory.list(prefix, limit, isReadable));
+    signAnswer(request, reply, memoryList(prefix, limit, found), deps);
+    request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
+    return found;
+  });
+}
+
+function agentOf({ pod }: FastifyRequest): { uid: string; namespace: string } {
+  return { uid: pod.agentUid, namespace: pod.namespace };
+}
+
+type IsReadable = (key: string) => boolean;
 
 /** Assumes an untainted session: no rule about memory depends on taint. */
 function deciderFor(request: FastifyRequest, { directory }: GatewayDeps): Decider {

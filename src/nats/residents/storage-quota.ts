@@ -172,7 +172,7 @@ const FIXES: Record<CountedStore, string> = {
   sessions: 'close sessions that are not needed',
   sessionTools: 'close sessions whose tools are not needed',
   sources: 'drop tools that are not needed',
-  memory: 'set keys that are not needed to a short value',
+  memory: 'delete keys that are not needed',
   tasks: 'delete agents that are not needed',
   evidence: 'wait until older inputs expire',
   inbox: 'send again when the agent has processed waiting messages',

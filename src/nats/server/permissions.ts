@@ -31,8 +31,8 @@ export const gatewayPermissions: RolePermissions = {
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
     ...queueConsumerSubjects(QUEUES.panelReviews),
     ...unique(
-      [BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.evidence, BUCKETS.tasks].map((bucket) =>
-        bucketStream(bucket),
+      [BUCKETS.sessions, BUCKETS.sessionTools, BUCKETS.sources, BUCKETS.memory, BUCKETS.evidence, BUCKETS.tasks].map(
+        (bucket) => bucketStream(bucket),
       ),
     ).map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
     ...TRIMMED_STREAMS.map((stream) => `$JS.API.STREAM.PURGE.${stream}`),

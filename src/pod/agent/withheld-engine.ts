@@ -33,6 +33,8 @@ export function withheldMemory(memory: Memory, sources: WithheldSources): Memory
   return {
     get: (key) => memory.get(key),
     set: (key, value) => memory.set(key, sources.json(value)),
+    delete: (key) => memory.delete(key),
+    list: (prefix, limit, isReadable) => memory.list(prefix, limit, isReadable),
     search: (query, limit, isReadable) => memory.search(query, limit, isReadable),
   };
 }

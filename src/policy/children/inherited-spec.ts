@@ -35,7 +35,15 @@ function lists(child: AgentSpec, parent: AgentSpec): Partial<AgentSpec> {
   return {
     ...list('denyTools', child.denyTools, parent.denyTools),
     ...list('arguments', child.arguments, parent.arguments),
+    ...hooks(child, parent),
   };
+}
+
+/** The hooks of the parent come first: what they refuse to the parent, they refuse to the child. */
+function hooks({ hooks: own = [] }: AgentSpec, { hooks: inherited = [] }: AgentSpec): Partial<AgentSpec> {
+  if (inherited.length === 0) return {};
+  const known = new Set(inherited.map((hook) => JSON.stringify(hook)));
+  return { hooks: [...inherited, ...own.filter((hook) => !known.has(JSON.stringify(hook)))] };
 }
 
 function list<T>(key: keyof AgentSpec, child: readonly T[] = [], parent: readonly T[] = []): Partial<AgentSpec> {

@@ -44,6 +44,25 @@ function fieldsRefused(change: Partial<AgentSpec>, parent = PARENT): string[] {
   return inherits(childOf(change), parent).map(({ field }) => field);
 }
 
+const GUARD = { events: ['ToolCall' as const], tool: 'guard' };
+
+describe('the hooks of a child', () => {
+  it('the hooks of a parent run for its child, before its own', () => {
+    const own = { events: ['TurnEnd' as const], tool: 'ends' };
+    const parent = { ...PARENT, hooks: [GUARD] };
+    assert.deepEqual(inheritedSpec(childOf(), parent).hooks, [GUARD]);
+    const both = inheritedSpec(childOf({ hooks: [own, GUARD] }), parent);
+    assert.deepEqual(both.hooks, [GUARD, own]);
+    assert.deepEqual(inheritedSpec(both, parent).hooks, both.hooks, 'idempotent');
+  });
+
+  it('a child with more hooks than an agent may have is refused', () => {
+    const hooks = Array.from({ length: 8 }, (_, index) => ({ ...GUARD, tool: `guard_${index}` }));
+    assert.deepEqual(fieldsRefused({ hooks }), []);
+    assert.deepEqual(fieldsRefused({ hooks }, { ...PARENT, hooks: [GUARD] }), ['spec.hooks']);
+  });
+});
+
 /** One form of asking for more than the parent has, and the field that the refusal names. */
 const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = [
   ['spec.trustPolicyRef.name', { trustPolicyRef: { name: 'open' } }],

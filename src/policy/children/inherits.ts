@@ -1,3 +1,4 @@
+import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
@@ -33,6 +34,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   mode: ({ child, parent }) => ordered('spec.mode', AGENT_MODES, child.mode ?? 'Full', parent.mode ?? 'Full'),
   autonomy: autonomyOfParent,
   forge: forgeOfParent,
+  hooks: ({ child }) => within('spec.hooks', child.hooks?.length ?? 0, MAX_HOOKS),
   limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,

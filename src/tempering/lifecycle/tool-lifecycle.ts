@@ -3,6 +3,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Tool } from '../../tools/contract.ts';
+import { isHookCall } from '../../tools/hooks/call-hooks.ts';
 import type { CompletedCall } from '../../tools/invoker.ts';
 import type { BackgroundTasks } from './background-tasks.ts';
 import type { LifecycleContext, RemoteLifecyclePorts, LocalLifecyclePorts } from './ports.ts';
@@ -53,7 +54,8 @@ export function createLocalLifecycle(
   return {
     observe(call) {
       const { forged } = call.tool;
-      if (forged !== undefined && call.caller.stack.length === 0) here.onUse?.(forged.digest, call.caller.session);
+      const isOwn = call.caller.stack.length === 0 && !isHookCall(call.caller);
+      if (forged !== undefined && isOwn) here.onUse?.(forged.digest, call.caller.session);
       toolPromotion.observe(call);
     },
     reactivate: (digest, reason, actor) =>

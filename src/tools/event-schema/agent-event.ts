@@ -66,6 +66,14 @@ export const EVENT_MEMBERS = {
   'forge-refused': { tool: name, gate, code: Code, message: note() },
   promotion: { tool: name, digest, from: Tier, to: Tier, state: name, note: note() },
   demotion: { tool: name, digest, reason: note() },
+  /** One run of a hook. `directive` is what it said, `code` why it failed. */
+  hook: {
+    tool: name,
+    event: line(32),
+    directive: Type.Optional(line(16)),
+    code: Type.Optional(Code),
+    milliseconds: Type.Number({ minimum: 0 }),
+  },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
   'turn-parked': { requests: Type.Array(name, { minItems: 1, maxItems: 100 }) },

@@ -2,12 +2,14 @@ import { printable } from '../../lib/printable.ts';
 import type { CallerContext, Invoker, NestedCall, Tool, ToolResult } from '../contract.ts';
 import type { EventSink } from '../events.ts';
 import { isForgeTestCall } from '../forge-test-call.ts';
+import { isHookCall } from '../hooks/call-hooks.ts';
 import { resultSummary } from './result-summary.ts';
 
 /** The caller of the tools that this tool calls. */
 export function nestedCaller(tool: Pick<Tool, 'descriptor' | 'nestedOrigin'>, caller: CallerContext): CallerContext {
   const { name, forged } = tool.descriptor;
-  const origin = isForgeTestCall(caller) ? 'ForgeTest' : (tool.nestedOrigin ?? 'Compose');
+  const isBelow = isForgeTestCall(caller) || isHookCall(caller);
+  const origin = isBelow ? caller.origin : (tool.nestedOrigin ?? 'Compose');
   return { ...caller, stack: [...caller.stack, forged?.digest ?? name], origin };
 }
 

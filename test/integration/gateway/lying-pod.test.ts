@@ -209,7 +209,7 @@ describe('reports of a lying pod', () => {
     const decide = () => ({ effect: 'Allow', reason: '', rule: '', risk: 'low' }) as const;
     const modelName = 'default/default';
     const tools = [
-      ...createMemoryTools({ memory, decide }),
+      ...createMemoryTools({ memory, decide, onUntrusted: () => undefined }),
       generateTextTool({ model, clock: systemClock, modelName, maxOutputTokens: 100 }),
     ];
     const message = { deliveryToken: tokenOf(agent.name, 1), session: 's1', rootMessage: 'root-1' };
@@ -226,6 +226,8 @@ describe('reports of a lying pod', () => {
         ['memory_set', { key: 'notes', value: 'an anvil' }],
         ['memory_search', { query: 'anvil' }],
         ['memory_search', { query: 'anvil', limit: 2 }],
+        ['memory_list', { prefix: 'no' }],
+        ['memory_delete', { key: 'notes' }],
         ['generate_text', { prompt: 'Summarize.' }],
       ] as const) {
         const op = callOptions();
@@ -247,7 +249,15 @@ describe('reports of a lying pod', () => {
     const [input] = await createToolEvidence(bus).recordedInputs(agent.uid, tool, 1_000_000);
     assert.deepEqual(
       input?.recording?.calls.map(({ name, evidence }) => [name, evidence]),
-      ['memory_get', 'memory_set', 'memory_search', 'memory_search', 'generate_text'].map((name) => [name, 'observed']),
+      [
+        'memory_get',
+        'memory_set',
+        'memory_search',
+        'memory_search',
+        'memory_list',
+        'memory_delete',
+        'generate_text',
+      ].map((name) => [name, 'observed']),
     );
   });
 

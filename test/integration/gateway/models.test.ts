@@ -364,6 +364,13 @@ describe('the model API of the gateway', () => {
     assert.deepEqual(errorOf(await memory('GET', 'self.none')), [404, 'TEMPER_NOT_FOUND']);
     const found = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'kurt' });
     assert.deepEqual(JSON.parse(found.text), [{ key: 'self.notes', value: 'blue whales' }]);
+    const keysOf = async (prefix: string, agent = 'kurt') =>
+      JSON.parse((await one.call('GET', `/v1/memory-keys?prefix=${prefix}&limit=5`, { agent })).text);
+    assert.deepEqual(await keysOf('self.'), { keys: ['self.notes'], complete: true });
+    assert.deepEqual(errorOf(await memory('DELETE', 'self.other')), [403, 'TEMPER_POLICY_DENIED']);
+    assert.deepEqual(JSON.parse((await memory('DELETE', 'self.notes')).text), { deleted: true });
+    assert.deepEqual(JSON.parse((await memory('DELETE', 'self.notes')).text), { deleted: false });
+    assert.deepEqual(await keysOf(''), { keys: [], complete: true });
     fixture.setAgent('lena', { grants: { memory: { read: [], write: [] } } });
     const none = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'lena' });
     assert.deepEqual(JSON.parse(none.text), []);

@@ -50,6 +50,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.sandbox.workspace.files[].path',
       'spec.sandbox.workspace.files[].configMap.name',
     ],
+    'agent/hooks/agent-hooks.ts': ['events', 'tool', 'timeout', 'onFailure'].map((name) => `spec.hooks[].${name}`),
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {

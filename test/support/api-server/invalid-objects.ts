@@ -51,6 +51,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
     message: 'apis has no effect without mode Sandbox',
     change: { 'spec.forge': { enabled: true, modes: ['Compose'], apis: ['fetch'] } },
   },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
+    change: { 'spec.hooks': [{ events: ['ToolCall'], tool: 'forge_tool' }] },
+  },
   { kind: 'ApprovalRequest', sample: 'approvalrequest.yaml', ...NO_SUBJECT },
   {
     kind: 'ApprovalRequest',

@@ -1,0 +1,144 @@
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, type TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import {
+  type AgentConversation,
+  type AgentConversationDeps,
+  appendMessages,
+  requestAnswer,
+} from '../loop/conversation.ts';
+import type { ModelAnswer } from '../loop/model-call.ts';
+import type { TurnOutcome } from '../message.ts';
+import type { HookDirective, HookEvent } from './hook-event.ts';
+
+/** Further attempts at one model call that hooks can ask for. */
+const MAX_RETRIES = 5;
+const FIRST_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 30_000;
+/** Characters of the trace that a hook gets: the last entries that fit. */
+const MAX_TRACE_CHARACTERS = 32_768;
+const CONTINUE = 'Continue.';
+
+export async function startTurn(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  turn: number,
+  op: CallOptions,
+): Promise<void> {
+  conversation.events({ type: 'turn-start', turn });
+  await ask(deps, conversation, { type: 'turn-start', turnNumber: turn }, op);
+}
+
+/** Shows the hooks what the model said, before its calls run. */
+export async function reportAnswer(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  { reasoning, text }: ModelAnswer,
+  op: CallOptions,
+): Promise<void> {
+  if (reasoning !== '') await ask(deps, conversation, { type: 'reasoning', text: reasoning }, op);
+  if (text !== '') await ask(deps, conversation, { type: 'message', text, delta: false }, op);
+}
+
+/** The outcome of a turn after its hooks: undefined when another turn follows. A parked turn has not ended. */
+export async function endTurn(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  text: string,
+  outcome: TurnOutcome | undefined,
+  op: CallOptions,
+): Promise<TurnOutcome | undefined> {
+  if (deps.hooks?.has('turn-end') !== true || outcome?.parked !== undefined) return outcome;
+  const said = outcome?.reply ?? text;
+  const event: HookEvent = {
+    type: 'turn-end',
+    turnNumber: conversation.turns,
+    result: said,
+    trace: recentTrace(conversation.trace()),
+  };
+  const directive = await ask(deps, conversation, event, op);
+  if (directive === undefined) return outcome;
+  if ('stop' in directive) return stopWith(deps, conversation, directive, said);
+  const message = 'continue' in directive ? (directive.message ?? (outcome === undefined ? '' : CONTINUE)) : '';
+  if (message !== '') await appendMessages(deps, conversation, [{ role: 'user', text: message }]);
+  return undefined;
+}
+
+/** The answer of the model. After a failure, hooks decide whether to try again or to end the message. */
+export async function answerOrStop(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  visible: readonly ToolDescriptor[],
+  op: CallOptions,
+): Promise<ModelAnswer | { stopped: TurnOutcome }> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await requestAnswer(deps, conversation, visible, op);
+    } catch (error) {
+      if (!isModelFailure(error) || op.signal.aborted) throw error;
+      const { code, message } = error;
+      const directive = await ask(deps, conversation, { type: 'error', error: { code, message }, attempt }, op);
+      if (directive === undefined || attempt > MAX_RETRIES) throw error;
+      conversation.events({ type: 'error', code, message, attempt });
+      if ('stop' in directive) return { stopped: await stopWith(deps, conversation, directive, message) };
+      await retryAfter(deps, conversation, code, attempt, op);
+    }
+  }
+}
+
+async function retryAfter(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  code: ErrorCode,
+  attempt: number,
+  op: CallOptions,
+): Promise<void> {
+  const delayMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (attempt - 1));
+  const model = conversation.agent.spec.model.primary;
+  conversation.events({ type: 'retry', model, attempt: attempt + 1, code, milliseconds: delayMs });
+  await ask(deps, conversation, { type: 'retry', attempt: attempt + 1, delayMs }, op);
+  await deps.clock.sleep(delayMs, op.signal);
+}
+
+/** Ends the message with the result of the directive. The session gets it as the last answer. */
+async function stopWith(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  { result }: Extract<HookDirective, { stop: true }>,
+  said: string,
+): Promise<TurnOutcome> {
+  const reply = result === undefined ? said : typeof result === 'string' ? result : JSON.stringify(result);
+  const last = conversation.messages.at(-1);
+  const isStored = last?.role === 'assistant' && last.text === reply;
+  if (!isStored && reply !== '') {
+    await appendMessages(deps, conversation, [{ role: 'assistant', text: reply, toolCalls: [] }]);
+  }
+  return { reply, finishReason: 'complete' };
+}
+
+async function ask(
+  { hooks }: AgentConversationDeps,
+  { caller, turns }: AgentConversation,
+  event: HookEvent,
+  op: CallOptions,
+): Promise<HookDirective | undefined> {
+  if (hooks?.has(event.type) !== true) return undefined;
+  return hooks.ask(event, caller, { ...op, key: `${op.key}/turn-${turns}` });
+}
+
+function isModelFailure(error: unknown): error is TemperError {
+  return isTemperError(error) && error.code.startsWith('TEMPER_MODEL_');
+}
+
+function recentTrace(entries: readonly object[]): Json[] {
+  const recent: Json[] = [];
+  let characters = 0;
+  for (const entry of entries.toReversed()) {
+    characters += JSON.stringify(entry).length;
+    if (characters > MAX_TRACE_CHARACTERS) break;
+    recent.unshift(entry as Json);
+  }
+  return recent;
+}

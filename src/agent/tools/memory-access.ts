@@ -1,0 +1,54 @@
+import { TemperError } from '../../lib/errors.ts';
+import { type Json, member } from '../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import type { CallerContext } from '../../tools/contract.ts';
+import type { Memory } from '../ports.ts';
+import { isSharedKey } from './memory.ts';
+
+export const MEMORY_TOOLS = {
+  get: 'memory_get',
+  set: 'memory_set',
+  delete: 'memory_delete',
+  list: 'memory_list',
+  search: 'memory_search',
+} as const;
+
+export interface MemoryToolDeps {
+  memory: Memory;
+  /** Evaluates the agent's current policy for one key. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
+  /** Called when a session reads shared keys: other agents wrote them, so the session has untrusted content. */
+  onUntrusted(caller: CallerContext): void;
+}
+
+/** Marks the session when one of the keys that it reads is shared. Own shared keys count: another agent may have replaced their values. */
+export function markShared(deps: MemoryToolDeps, caller: CallerContext, keys: readonly string[]): void {
+  if (keys.some(isSharedKey)) deps.onUntrusted(caller);
+}
+
+export const KEY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 256,
+  description: 'Dotted, such as "self.notes.today". Keys below "shared" belong to all agents of the namespace',
+};
+/** The policy request of a call that names one key; a search and a list ask for each key that they find. */
+export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
+  if (tool === MEMORY_TOOLS.get) return memoryRequest(keyOf(input), 'read');
+  return tool === MEMORY_TOOLS.set || tool === MEMORY_TOOLS.delete ? memoryRequest(keyOf(input), 'write') : undefined;
+}
+
+export function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
+  return { kind: 'Memory', key, access };
+}
+
+export function keyOf(input: Json): string {
+  const key = member(input, 'key');
+  if (typeof key !== 'string') throw new TemperError('TEMPER_TOOL_INPUT_INVALID', '"key" must be a text');
+  return key;
+}
+
+export function assertAllowed(deps: MemoryToolDeps, caller: CallerContext, request: PolicyRequest): void {
+  const { effect, reason, rule } = deps.decide(caller, request);
+  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+}

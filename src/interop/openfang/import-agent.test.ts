@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import { dottedPath } from '../../api/findings.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
+import { importAgent } from './import-agent.ts';
+import { leavesOf } from './keys/import-log.ts';
+import { CONTEXT, importToml } from './openfang.testing.ts';
+
+const resultsOf = (text: string): Record<string, string> =>
+  Object.fromEntries(importToml(text).keys.map(({ key, result, field = '-' }) => [key, `${result} ${field}`]));
+
+describe('the import of one manifest of OpenFang', () => {
+  it('tools get the names that they have here, and tools that do not exist here are not granted', () => {
+    const text =
+      'name = "a"\n[capabilities]\ntools = ["file_read", "memory_store", "web_fetch", "hand_activate", "odd"]';
+    const { agent } = importToml(text);
+    assert.deepEqual(agent.spec.grants, { tools: ['file_read', 'memory_set'] });
+    const results = resultsOf(text);
+    assert.equal(results['capabilities.tools[0]'], 'Imported spec.grants.tools[0]');
+    assert.equal(results['capabilities.tools[1]'], 'Changed spec.grants.tools[1]');
+    assert.equal(results['capabilities.tools[2]'], 'NotImported -');
+    assert.equal(results['capabilities.tools[3]'], 'Refused -');
+    assert.equal(results['capabilities.tools[4]'], 'NotImported -');
+  });
+
+  it('an empty or absent list of tools grants no tool, and the report says that OpenFang grants all', () => {
+    for (const text of ['name = "a"', 'name = "a"\n[capabilities]\ntools = []']) {
+      const { agent, keys } = importToml(text);
+      assert.equal(agent.spec.grants, undefined);
+      assert.match(keys.find(({ key }) => key === 'capabilities.tools')?.note ?? '', /all tools in OpenFang/);
+    }
+  });
+
+  it('a profile stands in for an empty list of tools only', () => {
+    const messaging = importToml('name = "a"\nprofile = "messaging"').agent.spec.grants;
+    assert.deepEqual(messaging?.tools, ['agent_send', 'memory_set', 'memory_get']);
+    assert.deepEqual(messaging?.messages, ['*']);
+    const named = importToml('name = "a"\nprofile = "full"\n[capabilities]\ntools = ["file_read"]').agent.spec.grants;
+    assert.deepEqual(named, { tools: ['file_read'] });
+  });
+
+  it('the allow list, the block list and the execution policy limit the tools and stay as denials', () => {
+    const { agent } = importToml(`name = "a"
+tool_allowlist = ["file_*", "memory_store"]
+tool_blocklist = ["file_list", "docker_exec"]
+[capabilities]
+tools = ["file_read", "file_list", "file_write", "memory_store", "memory_recall"]
+network = ["api.example.com"]
+shell = ["git *"]
+[exec_policy]
+allow_shell = false
+allow_network = false
+allow_file_write = false`);
+    assert.deepEqual(agent.spec.grants, { tools: ['file_read', 'memory_set'] });
+    assert.deepEqual(agent.spec.denyTools, ['file_list', 'docker_exec', 'file_write']);
+  });
+
+  it('names and patterns of agents get the form of object names', () => {
+    const { agent } = importToml(
+      'name = "Customer Support!"\n[capabilities]\nagent_message = ["Sales Team", "ops-*", "*"]',
+    );
+    assert.equal(agent.metadata.name, 'customer-support');
+    assert.deepEqual(agent.spec.grants?.messages, ['sales-team', 'ops-*', '*']);
+    assert.match(importToml('name = "研究"').agent.metadata.name, /^agent-[0-9a-f]{8}$/);
+    assert.match(importToml(`name = "${'a'.repeat(80)}"`).agent.metadata.name, /^a{54}-[0-9a-f]{8}$/);
+    assert.equal(importToml('version = "1"').agent.metadata.name, 'file');
+  });
+
+  it('models of the configured default, aliases and fallbacks are named once each', () => {
+    const { agent } = importToml(`name = "a"
+[model]
+provider = "default"
+model = "default"
+api_key_env = "A_KEY"
+[[fallback_models]]
+provider = "default"
+model = "default"
+[[fallback_models]]
+provider = "default"
+model = "gemini-2.0-flash"
+[[fallback_models]]
+provider = "claude_code"
+model = "Default/gemini-2.0-flash"`);
+    assert.deepEqual(agent.spec.model, {
+      primary: 'default/default',
+      fallbacks: ['default/gemini-2.0-flash', 'claude-code/Default/gemini-2.0-flash'],
+    });
+  });
+
+  it('approvals by tool become the loosest preset under which these tools wait', () => {
+    const autonomyOf = (tools: string): string | undefined =>
+      importToml(`name = "a"
+[capabilities]
+tools = ["file_read", "file_write"]
+[autonomous]
+approval_required_for = ${tools}`).agent.spec.autonomy;
+    assert.equal(autonomyOf('["file_write", "shell_exec"]'), 'Supervised');
+    assert.equal(autonomyOf('["file_read"]'), 'Locked');
+    assert.equal(autonomyOf('["shell_exec"]'), undefined);
+    assert.equal(autonomyOf('[]'), undefined);
+  });
+
+  it('the prompt has the names of tools here, and the report names mentioned tools that the agent lacks', () => {
+    const { agent, keys } = importToml(`name = "a"
+[model]
+system_prompt = "Use memory_store, then my_memory_store, then shell_exec."
+[capabilities]
+tools = ["memory_store"]`);
+    assert.equal(agent.spec.prompt.system, 'Use memory_set, then my_memory_store, then shell_exec.');
+    const note = keys.find(({ key }) => key === 'model.system_prompt')?.note ?? '';
+    assert.match(note, /memory_store is memory_set.*does not have: shell_exec$/);
+  });
+
+  it('keys below a table header are read as their author meant them, and a limit of 0 is no quota', () => {
+    const text =
+      'name = "a"\n[resources]\nmax_llm_tokens_per_hour = 0\nmax_cost_per_day_usd = 1.5\ntool_blocklist = ["file_read"]';
+    assert.deepEqual(importToml(text).agent.spec.denyTools, ['file_read']);
+    assert.deepEqual(importToml(text).agent.spec.quotas, { costPerDay: '1.5' });
+    assert.equal(resultsOf(text)['resources.tool_blocklist[0]'], 'Imported spec.denyTools[0]');
+  });
+});
+
+const DOCUMENTED = `name = "writer"
+[schedule]
+mode = "reactive"
+[model]
+provider = "anthropic"
+model = "claude-sonnet-4"
+max_tokens = 1024
+temperature = 0.25
+[resources]
+max_tokens_per_hour = 5000
+max_cost_per_hour = 2.5
+max_iterations = 40
+priority = "low"
+[capabilities]
+tools = ["file_read", "file_write", "agent_send"]
+memory_write = ["self.*"]
+agent_spawn = false
+agent_message = ["summarizer"]
+agent_kill = []
+[tools.web_search]
+max_results = 3
+mcp_servers = ["search"]
+[routing]
+enabled = true
+[autonomous]
+approval_required_for = ["agent_send"]
+max_actions_per_cycle = 20
+idle_timeout_seconds = 600
+workspace = "~/writer"
+[exec_policy]
+allow_file_write = true
+tool_allowlist = []
+`;
+
+describe('the dialect of the documentation of OpenFang', () => {
+  it('every key of the documented dialect is known, and the report says which of them OpenFang does not read', () => {
+    const { agent, keys, problems } = importToml(DOCUMENTED);
+    assert.deepEqual(problems, []);
+    assert.deepEqual(
+      keys.filter(({ result }) => result === 'Unknown'),
+      [],
+    );
+    assert.deepEqual(agent.spec, {
+      trustPolicyRef: { name: 'openfang' },
+      model: { primary: 'anthropic/claude-sonnet-4', temperature: '0.25', maxOutputTokens: 1024 },
+      prompt: { system: 'You are a helpful AI agent.' },
+      grants: {
+        tools: ['file_read', 'file_write', 'agent_send'],
+        memory: { write: ['self.*'] },
+        messages: ['summarizer'],
+      },
+      quotas: { tokensPerHour: 5000, costPerHour: '2.5' },
+      limits: { turns: 40, steps: 20 },
+      idle: { scaleToZeroAfter: '600s' },
+      autonomy: 'Supervised',
+    });
+    const noteOf = (name: string): string => keys.find(({ key }) => key === name)?.note ?? '';
+    assert.match(noteOf('resources.max_cost_per_hour'), /OpenFang itself does not read this key/);
+    assert.match(noteOf('resources.priority'), /stands below \[resources\], where OpenFang does not read it/);
+    assert.match(noteOf('capabilities.memory_write[0]'), /no tool of the agent uses it/);
+  });
+});
+
+describe('manifests of OpenFang that are not imported', () => {
+  const refused: readonly (readonly [name: string, text: string, problem: RegExp])[] = [
+    ['a WASM module', 'module = "wasm:agent.wasm"', /a WASM module/],
+    ['a Python module', 'module = "python:agent.py"', /a Python module/],
+    ['an unknown module', 'module = "builtin:other"', /an unknown module/],
+    ['a mistyped limit', '[resources]\nmax_llm_token_per_hour = 10', /did you mean max_llm_tokens_per_hour/],
+    ['a quota of a wrong type', '[resources]\nmax_llm_tokens_per_hour = "many"', /a limit that cannot be read/],
+    ['a negative quota', '[resources]\nmax_cost_per_day_usd = -1', /a number of 0 or more/],
+    ['a block list of a wrong type', 'tool_blocklist = "shell_exec"', /is not a list/],
+    ['a block list with a malformed pattern', 'tool_blocklist = [""]', /the pattern is empty/],
+    ['a prompt that is too long', `[model]\nsystem_prompt = "${'x'.repeat(65_537)}"`, /more than 65536 characters/],
+    ['a model name that Temper cannot use', '[model]\nprovider = "p"\nmodel = "a b"', /name of a model/],
+  ];
+  for (const [name, text, problem] of refused) {
+    it(`a manifest with ${name} is refused with its reason`, () => {
+      assert.match(
+        importToml(
+          `${text.startsWith('[') ? '' : `${text}\n`}name = "a"\n${text.startsWith('[') ? text : ''}`,
+        ).problems.join(),
+        problem,
+      );
+    });
+  }
+
+  it('capabilities without a counterpart are refused by name', () => {
+    const results = resultsOf(
+      'name = "a"\n[capabilities]\nofp_discover = true\nofp_connect = ["*"]\necon_spend = 5.0\nteleport = true',
+    );
+    assert.equal(results['capabilities.ofp_discover'], 'Refused -');
+    assert.equal(results['capabilities.ofp_connect[0]'], 'Refused -');
+    assert.equal(results['capabilities.econ_spend'], 'Refused -');
+    assert.equal(results['capabilities.teleport'], 'Unknown -');
+  });
+});
+
+const KEYS = [
+  'name',
+  'model',
+  'provider',
+  'system_prompt',
+  'tools',
+  'capabilities',
+  'network',
+  'memory_read',
+  'resources',
+];
+const MORE = [
+  'max_tokens_per_hour',
+  'schedule',
+  'skills',
+  'tags',
+  'fallback_models',
+  'exec_policy',
+  '__proto__',
+  'constructor',
+  'x y',
+];
+const key = fc.constantFrom(...KEYS, ...MORE);
+const scalar = fc.oneof(
+  fc.string(),
+  fc.double({ noNaN: true }),
+  fc.integer(),
+  fc.boolean(),
+  fc.constantFrom('*', 'default', 'self.*'),
+);
+const tree = fc.letrec<{ value: Json }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    scalar,
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.array(fc.tuple(key, tie('value')), { maxLength: 6 }).map(objectOf),
+  ),
+}));
+
+function objectOf(entries: readonly (readonly [string, Json])[]): JsonObject {
+  const object: JsonObject = {};
+  for (const [name, value] of entries)
+    Object.defineProperty(object, name, { value, enumerable: true, writable: true, configurable: true });
+  return object;
+}
+
+describe('the report of an import', () => {
+  it('every value of any manifest is covered by a key of the report, and an agent without problems is valid', () => {
+    const loader = createManifestLoader({ patterns: PATTERN_RULES });
+    let valid = 0;
+    fc.assert(
+      fc.property(fc.array(fc.tuple(key, tree.value), { maxLength: 8 }).map(objectOf), (source) => {
+        const { agent, keys, problems } = importAgent(source, 'file', CONTEXT);
+        const reported = keys.map((entry) => entry.key);
+        for (const leaf of leavesOf(source)) assert.ok(isReported(leaf, reported), JSON.stringify({ leaf, reported }));
+        if (problems.length > 0) return;
+        valid += 1;
+        assert.deepEqual(loader.validate(agent as unknown as Json), []);
+      }),
+      { numRuns: 1_000 },
+    );
+    assert.ok(valid > 100, `${valid}`);
+  });
+});
+
+/** Is the path, or one above it, among the reported keys? */
+function isReported(path: readonly (string | number)[], reported: readonly string[]): boolean {
+  return path.some((_, index) => reported.includes(dottedPath(path.slice(0, index + 1))));
+}
