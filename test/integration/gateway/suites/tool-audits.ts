@@ -82,7 +82,7 @@ export function toolAuditTests(context: () => Context): void {
     const gone: ToolAuditOrder = {
       attempt: 'audit-gone',
       round: 0,
-      audit: { agentUid: 'uid-of-nobody-here', digest, task: 'x', withTool: true, maxTokens: 10 },
+      audit: { agentUid: 'uid-unknown', digest, task: 'x', withTool: true, maxTokens: 10 },
     };
     await operator.assign('pod-gone', 0, gone as unknown as Json);
     const call = await one.call('POST', '/v1/verification/models/stream', {
