@@ -144,6 +144,7 @@ export function withheldPromotion(open: () => PromotionFixture): void {
       const createdAt = new Date(Date.now() - hours * 3_600_000);
       const aged = keys.map((key, index) => (index === keys.length - 1 ? { ...key, createdAt } : key));
       await sourceKeysSecret(fixture, sourceKeysText(aged));
+      fixture.sourceKeys.keys = aged;
       await fixture.start();
     };
     const [first] = await keysOf();
