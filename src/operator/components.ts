@@ -329,7 +329,7 @@ function createPromotions(
   const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
   const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
-  const requeue = (key: string): void => void queues.tools.add(key);
+  const requeue = (key: string): void => queues.tools.add(key);
   const toolAudits = new ToolAudits({ store, verifierPods, tools, audit: deps.audit, clock, requeue });
   return { verifierPods, verifierPool, reportedTools, promotions, promotionStore: store, reruns, toolAudits };
 }

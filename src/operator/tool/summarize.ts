@@ -38,14 +38,16 @@ export function toolStatus(
 }
 
 export function toolStatusDiffers({ status }: StoredTool, after: EmergentToolStatus): boolean {
+  const [known, next] = [membersOf(status), membersOf(after)];
   return (
-    status?.observedGeneration !== after.observedGeneration ||
-    status?.active !== after.active ||
-    status?.promotion !== after.promotion ||
-    status?.verification?.verifiedAt !== after.verification?.verifiedAt ||
-    status?.audit?.auditedAt !== after.audit?.auditedAt ||
-    !sameConditions(status?.conditions, after.conditions ?? [])
+    known.some((value, index) => value !== next[index]) || !sameConditions(status?.conditions, after.conditions ?? [])
   );
+}
+
+/** All but the conditions. */
+function membersOf(status: EmergentToolStatus | undefined): readonly unknown[] {
+  const { observedGeneration, active, promotion, verification, audit } = status ?? {};
+  return [observedGeneration, active, promotion, verification?.verifiedAt, audit?.auditedAt];
 }
 
 /** A JSON merge patch removes a member only when the patch has it as null. */

@@ -96,7 +96,10 @@ export class Liar {
     const items = [{ role: 'assistant', text: INVENTED, toolCalls: [] }];
     const failing = Array.from({ length: 20 }, (_, value) => ({
       ...this.#plainReport(TOOL_OF_ORIGINS, delivery, { input: { value }, output: { result: 0 } }).uses[0],
-      ...{ agent, session, digest, succeeded: false },
+      agent,
+      session,
+      digest,
+      succeeded: false,
     }));
     const stamp = { agent, session, rootMessage: message.root, time: message.time };
     const event = { type: 'message', text: INVENTED, delta: false, ...stamp };
