@@ -31,7 +31,7 @@ export interface ToolAuditReport {
 /** Of one audit. Each is worked on twice. */
 export const MAX_AUDIT_TASKS = 10;
 /** A session with less could not even read its tools. */
-export const MIN_TOKENS_PER_RUN = 1_000;
+const MIN_TOKENS_PER_RUN = 1_000;
 const MAX_TASK_TEXT = 500;
 
 /** The part of the budget of one session: all sessions of an audit have the same. */
