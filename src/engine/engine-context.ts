@@ -22,7 +22,7 @@ import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host/host-calls.ts';
-import type { SessionScope } from '../tools/session-path.ts';
+import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
@@ -122,6 +122,7 @@ export function createForging(
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
     replacesSessionTools: true,
+    owner: sessionPath(caller),
   });
   return {
     tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),

@@ -2,6 +2,7 @@ import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/l
 import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -12,7 +13,7 @@ import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
@@ -21,7 +22,7 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
-import { createEngineHooks } from './engine-hooks.ts';
+import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -160,8 +161,18 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
-  const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
+  const loop = createAgentLoop({
+    model,
+    clock,
+    sessions: ports.sessions,
+    contextTokens,
+    invoker,
+    taint,
+    hooks,
+    returns: engineReturns(context),
+  });
+  const spec = withRouting(agent.spec, context.agentModel.routing);
+  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
 }
 
@@ -188,6 +199,11 @@ function createContext(
     markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
+}
+
+/** Only models that the policy allows are routed to. */
+function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
+  return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

@@ -186,6 +186,11 @@ export const OPERATOR_METRICS = {
     labels: ['ready', 'reason'],
     help: 'Agents by the status and reason of their condition Ready; reported by the leader.',
   },
+  temper_agent_budgets: {
+    type: 'gauge',
+    labels: ['reason'],
+    help: 'Agents by the reason of their condition BudgetAvailable, agents without it excluded; reported by the leader.',
+  },
   temper_pods: {
     type: 'gauge',
     labels: ['kind', 'state'],

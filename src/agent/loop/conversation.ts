@@ -4,11 +4,13 @@ import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import type { MessageResult } from '../returns/message-result.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
+import { routeMessage } from '../routing/route-message.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
@@ -28,6 +30,8 @@ export interface AgentConversationDeps extends ModelCallDeps {
   contextTokens: (model: string) => number;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent without `spec.returns`. */
+  result?: MessageResult | undefined;
 }
 
 /** State of the processing of one message. */
@@ -78,20 +82,34 @@ export async function openConversation(
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
+  const base = resumePoint?.base ?? history.seq;
+  const caller: CallerContext = {
+    agent: agent.name,
+    namespace: agent.namespace,
+    session,
+    rootMessage,
+    stack: [],
+    origin: 'Agent',
+  };
+  const system = agent.spec.prompt.system;
+  const before = itemsForModel(history.items.slice(0, base));
+  const tools = deps.invoker.visible(caller).length;
+  const route = routeMessage(agent.spec.model, { system, before, text, tools });
+  const { model } = route;
   const conversation: AgentConversation = {
     agent,
     message,
     limits,
     events,
-    model: agent.spec.model.primary,
+    model,
     trace: () => trace.entries(),
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
-    system: systemPrompt(agent.spec.prompt.system),
+    caller,
+    system: systemPrompt(system),
     historyWriter: createHistoryWriter(deps.sessions, session, history),
     order: createToolOrder(),
-    base: resumePoint?.base ?? history.seq,
+    base,
     messages: (resumePoint?.messages ?? repairHistory(itemsForModel(history.items))).map(asSent),
-    counted: lastCount(history.items, agent.spec.model.primary),
+    counted: lastCount(history.items, model),
     ...progressOf(resumePoint),
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
@@ -103,6 +121,7 @@ export async function openConversation(
   const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
+  route.events.forEach(events);
   return conversation;
 }
 
@@ -216,6 +235,17 @@ export async function appendMessages(
   conversation.messages.push(...items.map(asSent));
   // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
+}
+
+/** Stores a reply that the model did not write as its last answer, so that the history of the session ends with it. */
+export async function appendReply(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  reply: string,
+): Promise<void> {
+  const last = conversation.messages.at(-1);
+  if (reply === '' || (last?.role === 'assistant' && last.text === reply)) return;
+  await appendMessages(deps, conversation, [{ role: 'assistant', text: reply, toolCalls: [] }]);
 }
 
 /** A call that has no effect outside the pod may run again after a crash. */

@@ -104,6 +104,7 @@ function forgeLimitsAreInRange({ forge }: Spec): Finding[] {
 function quotasAreInRange({ quotas }: Spec): Finding[] {
   const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as a string, e.g. "300.00"' };
   return checkMeasures([
+    { path: ['spec', 'quotas', 'costPerHour'], value: quotas?.costPerHour, ...money },
     { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
     { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
     {

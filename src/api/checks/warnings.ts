@@ -129,7 +129,9 @@ export function judgeProblem(
   const { judge, judgeMayBeAuthor } = policy.models ?? {};
   if (judge === undefined) return { reason: 'JudgeMissing' };
   if (judgeMayBeAuthor === true) return undefined;
-  const own = [agent.model?.primary, ...(agent.model?.fallbacks ?? [])];
+  const { primary, routing, fallbacks = [] } = agent.model ?? {};
+  const { simple, medium, complex } = routing ?? {};
+  const own = [primary, simple, medium, complex, ...fallbacks];
   const isOwn = own.some((model) => model !== undefined && isSameModelName(model, judge));
   return isOwn ? { reason: 'JudgeIsAuthor', judge } : undefined;
 }

@@ -94,6 +94,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       meaning: 'No quota is exhausted.',
       reasons: {
         WithinBudget: 'No quota is exhausted.',
+        QuotaNearlyUsed:
+          'At least 80 % of a quota of the agent or its TrustPolicy is used. The message names the quota and the end of its window.',
         TokenQuotaExceeded:
           'The token quota of this hour or day is exhausted. The message states when the agent resumes.',
         CostQuotaExceeded:

@@ -207,6 +207,10 @@ const Quotas = Type.Object(
     agents: Type.Optional(count(0, 100_000, 'Maximum number of agents under this policy.')),
     tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour (UTC), all agents together.')),
     tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day (UTC), all agents together.')),
+    costPerHour: Type.Optional({
+      ...Decimal,
+      description: 'Model cost per clock hour (UTC), all agents together, as a string: `"2.00"`.',
+    }),
     costPerDay: Type.Optional({
       ...Decimal,
       description: 'Model cost per day (UTC), all agents together, as a string: `"20.00"`.',

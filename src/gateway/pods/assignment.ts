@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import type { PodIdentity, PodToken } from '../../identity/types.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -66,9 +67,8 @@ export function specsOf(
   { models }: Pick<GatewayDeps, 'models'>,
 ): Omit<Assignment, 'version' | 'tools' | 'suspended'> | undefined {
   if (policy === undefined) return undefined;
-  const { primary, fallbacks = [] } = agent.spec.model;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
-  const names = [primary, ...fallbacks, ...(judge === undefined ? [] : [judge]), ...reviewers];
+  const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];
   const resolved = [...new Set(names)].flatMap((name) => {
     const model = models.resolve(name);
     return model === undefined ? [] : [[name, model] as const];

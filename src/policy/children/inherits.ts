@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
@@ -23,6 +24,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
   prompt: free,
   invocation: free,
+  returns: free,
   idle: free,
   suspend: free,
   trustPolicyRef: samePolicy,
@@ -72,11 +74,15 @@ function samePolicy({ child, parent }: Pair): Refusal[] {
   return asked === has ? [] : [refusal('spec.trustPolicyRef.name', `"${asked}"`, `"${has}"`)];
 }
 
-/** A child calls only models that its parent calls: the first choice and the fallbacks, in any order. */
+/** A child calls only models that its parent calls: the first choice, those by complexity and the fallbacks, in any order. */
 function modelsOfParent({ child, parent }: Pair): Refusal[] {
-  const has = [parent.model.primary, ...(parent.model.fallbacks ?? [])];
+  const has = modelNames(parent.model);
   const used: [string, string][] = [
     ['spec.model.primary', child.model.primary],
+    ...Object.entries(child.model.routing ?? {}).map(([key, name]): [string, string] => [
+      `spec.model.routing.${key}`,
+      name,
+    ]),
     ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
   ];
   const outside = used.filter(([, name]) => !has.includes(name));
@@ -84,6 +90,7 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
     ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
     ...sameOrListed('spec.model', child.model, parent.model, [
       'primary',
+      'routing',
       'fallbacks',
       'temperature',
       'maxOutputTokens',

@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { RequestOf, Rule } from './rule.ts';
@@ -90,7 +91,7 @@ const DEFAULT_MODEL = 'default/default';
 
 export function modelRules({ models, snapshot }: PreparedPolicy): Rule<RequestOf<'Model'>>[] {
   const { model: modelSpec } = snapshot.agent.spec;
-  const named = [modelSpec.primary, ...(modelSpec.fallbacks ?? [])];
+  const named = modelNames(modelSpec);
   const policy = snapshot.policy.name;
   return [
     {
