@@ -25,7 +25,7 @@ export async function runAudit(
     {
       agent: { name, namespace, spec, policy, level, categoryLevels },
       models: engineModels(models, auditModel(client, round)),
-      ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
+      ledger: new ToolCallLimiter(clock).ledger(spec.quotas?.toolCallsPerMinute),
       sandbox,
       tools,
       workspace: undefined,
