@@ -1,6 +1,7 @@
 import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
@@ -16,6 +17,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
 ];
@@ -29,6 +31,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'key', grants?.memory?.write, ['spec', 'grants', 'memory', 'write']),
     ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
     ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
+    ...checkPatterns(rules, 'name', grants?.kill, ['spec', 'grants', 'kill']),
     ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
     ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
     ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),

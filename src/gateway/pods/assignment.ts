@@ -63,7 +63,7 @@ function assignmentOf(state: AgentState, deps: GatewayDeps): Assignment | undefi
 
 /** Everything that an engine of the agent needs. Undefined while its policy does not exist. */
 export function specsOf(
-  { agent, policy, level, categoryLevels, uid }: AgentState,
+  { agent, policy, level, categoryLevels, uid, ancestors }: AgentState,
   { models }: Pick<GatewayDeps, 'models'>,
 ): Omit<Assignment, 'version' | 'tools' | 'suspended'> | undefined {
   if (policy === undefined) return undefined;
@@ -78,6 +78,7 @@ export function specsOf(
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
     ...(Object.keys(categoryLevels).length === 0 ? {} : { categoryLevels }),
+    ...(ancestors.length === 0 ? {} : { generation: ancestors.length }),
     models: Object.fromEntries(resolved),
   };
 }

@@ -12,6 +12,7 @@ import type { WithheldSources } from '../../tempering/withheld/withheld-sources.
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
+import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -68,7 +69,7 @@ export interface PodEngine {
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
-  const { agent, policy, level, categoryLevels = {} } = assignment;
+  const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
   const stores = { client, clock, ids, deliveryToken, signal };
@@ -109,6 +110,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
+      children: remoteChildren({ client, clock, deliveryToken }),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -116,7 +118,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       protectedPaths: [],
       remoteWorkspace: sandbox,
     },
-    { name, namespace, spec, policy, level, categoryLevels },
+    { name, namespace, spec, policy, level, categoryLevels, generation },
     (event) => {
       const reported = withheld === undefined ? event : withheldEvent(event, withheld);
       if (reported === undefined) return;

@@ -41,6 +41,7 @@ import { createToolAuditStore } from '../../../src/nats/promotion/tool-audits.ts
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createAsks } from '../../../src/nats/tasks/asks.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
@@ -268,6 +269,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       toolAudits: createToolAuditStore(bus),
       inbox,
       answers,
+      childRequests: createChildRequests(bus),
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),
