@@ -82,7 +82,7 @@ const PULL_REQUEST_INTERVAL_MS = 15 * SECOND_MS;
 
 /** Background tasks of the leader, besides the controllers. A failed round is retried with the next one. */
 export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
-  const { pki, natsReload, agentActivity } = deps;
+  const { pki, agentActivity } = deps;
   const throttle = new StatusThrottle(deps.clock);
   const lastRefresh = { at: Number.NEGATIVE_INFINITY };
   const orphans = new OrphanedPods(deps, INDEX.uid);
@@ -105,24 +105,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
       return ORPHAN_INTERVAL_MS;
     }),
   ];
-  if (deps.trustEvidence !== undefined) periodicTasks.push(requeueOnNewTasks(deps, deps.trustEvidence));
-  periodicTasks.push(...promotionTasks(deps));
-  if (natsReload !== undefined) {
-    periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
-  }
-  if (deps.scheduleStore !== undefined) periodicTasks.push(scheduledRunEnds(deps, deps.scheduleStore));
-  if (deps.pullRequests !== undefined) periodicTasks.push(pullRequestTask(deps, deps.pullRequests));
-  if (deps.pendingCalls !== undefined) {
-    const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
-    const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
-    periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
-  }
-  if (deps.childRequests !== undefined) {
-    const children = new ChildRequests({ ...deps, source: deps.childRequests });
-    periodicTasks.push(periodic(deps, 'child-requests', (signal) => children.round(signal)));
-  }
-  if (deps.auditChain !== undefined) periodicTasks.push(periodic(deps, 'audit-chain', deps.auditChain));
-  if (deps.withheld !== undefined) periodicTasks.push(withheldSourcesTask(deps, deps.withheld));
+  periodicTasks.push(...optionalTasks(deps));
   if (agentActivity === undefined) return periodicTasks;
   const gc = dataGarbageCollector(deps, agentActivity);
   periodicTasks.push(
@@ -145,6 +128,31 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     }),
   );
   return periodicTasks;
+}
+
+/** Tasks of what the configuration can leave out. */
+function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
+  const { natsReload } = deps;
+  const tasks: LeaderTask[] = [];
+  if (deps.trustEvidence !== undefined) tasks.push(requeueOnNewTasks(deps, deps.trustEvidence));
+  tasks.push(...promotionTasks(deps));
+  if (natsReload !== undefined) {
+    tasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(deps.pki.natsServer, signal)));
+  }
+  if (deps.scheduleStore !== undefined) tasks.push(scheduledRunEnds(deps, deps.scheduleStore));
+  if (deps.pullRequests !== undefined) tasks.push(pullRequestTask(deps, deps.pullRequests));
+  if (deps.pendingCalls !== undefined) {
+    const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
+    const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
+    tasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
+  }
+  if (deps.childRequests !== undefined) {
+    const children = new ChildRequests({ ...deps, source: deps.childRequests });
+    tasks.push(periodic(deps, 'child-requests', (signal) => children.round(signal)));
+  }
+  if (deps.auditChain !== undefined) tasks.push(periodic(deps, 'audit-chain', deps.auditChain));
+  if (deps.withheld !== undefined) tasks.push(withheldSourcesTask(deps, deps.withheld));
+  return tasks;
 }
 
 function withheldSourcesTask(deps: LeaderTaskDeps, store: WithheldStore): LeaderTask {

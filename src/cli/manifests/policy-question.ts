@@ -61,7 +61,15 @@ export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDes
   if (question === undefined || chosen.length > 1) {
     throw usageError(`ask about exactly one of ${SUBJECT_OPTIONS.map((name) => `--${name}`).join(', ')}`);
   }
-  const subject = options[question] ?? '';
+  return requestAbout(question, options[question] ?? '', options, tools);
+}
+
+function requestAbout(
+  question: (typeof SUBJECT_OPTIONS)[number],
+  subject: string,
+  options: PolicyQuestion,
+  tools: readonly ToolDescriptor[],
+): PolicyRequest {
   const access = options.write === true ? 'write' : 'read';
   switch (question) {
     case 'tool':

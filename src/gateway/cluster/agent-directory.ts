@@ -153,18 +153,21 @@ export class WatchedAgentDirectory implements AgentDirectory {
     const { level, categories: categoryLevels } = parent === undefined ? own : levelsOfChild(own, policy, parent);
     // A child whose parent is gone waits for the garbage collector.
     const isOrphan = parentUid !== undefined && parent === undefined;
-    const isSuspended = agent.spec.suspend === true || policy?.spec.suspend === true;
     return {
       uid,
       agent,
       policy,
       level,
       categoryLevels,
-      suspended: isSuspended || isOrphan || parent?.suspended === true,
+      suspended: isOrphan || parent?.suspended === true || isSuspended(agent, policy),
       ancestors: parent === undefined ? [] : [parent, ...parent.ancestors],
       podUid: this.bindings.podOf(agent)?.metadata.uid,
     };
   }
+}
+
+function isSuspended(agent: Agent, policy: TrustPolicy | undefined): boolean {
+  return agent.spec.suspend === true || policy?.spec.suspend === true;
 }
 
 function parentUidOf({ metadata }: Agent): string | undefined {

@@ -77,7 +77,7 @@ export function childAgentTests(open: () => MessageClient): void {
       [child?.spec.denyTools, child?.spec.quotas, child?.spec.grants, child?.spec.trustPolicyRef.name],
       [['file_write'], { tokensPerHour: 1_000 }, { tools: ['file_read'] }, lead.policy],
     );
-    const owners = (child?.metadata as { ownerReferences?: { uid: string }[] }).ownerReferences;
+    const owners = (child?.metadata as { ownerReferences?: { uid: string }[] } | undefined)?.ownerReferences;
     assert.deepEqual(
       owners?.map(({ uid }) => uid),
       [lead.uid],
