@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import { storePendingImport } from '../tempering/packages/pending-imports.ts';
-import { builtInNames } from './built-in.ts';
+import { builtInDescriptors, builtInNames } from './built-in.ts';
 import { anEngine as createTestEngine, anOp, type EngineChanges } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
@@ -54,6 +54,17 @@ describe('the engine', () => {
     assert.match(forged.ok ? '' : forged.error.message, /untrusted content/, JSON.stringify(forged));
     const other = await call('forge_tool', TWICE, 's-2');
     assert.ok(other.ok, JSON.stringify(other));
+  });
+
+  it('a message whose source the policy names taints its session before the model reads it', async () => {
+    const { engine, call } = await anEngine({ policy: { tainted: { sources: ['Agent'] } }, respond: () => 'read' });
+    const forgedAfter = async (source: 'User' | 'Agent' | 'Trigger', session: string): Promise<boolean> => {
+      await engine.handle({ session, text: 'forge a tool', source }, anOp());
+      return (await call('forge_tool', TWICE, session)).ok;
+    };
+    assert.equal(await forgedAfter('Agent', 's-1'), false);
+    assert.equal(await forgedAfter('User', 's-1'), false, 'a tainted session stays tainted');
+    assert.equal(await forgedAfter('Trigger', 's-2'), true, 'the policy does not name it');
   });
 
   it('a tool is promoted after uses in different messages and is available in later sessions', async () => {
@@ -325,8 +336,8 @@ describe('the engine', () => {
 
   it('an agent neither calls nor discovers a tool without a grant', async () => {
     const { call } = await anEngine({ agent: { grants: { tools: [] }, forge: { enabled: false } } });
-    const ungranted = [...builtInNames()].filter((name) => name !== 'discover_capabilities');
-    for (const name of ungranted) {
+    const ungranted = builtInDescriptors().filter(({ name }) => name !== 'discover_capabilities');
+    for (const { name } of ungranted) {
       const result = await call(name, {});
       assert.equal(!result.ok && result.error.code, 'TEMPER_POLICY_DENIED', name);
       const found = await call('discover_capabilities', { query: name });

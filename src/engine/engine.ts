@@ -1,7 +1,9 @@
 import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
@@ -12,7 +14,7 @@ import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { createAgentModel, resolveModelAliases } from './agent-model.ts';
+import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
 import { BackgroundTasks } from '../tempering/lifecycle/background-tasks.ts';
 import { createDeciders } from './deciders.ts';
@@ -21,10 +23,13 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
-import { createEngineHooks } from './engine-hooks.ts';
+import type { MessageSource } from '../bus/port.ts';
+import { isUntrustedSource } from '../policy/untrusted-source.ts';
+import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
+import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -39,6 +44,8 @@ interface EngineMessage {
   rootMessage?: string;
   /** Id of the message. The engine resumes a redelivered message where an earlier process stopped. */
   message?: string;
+  /** Who caused the message; absent for a user. */
+  source?: MessageSource;
 }
 
 export interface Engine {
@@ -67,7 +74,8 @@ export interface Engine {
  * policy does not allow the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
-  const { forge, lifecycle, invoker, loop, background, guards, runningAgent } = createComponents(ports, agent, events);
+  const components = createComponents(ports, agent, events);
+  const { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint } = components;
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -79,10 +87,12 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle: (message, op) =>
-      guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
+    handle({ source, ...message }, op) {
+      if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+      return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, events, op),
-      ),
+      );
+    },
     invoke: (tool, input, session, op) =>
       guards.withGuard(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
     demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
@@ -101,7 +111,10 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     },
     resume: () => lifecycle.resume(),
     settled: () => background.settled(),
-    stop: () => background.stop(),
+    async stop() {
+      await background.stop();
+      await code?.sessions.closeAll();
+    },
   };
 }
 
@@ -113,6 +126,8 @@ interface EngineComponents {
   background: BackgroundTasks;
   guards: LoopGuards;
   runningAgent: RunningAgent;
+  code: CodeModeDeps | undefined;
+  taint: TaintTracker;
 }
 
 /**
@@ -132,7 +147,12 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [...builtInTools(context, described), forge.tool, createDropTool(tools)];
+  const builtIn = [
+    ...builtInTools(context, described),
+    ...codeModeTools(context, described),
+    forge.tool,
+    createDropTool(tools),
+  ];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =
@@ -160,9 +180,21 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
-  const runningAgent = { ...agent, policyName: agent.policy.name, level: context.level };
-  return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
+  const code = createCodeMode(context);
+  const loop = createAgentLoop({
+    model,
+    clock,
+    sessions: ports.sessions,
+    contextTokens,
+    invoker,
+    taint,
+    hooks,
+    code,
+    returns: engineReturns(context),
+  });
+  const spec = withRouting(agent.spec, context.agentModel.routing);
+  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
+  return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
 }
 
 /** Resolves the models of the agent and compiles its policy. */
@@ -188,6 +220,11 @@ function createContext(
     markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
+}
+
+/** Only models that the policy allows are routed to. */
+function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
+  return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

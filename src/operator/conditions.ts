@@ -84,8 +84,12 @@ export function conditionEvents(
 /** Conditions that describe the object as it is written. The object shows them; an Event would repeat them for each object. */
 const WITHOUT_FIRST_EVENT = new Set(['Protected', 'FieldsInForce', 'CanForge']);
 
-function shouldReport({ type, status }: Condition, awaited: string): boolean {
-  return type === awaited || (status === 'False' && !WITHOUT_FIRST_EVENT.has(type));
+/** Reasons with status True that announce a problem. */
+const ANNOUNCING_REASONS = new Set(['QuotaNearlyUsed']);
+
+function shouldReport({ type, status, reason }: Condition, awaited: string): boolean {
+  const isProblem = status === 'False' || ANNOUNCING_REASONS.has(reason);
+  return type === awaited || (isProblem && !WITHOUT_FIRST_EVENT.has(type));
 }
 
 /** Reasons with status False that are not a problem: intended, temporary during the start, or a wait for users. */
@@ -101,7 +105,7 @@ const EXPECTED_REASONS = new Set([
 ]);
 
 function isWarning({ status, reason }: Condition): boolean {
-  return status === 'False' && !EXPECTED_REASONS.has(reason);
+  return ANNOUNCING_REASONS.has(reason) || (status === 'False' && !EXPECTED_REASONS.has(reason));
 }
 
 /** Compares everything except the transition time. */

@@ -26,12 +26,15 @@ it('only the leader reports agents, pods and warm pods, so that a sum over the r
     pki: { expirations: () => [] },
     isLeader: () => leadership.isLeader,
   } as unknown as OperatorMetricsSource);
-  agentStore.set(anAgent());
+  const budget = { type: 'BudgetAvailable', status: 'True', reason: 'QuotaNearlyUsed', message: 'm' };
+  agentStore.set({ ...anAgent(), status: { conditions: [budget] } } as unknown as ReturnType<typeof anAgent>);
   podStore.set(aPod('u-pod'));
-  const reported = async () => (await registry.metrics()).match(/^temper_(?:agents|pods|warm_pods)\{.*$/gm) ?? [];
+  const reported = async () =>
+    (await registry.metrics()).match(/^temper_(?:agents|agent_budgets|pods|warm_pods)\{.*$/gm) ?? [];
   assert.deepEqual(await reported(), []);
   leadership.isLeader = true;
   const samples = await reported();
-  assert.equal(samples.length, 4);
+  assert.equal(samples.length, 5);
   assert.equal(samples[0], 'temper_agents{ready="Unknown",reason="Pending"} 1');
+  assert.equal(samples[1], 'temper_agent_budgets{reason="QuotaNearlyUsed"} 1');
 });

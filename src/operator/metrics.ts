@@ -28,6 +28,7 @@ export function registerOperatorGauges(metrics: OperatorMetrics, observed: Opera
   const watchAsLeader = (name: Parameters<OperatorMetrics['watchAll']>[0], read: () => GaugeSample[]): void =>
     metrics.watchAll(name, () => (isLeader() ? read() : []));
   watchAsLeader('temper_agents', () => tally(agents.list().map(readinessOf)));
+  watchAsLeader('temper_agent_budgets', () => tally(agents.list().flatMap(budgetOf)));
   watchAsLeader('temper_pods', () => tally(pods.list().map(podStateOf)));
   watchAsLeader('temper_warm_pods', () =>
     config.sandboxClasses.flatMap(({ name, pool: pools = [] }) => {
@@ -106,9 +107,17 @@ function readinessOf({ status }: StoredAgent): { ready: string; reason: string }
   return { ready: found.status, reason: READY_REASONS.has(found.reason) ? found.reason : 'Other' };
 }
 
-const READY_REASONS: ReadonlySet<string> = new Set(
-  CONDITIONS.Agent.flatMap(({ type, reasons }) => (type === 'Ready' ? Object.keys(reasons) : [])),
-);
+function budgetOf({ status }: StoredAgent): { reason: string }[] {
+  const found = status?.conditions?.find(({ type }) => type === 'BudgetAvailable');
+  return found === undefined ? [] : [{ reason: BUDGET_REASONS.has(found.reason) ? found.reason : 'Other' }];
+}
+
+const READY_REASONS = reasonsOf('Ready');
+const BUDGET_REASONS = reasonsOf('BudgetAvailable');
+
+function reasonsOf(condition: string): ReadonlySet<string> {
+  return new Set(CONDITIONS.Agent.flatMap(({ type, reasons }) => (type === condition ? Object.keys(reasons) : [])));
+}
 
 function podStateOf(pod: Pod): { kind: string; state: string } {
   const kind = pod.metadata.labels?.[LABELS.agentUid] === undefined ? 'warm' : 'agent';

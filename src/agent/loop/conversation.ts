@@ -4,11 +4,15 @@ import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import type { MessageResult } from '../returns/message-result.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
+import { codeRequest } from '../code/code-prompt.ts';
+import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
+import { routeMessage } from '../routing/route-message.ts';
 import type { LoopLimits } from './limits.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
@@ -26,8 +30,12 @@ export interface AgentConversationDeps extends ModelCallDeps {
   sessions: SessionStore;
   taint: TaintTracker;
   contextTokens: (model: string) => number;
+  /** For agents in code mode. */
+  code?: CodeModeDeps | undefined;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent without `spec.returns`. */
+  result?: MessageResult | undefined;
 }
 
 /** State of the processing of one message. */
@@ -63,6 +71,8 @@ export interface AgentConversation {
   hasPhantomNote: boolean;
   /** Progress of an earlier, interrupted attempt at this message. */
   readonly resumePoint: ResumePoint | undefined;
+  /** Undefined when the model calls tools itself. */
+  readonly code: CodeState | undefined;
 }
 
 /** Loads and repairs the history and appends the new message, whose words the sender's inbox has until the message ends. */
@@ -78,21 +88,38 @@ export async function openConversation(
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
+  const code = openCodeState(agent.spec, history.items, resumePoint);
+  const base = resumePoint?.base ?? history.seq;
+  const caller: CallerContext = {
+    agent: agent.name,
+    namespace: agent.namespace,
+    session,
+    rootMessage,
+    stack: [],
+    origin: 'Agent',
+  };
+  const system = agent.spec.prompt.system;
+  const before = itemsForModel(history.items.slice(0, base));
+  const tools = deps.invoker.visible(caller).length;
+  const route = routeMessage(agent.spec.model, { system, before, text, tools });
+  const { model } = route;
   const conversation: AgentConversation = {
     agent,
     message,
     limits,
     events,
-    model: agent.spec.model.primary,
+    model,
     trace: () => trace.entries(),
-    caller: { agent: agent.name, namespace: agent.namespace, session, rootMessage, stack: [], origin: 'Agent' },
-    system: systemPrompt(agent.spec.prompt.system),
+    caller,
+    system: systemPrompt(system),
     historyWriter: createHistoryWriter(deps.sessions, session, history),
     order: createToolOrder(),
-    base: resumePoint?.base ?? history.seq,
+    base,
     messages: (resumePoint?.messages ?? repairHistory(itemsForModel(history.items))).map(asSent),
-    counted: lastCount(history.items, agent.spec.model.primary),
+    counted: lastCount(history.items, model),
     ...progressOf(resumePoint),
+    ...(code === undefined ? {} : { toolCalls: code.steps }),
+    code,
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
@@ -103,6 +130,7 @@ export async function openConversation(
   const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
+  route.events.forEach(events);
   return conversation;
 }
 
@@ -144,7 +172,10 @@ export async function requestAnswer(
 ): Promise<ModelAnswer> {
   const { agent, model, system, limits, events, order } = conversation;
   const { temperature } = agent.spec.model;
-  const fixed = { system, tools: order.specs(visible) };
+  const fixed =
+    conversation.code === undefined
+      ? { system, tools: order.specs(visible) }
+      : codeRequest(agent.spec, system, order, visible);
   const windowTokens = Math.max(1_000, deps.contextTokens(model) - limits.maxOutputTokens);
   const budget = (): ContextBudget => ({
     windowTokens,
@@ -218,6 +249,17 @@ export async function appendMessages(
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
 }
 
+/** Stores a reply that the model did not write as its last answer, so that the history of the session ends with it. */
+export async function appendReply(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  reply: string,
+): Promise<void> {
+  const last = conversation.messages.at(-1);
+  if (reply === '' || (last?.role === 'assistant' && last.text === reply)) return;
+  await appendMessages(deps, conversation, [{ role: 'assistant', text: reply, toolCalls: [] }]);
+}
+
 /** A call that has no effect outside the pod may run again after a crash. */
 export function isRepeatable(tool: ToolDescriptor | undefined): boolean {
   return tool !== undefined && tool.locality === 'Local' && !tool.sideEffects;
@@ -226,5 +268,7 @@ export function isRepeatable(tool: ToolDescriptor | undefined): boolean {
 /** Removes members that are internal to the engine. */
 function asSent(item: ModelMessage): ModelMessage {
   if (item.role === 'user') return { role: 'user', text: item.text };
-  return item.role === 'assistant' ? { role: 'assistant', text: item.text, toolCalls: item.toolCalls } : item;
+  if (item.role === 'assistant') return { role: 'assistant', text: item.text, toolCalls: item.toolCalls };
+  const { toolCallId, name, text, isError } = item;
+  return { role: 'tool', toolCallId, name, text, isError };
 }

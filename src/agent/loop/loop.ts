@@ -4,7 +4,10 @@ import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-optio
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { CodeModeDeps } from '../code/code-state.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import type { RequiredValue } from '../returns/finish.ts';
+import { withMessageResult } from '../returns/message-result.ts';
 import { type AgentConversation, type AgentConversationDeps, openConversation } from './conversation.ts';
 import { runTurns } from './turn-loop.ts';
 import { loopLimits } from './limits.ts';
@@ -24,13 +27,19 @@ export interface AgentLoopDeps extends ModelCallDeps {
   taint?: TaintTracker;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
+  /** For agents in code mode. */
+  code?: CodeModeDeps | undefined;
   hooks?: AgentHooks | undefined;
+  /** The value that every answer must have; absent for an agent without `spec.returns`. */
+  returns?: RequiredValue | undefined;
 }
 
 export interface HandledMessage extends MessageUsage {
   reply: string;
   /** `refusal`: the model declined. `truncated`: at a limit. */
   finishReason: FinishReason;
+  /** The reply is JSON that matches `spec.returns`. */
+  format?: 'json';
   /** The requests that the message waits for. It has no reply yet: handle it again, with its id, after a decision. */
   parked?: readonly string[];
   trace: TraceEntry[];
@@ -58,12 +67,15 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
       return withTimeout(op, deps.clock, remainingMs(op, deps.clock), (bounded) =>
-        locks.run(message.session, bounded.signal, () => handleTraced(shared, message, agent, events, bounded)),
+        locks.run(message.session, bounded.signal, () =>
+          handleTraced(withMessageResult(shared, deps.returns), message, agent, events, bounded),
+        ),
       );
     },
     isTainted: (session) => taint.has(session),
     async closeSession(session) {
       await locks.run(session, new AbortController().signal, () => deps.sessions.close(session));
+      await deps.code?.sessions.close(session);
       taint.clear(session);
     },
   };
@@ -104,23 +116,28 @@ async function handleMessage(
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
   let conversation: AgentConversation | undefined;
   try {
-    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), trace);
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec, message.source), trace);
     const outcome = await runTurns(deps, conversation, op);
-    reportEnd(conversation, outcome.reply, sink);
+    reportEnd(conversation, outcome, sink);
     return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
     if (conversation === undefined) throw error;
-    reportEnd(conversation, replyIn(error), sink);
+    reportEnd(conversation, { reply: replyIn(error) }, sink);
     throw withUsage(error, conversation);
   }
 }
 
-function reportEnd(conversation: AgentConversation, reply: string, sink: EventSink): void {
+function reportEnd(
+  conversation: AgentConversation,
+  { reply, format }: Pick<HandledMessage, 'reply' | 'format'>,
+  sink: EventSink,
+): void {
   const { turns, toolCalls, usage } = usageFigures(conversation);
   const { inputTokens, outputTokens } = usage;
-  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
+  const formatted = format === undefined ? {} : { format };
+  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply, ...formatted });
 }
 
 function usageFigures({ turns, toolCalls, usage }: AgentConversation): MessageUsage {

@@ -75,6 +75,10 @@ function modelsAllowed(pairing: Pairing): Finding[] {
   if (pairing.policy.models?.allow === undefined) return [];
   const ceiling = wellFormed(pairing, 'model', pairing.policy.models.allow);
   const used: [string, FieldPath][] = [...itemsOf(model?.fallbacks, ['spec', 'model', 'fallbacks'])];
+  for (const key of ['simple', 'medium', 'complex'] as const) {
+    const name = model?.routing?.[key];
+    if (name !== undefined) used.push([name, ['spec', 'model', 'routing', key]]);
+  }
   if (model?.primary !== undefined) used.unshift([model.primary, ['spec', 'model', 'primary']]);
   const known = used.filter(([name]) => name !== 'default/default');
   return beyond(pairing, 'model', ceiling, known, 'models.allow');

@@ -66,6 +66,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'tool', spec.tools?.deny, ['spec', 'tools', 'deny']),
     ...checkPatterns(rules, 'model', spec.models?.allow, ['spec', 'models', 'allow']),
     ...checkPatterns(rules, 'host', spec.forge?.domains, ['spec', 'forge', 'domains']),
+    ...checkPatterns(rules, 'name', spec.children?.templates, ['spec', 'children', 'templates']),
     ...checkPatterns(rules, 'host', spec.egress?.allow, ['spec', 'egress', 'allow']),
     ...checkPatterns(rules, 'host', spec.tainted?.network, ['spec', 'tainted', 'network']),
     ...checkPattern(rules, 'path', gitPath, ['spec', 'promotion', 'toShared', 'gitOps', 'path']),
@@ -104,6 +105,7 @@ function forgeLimitsAreInRange({ forge }: Spec): Finding[] {
 function quotasAreInRange({ quotas }: Spec): Finding[] {
   const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as a string, e.g. "300.00"' };
   return checkMeasures([
+    { path: ['spec', 'quotas', 'costPerHour'], value: quotas?.costPerHour, ...money },
     { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
     { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
     {

@@ -25,6 +25,8 @@ import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
+import { AgentSchedule } from './schedule/spec.ts';
+import { ScheduleStatus } from './schedule/status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -44,12 +46,21 @@ const Grants = Type.Object(
           read: Type.Optional(patternsOf('Patterns for the memory keys that the agent may read.')),
           write: Type.Optional(patternsOf('Patterns for the memory keys that the agent may write.')),
         },
-        { ...closed, description: "Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent." },
+        {
+          ...closed,
+          description:
+            'Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent.',
+        },
       ),
     ),
     messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
     spawn: Type.Optional(
       patternsOf('Patterns for the names of the templates from which the agent may start child agents.'),
+    ),
+    kill: Type.Optional(
+      patternsOf(
+        'Patterns for the names of child agents of other agents that the agent may end. Its own children need no grant.',
+      ),
     ),
     shell: Type.Optional(
       patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
@@ -139,6 +150,20 @@ export const AgentSpec = Type.Object(
         fallbacks: Type.Optional(
           atomicListOf(ModelName, 8, 'Models to try, in this order, when the primary model fails.'),
         ),
+        routing: Type.Optional(
+          Type.Object(
+            {
+              simple: Type.Optional({ ...ModelName, description: 'The model of messages with less than 100 points.' }),
+              medium: Type.Optional({ ...ModelName, description: 'The model of messages with 100 to 499 points.' }),
+              complex: Type.Optional({ ...ModelName, description: 'The model of messages with 500 points or more.' }),
+            },
+            {
+              ...closed,
+              description:
+                'Models by the complexity of a message, in points for its length, the offered tools, code and the conversation. A complexity without a model, or with one that the TrustPolicy does not allow, has the primary model.',
+            },
+          ),
+        ),
         temperature: Type.Optional({
           ...Decimal,
           description: 'Sampling temperature as a string, from `"0"` to `"2"`. Defaults to the provider\'s default.',
@@ -161,7 +186,7 @@ export const AgentSpec = Type.Object(
       Type.Enum(['Tools', 'Code'], {
         default: 'Tools',
         description:
-          'How the agent calls tools: `Tools` uses tool calls of the model; `Code` lets the model write code that calls the tools.',
+          'How the agent calls tools: `Tools` uses tool calls of the model; with `Code` the model has one tool, `invoke`, and writes JavaScript that calls the tools of the agent.',
       }),
     ),
     grants: Type.Optional(Grants),
@@ -196,6 +221,27 @@ export const AgentSpec = Type.Object(
       ),
     ),
     autonomy: Type.Optional(Autonomy),
+    children: Type.Optional(
+      Type.Object(
+        {
+          inherit: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether the agent may start child agents with a manifest of its own. Such a child has no more permissions than its parent.',
+            }),
+          ),
+          template: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether agents whose `grants.spawn` names this agent may start copies of it. A copy has the permissions of this agent, whatever those of its parent are.',
+            }),
+          ),
+        },
+        { ...closed, description: 'Child agents, which the operator creates for an agent and deletes with it.' },
+      ),
+    ),
     forge: Type.Optional(
       Type.Object(
         {
@@ -221,6 +267,12 @@ export const AgentSpec = Type.Object(
           ),
         },
         { ...closed, description: 'Whether and how the agent forges tools.' },
+      ),
+    ),
+    returns: Type.Optional(
+      Text(
+        32_768,
+        'A JSON Schema, as JSON text, of an object that every answer of the agent must be. The model gives it with the tool `finish`, or as the text of its answer.',
       ),
     ),
     hooks: Type.Optional(Hooks),
@@ -266,6 +318,7 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Behaviour while the agent has no messages.' },
       ),
     ),
+    schedule: Type.Optional(AgentSchedule),
     suspend: Type.Optional(
       Type.Boolean({
         default: false,
@@ -307,6 +360,7 @@ export const AgentStatus = Type.Object(
         'Number of messages that wait for the agent. Updated every few minutes; for an agent without a pod, updated at once when messages start or stop waiting.',
       ),
     ),
+    schedule: Type.Optional(ScheduleStatus),
     conditions: Type.Optional(Conditions),
   },
   closed,

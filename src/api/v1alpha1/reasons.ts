@@ -94,6 +94,8 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       meaning: 'No quota is exhausted.',
       reasons: {
         WithinBudget: 'No quota is exhausted.',
+        QuotaNearlyUsed:
+          'At least 80 % of a quota of the agent or its TrustPolicy is used. The message names the quota and the end of its window.',
         TokenQuotaExceeded:
           'The token quota of this hour or day is exhausted. The message states when the agent resumes.',
         CostQuotaExceeded:
@@ -110,6 +112,14 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
           'The TrustPolicy has no judge, so every forged tool is refused. Set spec.models.judge of the policy.',
         JudgeIsAuthor:
           'The judge is a model of the agent, so every forged tool is refused. Set another spec.models.judge of the policy, or permit it with spec.models.judgeMayBeAuthor.',
+      },
+    },
+    {
+      type: 'Scheduled',
+      meaning: 'The schedule of the agent starts runs. Present only when it starts none because the last ones failed.',
+      reasons: {
+        TooManyFailures:
+          'Five runs in a row failed. `kubectl temper deadletters` has the causes. Correct them; any change of the spec of the Agent starts runs again.',
       },
     },
     {

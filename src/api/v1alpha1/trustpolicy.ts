@@ -1,5 +1,13 @@
 import { Type, type Static } from 'typebox';
-import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
+import {
+  ACTION_CATEGORIES,
+  ACTION_TYPES,
+  BUILTIN_LEVELS,
+  DEFAULT_LEVELS,
+  DEFAULT_UNTRUSTED_SOURCES,
+  TOOL_CATEGORIES,
+  UNTRUSTED_SOURCES,
+} from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -207,6 +215,10 @@ const Quotas = Type.Object(
     agents: Type.Optional(count(0, 100_000, 'Maximum number of agents under this policy.')),
     tokensPerHour: Type.Optional(count(0, 1e12, 'Model tokens per clock hour (UTC), all agents together.')),
     tokensPerDay: Type.Optional(count(0, 1e12, 'Model tokens per day (UTC), all agents together.')),
+    costPerHour: Type.Optional({
+      ...Decimal,
+      description: 'Model cost per clock hour (UTC), all agents together, as a string: `"2.00"`.',
+    }),
     costPerDay: Type.Optional({
       ...Decimal,
       description: 'Model cost per day (UTC), all agents together, as a string: `"20.00"`.',
@@ -360,6 +372,28 @@ export const TrustPolicySpec = Type.Object(
     ),
     forge: Type.Optional(Forge),
     promotion: Type.Optional(Promotion),
+    children: Type.Optional(
+      Type.Object(
+        {
+          perAgent: Type.Optional(count(0, 100, 'Maximum number of living children of one agent.', 10)),
+          total: Type.Optional(count(0, 10_000, 'Maximum number of child agents under this policy.', 100)),
+          generations: Type.Optional(
+            count(
+              1,
+              5,
+              'Maximum number of generations, the agent without a parent included. 1 permits no children.',
+              5,
+            ),
+          ),
+          templates: Type.Optional(
+            patternsOf(
+              'Patterns for the names of the templates from which agents may start children. When absent, all agents with `children.template`.',
+            ),
+          ),
+        },
+        { ...closed, description: 'The limits for agents that start child agents.' },
+      ),
+    ),
     egress: Type.Optional(
       Type.Object(
         {
@@ -417,6 +451,14 @@ export const TrustPolicySpec = Type.Object(
               'Operations that are denied in a tainted session.',
             ),
             default: ['forge', 'promote'],
+          }),
+          sources: Type.Optional({
+            ...setOf(
+              Type.Enum([...UNTRUSTED_SOURCES], { description: 'The source of a message.' }),
+              4,
+              'Messages from these sources taint the session that receives them: of agents of the namespace (`Agent`), their answers (`Reply`), triggers and agents elsewhere.',
+            ),
+            default: [...DEFAULT_UNTRUSTED_SOURCES],
           }),
           network: Type.Optional(
             patternsOf('Patterns for the hosts that a tainted session may connect to. When absent, the grants apply.'),

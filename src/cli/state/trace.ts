@@ -76,6 +76,7 @@ function isKnown(event: Json): event is Json & AgentEvent {
 const REQUIRED_NUMBERS: Readonly<Record<string, readonly string[]>> = {
   retry: ['attempt', 'milliseconds'],
   compaction: ['items'],
+  'model-routed': ['points'],
 };
 
 /** The text members that the transcript reads of each type of event. */
@@ -97,6 +98,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   hook: ['tool', 'event'],
   retry: ['model', 'code'],
   compaction: [],
+  'model-routed': ['complexity', 'model'],
   warning: ['message'],
   error: ['code', 'message'],
   'session-end': ['reply'],

@@ -201,6 +201,8 @@ export class Transcript {
           this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
           4,
         );
+      case 'model-routed':
+        return this.#screen.line(this.#screen.paint('dim', `  ${routeText(event)}`), 4);
       case 'warning':
         return this.#styled('yellow', `  ! ${printable(event.message, 400)}`);
       case 'error':
@@ -266,6 +268,10 @@ export class Transcript {
 /** The mark before a call that another call makes. */
 function nesting(depth: number): string {
   return depth === 0 ? '' : `${'  '.repeat(depth - 1)}↳ `;
+}
+
+function routeText({ model, complexity, points }: EventOf<'model-routed'>): string {
+  return `model ${printable(model, 128)} for a message of complexity ${printable(complexity, 16)} (${points} points)`;
 }
 
 function hasArguments(input: Json | undefined): boolean {

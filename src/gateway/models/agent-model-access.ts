@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from '../../engine/agent-model.ts';
 import type { Ledger } from '../../ledger/port.ts';
 import type { NamedModelSet } from '../../models/named-models.ts';
@@ -22,7 +23,7 @@ export interface AgentModelAccess {
   maxOutputTokens: number;
   /** The allowed models of the agent. Throws TEMPER_POLICY_DENIED when the policy does not allow the primary model. */
   agentModel(): AgentModel;
-  /** The requested model, and the pipeline for it; the primary model includes its fallbacks. Throws TEMPER_POLICY_DENIED. */
+  /** The requested model, and the pipeline for it; the primary model and those by complexity include the fallbacks. Throws TEMPER_POLICY_DENIED. */
   requestedModel(name: string): { pipeline: ModelPipeline; resolved: ResolvedModel };
 }
 
@@ -58,8 +59,9 @@ export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted
       const resolved = resolve(name);
       const decision = decider.decide({ kind: 'Model', model: resolved.id });
       if (decision.effect !== 'Allow') throw policyDenied(decision);
-      if (resolved.id !== agent.spec.model.primary) return { pipeline: metered, resolved };
-      const allowed = agentModel().fallbacks.map(resolve);
+      const { primary, routing, fallbacks: names } = agentModel();
+      if (!modelNames({ primary, routing }).includes(resolved.id)) return { pipeline: metered, resolved };
+      const allowed = names.map(resolve);
       const pipeline = compose(metered, [fallbacks(allowed, (failed, model) => health.recordFallback(failed, model))]);
       return { pipeline, resolved };
     },

@@ -32,7 +32,8 @@ export class ValidationCache {
     const problems = grantsWithinPolicy(agent.spec, policy.spec);
     const models = problems.filter(({ field }) => field.startsWith('spec.model.'));
     const grant = problems.find(({ field }) => !field.startsWith('spec.model.'))?.message;
-    const all = 1 + (agent.spec.model.fallbacks?.length ?? 0);
+    const { routing = {}, fallbacks = [] } = agent.spec.model;
+    const all = 1 + Object.keys(routing).length + fallbacks.length;
     const result = { version, grant, model: models.length === all ? models[0]?.message : undefined };
     this.#pairs.set(agent.metadata.uid, result);
     return result;

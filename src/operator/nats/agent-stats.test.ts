@@ -5,7 +5,7 @@ import { systemClock } from '../../lib/clock.ts';
 import type { ProviderHealth } from '../../nats/model-health.ts';
 import { StatusThrottle } from '../agent/deferral/status-throttle.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
-import { exhaustedBudget, budgetSummary } from './quota-conditions.ts';
+import { exhaustedBudget, budgetSummary, nearlyUsedBudget } from './quota-conditions.ts';
 import { modelFailure, ProviderHealthTracker } from './model-conditions.ts';
 
 const NOW = new Date('2031-05-05T10:20:00Z');
@@ -55,6 +55,31 @@ describe('the BudgetAvailable condition', () => {
       found.message,
       /2 dollars allowed by TrustPolicy "standard" spec\.quotas\.costPerMonth; .* 2031-06-01T00:00Z/,
     );
+  });
+
+  it('the BudgetAvailable condition is True with a reason of its own from 80 % of a quota, with the same message while more is spent', () => {
+    const nearly = (own: number, quotas: object = { tokensPerHour: 100_000 }, shared: object = {}, money = 0) =>
+      nearlyUsedBudget(
+        anAgent({ quotas }),
+        policy(shared),
+        { own: spent(own, money), policy: spent(own, money) },
+        NOW.getTime(),
+      );
+    assert.equal(nearly(79_999), undefined);
+    assert.deepEqual(nearly(80_000), {
+      type: 'BudgetAvailable',
+      status: 'True',
+      reason: 'QuotaNearlyUsed',
+      message:
+        'at least 80 % of the 100,000 tokens allowed by spec.quotas.tokensPerHour are used; the window ends 2031-05-05T11:00Z',
+    });
+    assert.deepEqual(nearly(80_000), nearly(94_000));
+    const both = nearly(90_000, { tokensPerHour: 100_000 }, { costPerHour: '1', costPerDay: '2' }, 1_900_000);
+    assert.match(
+      both?.message ?? '',
+      /2 dollars allowed by TrustPolicy "standard" spec\.quotas\.costPerDay.*05-06T00:00Z/,
+    );
+    assert.equal(nearly(1, { tokensPerHour: 0 }), undefined, 'a quota of 0 is exhausted');
   });
 
   it('the BudgetAvailable condition has a one-line summary of the quota with the highest usage', () => {

@@ -11,7 +11,13 @@ import type { Logger } from '../../telemetry/log.ts';
 import { type ConditionUpdate, reasonOf } from '../conditions.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { AgentRuntimeState, NatsStore, AgentStats } from '../ports.ts';
-import { type BudgetAccounts, withinBudget, exhaustedBudget, budgetSummary } from './quota-conditions.ts';
+import {
+  type BudgetAccounts,
+  withinBudget,
+  exhaustedBudget,
+  budgetSummary,
+  nearlyUsedBudget,
+} from './quota-conditions.ts';
 import type { NatsLink } from './nats-link.ts';
 import { modelReady, modelFailure, ProviderHealthTracker } from './model-conditions.ts';
 
@@ -45,7 +51,8 @@ export class NatsAgentStats implements AgentStats {
     const accounts = this.#accountsOf(agent, policy, time);
     const queue = this.#queues[subjects.inbox(agent.metadata.uid)] ?? 0;
     const hasWork = queue > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
-    const budget = visibleFinding(agent, hasWork, exhaustedBudget(agent, policy, accounts, time), withinBudget());
+    const problem = exhaustedBudget(agent, policy, accounts, time) ?? nearlyUsedBudget(agent, policy, accounts, time);
+    const budget = visibleFinding(agent, hasWork, problem, withinBudget());
     const model = visibleFinding(agent, hasWork, modelFailure(agent, this.#providers), modelReady(agent));
     return {
       ...(budget === undefined ? {} : { budget }),

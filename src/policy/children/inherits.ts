@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { modelNames } from '../../api/names.ts';
 import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
@@ -23,6 +25,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
   prompt: free,
   invocation: free,
+  returns: free,
   idle: free,
   suspend: free,
   trustPolicyRef: samePolicy,
@@ -38,6 +41,14 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,
+  schedule: scheduleOfParent,
+  children: ({ child, parent }) => [
+    ...(child.children?.inherit === true && parent.children?.inherit !== true
+      ? [refusal('spec.children.inherit', 'true', 'no right to write manifests')]
+      : []),
+    // Only users decide that an agent is a template.
+    ...(child.children?.template === true ? [refusal('spec.children.template', 'true', 'no templates')] : []),
+  ],
 };
 
 const LIMITS = ['turns', 'steps', 'outputCharacters', 'toolTimeout'];
@@ -72,11 +83,15 @@ function samePolicy({ child, parent }: Pair): Refusal[] {
   return asked === has ? [] : [refusal('spec.trustPolicyRef.name', `"${asked}"`, `"${has}"`)];
 }
 
-/** A child calls only models that its parent calls: the first choice and the fallbacks, in any order. */
+/** A child calls only models that its parent calls: the first choice, those by complexity and the fallbacks, in any order. */
 function modelsOfParent({ child, parent }: Pair): Refusal[] {
-  const has = [parent.model.primary, ...(parent.model.fallbacks ?? [])];
+  const has = modelNames(parent.model);
   const used: [string, string][] = [
     ['spec.model.primary', child.model.primary],
+    ...Object.entries(child.model.routing ?? {}).map(([key, name]): [string, string] => [
+      `spec.model.routing.${key}`,
+      name,
+    ]),
     ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
   ];
   const outside = used.filter(([, name]) => !has.includes(name));
@@ -84,11 +99,19 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
     ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
     ...sameOrListed('spec.model', child.model, parent.model, [
       'primary',
+      'routing',
       'fallbacks',
       'temperature',
       'maxOutputTokens',
     ]),
   ];
+}
+
+/** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
+function scheduleOfParent({ child, parent }: Pair): Refusal[] {
+  const asked = child.schedule?.mode ?? 'Reactive';
+  if (asked === 'Reactive' || isDeepStrictEqual(child.schedule, parent.schedule)) return [];
+  return [refusal('spec.schedule', asked, parent.schedule?.mode ?? 'Reactive')];
 }
 
 function profileOfParent({ child, parent, patterns }: Pair): Refusal[] {

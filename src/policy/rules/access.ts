@@ -1,3 +1,4 @@
+import { modelNames } from '../../api/names.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { RequestOf, Rule } from './rule.ts';
@@ -74,13 +75,14 @@ export function messageRules(prepared: PreparedPolicy): Rule<RequestOf<'Message'
     taintedRule<RequestOf<'Message'>>(prepared, 'message'),
     {
       id: 'grant.messages',
-      check: ({ agent }) =>
-        messages.has(agent)
+      check: ({ agent, child }) =>
+        child === true || messages.has(agent)
           ? undefined
           : deny(
               `Agent "${snapshot.agent.name}" may not message "${agent}": grants.messages allows ${messages.describe()}.`,
             ),
-      explain: ({ agent }) => allowed(`granted by grants.messages "${messages.find(agent)}"`),
+      explain: ({ agent, child }) =>
+        allowed(child === true ? 'the agent started it' : `granted by grants.messages "${messages.find(agent)}"`),
     },
   ];
 }
@@ -90,7 +92,7 @@ const DEFAULT_MODEL = 'default/default';
 
 export function modelRules({ models, snapshot }: PreparedPolicy): Rule<RequestOf<'Model'>>[] {
   const { model: modelSpec } = snapshot.agent.spec;
-  const named = [modelSpec.primary, ...(modelSpec.fallbacks ?? [])];
+  const named = modelNames(modelSpec);
   const policy = snapshot.policy.name;
   return [
     {

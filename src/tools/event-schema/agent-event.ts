@@ -50,6 +50,7 @@ export const EVENT_MEMBERS = {
   reasoning: { text: note() },
   retry: { model: line(512), attempt: count, code: Code, milliseconds: Type.Number({ minimum: 0 }) },
   compaction: { items: count, characters: count },
+  'model-routed': { points: count, complexity: line(16), model: line(512) },
   'tool-call': { id: name, ...NESTING, tool: name, input: AnyJson },
   'tool-result': {
     id: name,
@@ -80,7 +81,14 @@ export const EVENT_MEMBERS = {
   warning: { code: line(128), message: note() },
   error: { code: Code, message: note(), attempt: count },
   'turn-end': { turn: count, inputTokens: count, outputTokens: count },
-  'session-end': { turns: count, toolCalls: count, inputTokens: count, outputTokens: count, reply: note() },
+  'session-end': {
+    turns: count,
+    toolCalls: count,
+    inputTokens: count,
+    outputTokens: count,
+    reply: note(),
+    format: Type.Optional(Type.Enum(['json'])),
+  },
 } satisfies Record<string, TProperties>;
 
 /** The time and origin of an event, which the owner of the sink adds. The gateway overwrites `agent` with the agent of the pod. */
