@@ -42,9 +42,11 @@ describe('the slots of a pod', () => {
     start();
     start();
     let isFree = false;
-    const free = pool.whenFree(2, NEVER_ABORTED).then(() => {
+    const waiting = async (): Promise<void> => {
+      await pool.whenFree(2, NEVER_ABORTED);
       isFree = true;
-    });
+    };
+    const free = waiting();
     await Promise.resolve();
     assert.equal(isFree, false);
     works[1]?.resolve();
