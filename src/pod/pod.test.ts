@@ -170,7 +170,8 @@ describe('a pod', { timeout: 600_000 }, () => {
     const assignment = await quickstartAssignment();
     const { agent } = assignment;
     const spec = { ...agent.spec, limits: { ...agent.spec.limits, concurrency: 3 } };
-    await gateway.assign({ ...assignment, agent: { ...agent, spec } });
+    const assigned = { ...assignment, agent: { ...agent, spec } };
+    await gateway.assign(assigned);
     const messages = names.map((name) => aMessage({ text: name, session: `s-${name}`, root: `root-${name}` }));
     // The second message of a session waits behind the first one, although there are free slots.
     const behind = aMessage({ text: 'alpha', session: 's-alpha' });
@@ -184,6 +185,10 @@ describe('a pod', { timeout: 600_000 }, () => {
     const polls = gateway.requests.filter(({ what }) => what === 'POST /v1/messages/next').length;
     assert.equal(polls, 3);
     assert.equal(gateway.inbox.deliveries, 3, 'a fourth message was delivered');
+    await gateway.assign({ ...assigned, version: '2', tools: 'changed' });
+    const refreshed = (): number =>
+      new Set(gateway.requests.filter(({ what }) => /^GET .*\/tools$/.test(what)).map(({ what }) => what)).size;
+    await pollValue('a refresh of the tools of each message', refreshed, (count) => count === 3);
     isHeld = false;
     for (const [index, end] of ends.toReversed().entries()) {
       const answer = await end;
@@ -313,25 +318,27 @@ describe('a pod', { timeout: 600_000 }, () => {
     assert.deepEqual(asked, [...new Set(asked)], 'no tool call is repeated');
   });
 
-  it('a pod that is asked to stop returns its message at once, and the next pod answers it', async () => {
+  it('a pod that is asked to stop returns all its messages at once, and the next pod answers them', async () => {
     await using bench = await PodFixture.open();
     const { gateway } = bench;
     bench.sandbox();
     const first = bench.agent('--grace', '0');
-    let stopped = false;
+    let asked = 0;
     gateway.fault = (what) => {
-      if (stopped || !what.endsWith('/models/stream')) return undefined;
-      stopped = true;
-      first.child.kill('SIGTERM');
+      if (asked >= 2 || !what.endsWith('/models/stream')) return undefined;
+      asked += 1;
+      if (asked === 2) first.child.kill('SIGTERM');
       return { status: 503, headers: { 'retry-after': '5' } };
     };
     await gateway.assign(await quickstartAssignment());
-    const end = gateway.inbox.add(aMessage({ text: APRIL }));
+    const ends = ['s-1', 's-2'].map((session) => gateway.inbox.add(aMessage({ text: APRIL, session })));
     assert.equal(await first.exited, 0, first.log);
     bench.agent();
-    const answer = await end;
-    assert.ok(answer.action === 'ack' && /paid/i.test(answer.reply), JSON.stringify(answer));
-    assert.equal(gateway.inbox.deliveries, 2);
+    for (const end of ends) {
+      const answer = await end;
+      assert.ok(answer.action === 'ack' && /paid/i.test(answer.reply), JSON.stringify(answer));
+    }
+    assert.equal(gateway.inbox.deliveries, 4);
   });
 
   it('a pod extends its delivery token while it works, and aborts when the token is lost', async () => {

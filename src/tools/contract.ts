@@ -35,7 +35,7 @@ export interface ToolDescriptor {
  * tool. ForgeTest: a forge that tests a tool. Hook: a hook of the agent. Schedule, Trigger: a schedule or an event, without a model in between.
  */
 export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger'] as const;
-export type CallOrigin = (typeof CALL_ORIGINS)[number];
+type CallOrigin = (typeof CALL_ORIGINS)[number];
 
 /** The agent that calls a tool, and the session and message in which it does. */
 export interface CallerContext {

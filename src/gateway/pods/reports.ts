@@ -20,7 +20,7 @@ import { Done, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /** A pod sends batches of at most 128 KiB, single reports of at most 48 KiB, and uses with inputs of at most 256 KiB. */
 const MAX_BODY_BYTES = 512 * 1_024;
-/** Sessions of one report. An agent works on one message at a time; each session costs a read. */
+/** Sessions of one report. A pod reports each message by itself; each session costs a read. */
 const MAX_SESSIONS = 16;
 /** What each record counts at least against the rate of its agent: it is a write to NATS, however small. */
 const MIN_RECORD_BYTES = 1_024;

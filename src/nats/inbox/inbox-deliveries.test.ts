@@ -356,6 +356,24 @@ describe('the messages of several sessions', () => {
     assert.equal((await take(two))?.message.id, 'm-2', 'the session goes on after the end of its message');
     await drain(world);
   });
+
+  it('sessions with many messages do not delay a session with one beyond one message of each', async () => {
+    const world = new World([], 2);
+    const [one] = world.gateways;
+    assert.ok(one !== undefined);
+    for (let round = 0; round < 10; round += 1) for (const session of ['a', 'b', 'c']) world.send(session);
+    world.send('late');
+    const order: string[] = [];
+    const takeAndEnd = async (): Promise<void> => {
+      const { delivery } = await one.take(UID, 2, NEVER);
+      assert.ok(delivery !== undefined);
+      order.push(delivery.message.session);
+      await one.ack(delivery.coordinates);
+    };
+    for (let taken = 0; taken < 31; taken += 1) await takeAndEnd();
+    assert.deepEqual(order.slice(0, 8), ['a', 'b', 'c', 'late', 'a', 'b', 'c', 'a']);
+    assert.equal(world.inbox.messages.size, 0);
+  });
 });
 
 describe('a parked message', () => {

@@ -25,7 +25,8 @@ import {
 import { DeliveryStates } from './delivery-states.ts';
 import { parseMessage } from './envelope.ts';
 import type { EndedMessage, InboxStore, StoredDeliveryState } from './inbox-store.ts';
-import { type Candidate, searchMessage } from './message-search.ts';
+import { type Candidate, type Search, type SearchResult, searchMessage } from './message-search.ts';
+import { SessionRounds } from './session-rounds.ts';
 import { SkippedMessages } from './skipped-messages.ts';
 
 /** Everything another process needs to end a delivery. Plain JSON without a secret and without proof of origin: sign it. */
@@ -82,6 +83,7 @@ export class InboxDeliveries {
   readonly #deps: InboxDeliveriesDeps;
   readonly #states: DeliveryStates;
   readonly #skipped = new SkippedMessages();
+  readonly #rounds = new SessionRounds();
 
   constructor(deps: InboxDeliveriesDeps) {
     this.#deps = deps;
@@ -92,6 +94,7 @@ export class InboxDeliveries {
   clear(): void {
     this.#states.clear();
     this.#skipped.clear();
+    this.#rounds.clear();
   }
 
   /** Delivers the oldest message that can be delivered now. At most `limit` messages of the agent are in flight, and one per session. */
@@ -267,7 +270,7 @@ export class InboxDeliveries {
     }
     const current = inFlight(state, now);
     if (current.length >= limit) return { kind: 'none', dueTime: Math.min(...current.map(({ until }) => until)) };
-    const found = await searchMessage(this.#deps.store, this.#skipped, agentUid, { state, now, after });
+    const found = await this.#search(agentUid, { state, now, after });
     if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isEmpty: true };
     if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state) };
     if (found.kind === 'candidate') return this.#begin(agentUid, stored, found.candidate);
@@ -275,6 +278,16 @@ export class InboxDeliveries {
     const { previous } = found;
     if (previous !== undefined) await this.#states.update(agentUid, (latest) => remove(latest, previous));
     return { kind: 'again' };
+  }
+
+  /** A message of a session that got none in this round; when there is none, of any session in a new round. */
+  async #search(agentUid: string, at: Omit<Search, 'served'>): Promise<SearchResult> {
+    const { store } = this.#deps;
+    const served = this.#rounds.served(agentUid);
+    const found = await searchMessage(store, this.#skipped, agentUid, { ...at, served });
+    if (found.kind !== 'waiting' || served.size === 0) return found;
+    this.#rounds.restart(agentUid);
+    return searchMessage(store, this.#skipped, agentUid, { ...at, served: new Set() });
   }
 
   async #begin(agentUid: string, stored: StoredDeliveryState, candidate: Candidate): Promise<Step> {
@@ -299,6 +312,7 @@ export class InboxDeliveries {
       await this.reject(at, 'TEMPER_TIMEOUT', `the deadline of its chain, ${deadline}, has passed`);
       return { kind: 'again' };
     }
+    this.#rounds.add(agentUid, session);
     const redelivery = previous === undefined ? {} : { redelivery: previous.cause ?? ('timeout' as const) };
     return { delivery: { message: { ...envelope, deadline }, coordinates: at, ackWaitMs, ...redelivery } };
   }

@@ -16,6 +16,15 @@ export interface Candidate extends ParsedMessage {
   previous?: OpenDelivery;
 }
 
+export interface Search {
+  state: DeliveryState;
+  now: number;
+  /** Messages up to this sequence have ended. */
+  after: number;
+  /** Sessions that wait for their turn; a redelivery waits for none. */
+  served: ReadonlySet<string>;
+}
+
 export type SearchResult =
   | { kind: 'candidate'; candidate: Candidate }
   /** A message of the state or of the memory has left the inbox: change the state, then search again. */
@@ -26,7 +35,7 @@ export type SearchResult =
   | { kind: 'waiting' };
 
 /**
- * Finds the oldest message of an inbox whose session does not wait for a redelivery:
+ * Finds the oldest message of an inbox whose session waits neither for the end of a delivery nor for its turn:
  *
  *   a message that is to be redelivered now ─┐
  *   a skipped message of a session           ├── the lowest sequence
@@ -39,14 +48,14 @@ export async function searchMessage(
   store: InboxStore,
   skipped: SkippedMessages,
   agentUid: string,
-  { state, now, after }: { state: DeliveryState; now: number; after: number },
+  { state, now, after, served }: Search,
 ): Promise<SearchResult> {
   const open = openDeliveries(state);
   const due = oldestDue(state, now);
   if (open.length >= MAX_OPEN_SESSIONS) {
     return due === undefined ? { kind: 'waiting' } : knownMessage(store, agentUid, due);
   }
-  const waiting = new Set(open.map(({ session }) => session));
+  const waiting = new Set([...served, ...open.map(({ session }) => session)]);
   const released = skipped.oldestOutside(agentUid, waiting);
   const known = older(due, released);
   const before = known?.sequence ?? Number.POSITIVE_INFINITY;
