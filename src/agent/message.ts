@@ -14,6 +14,8 @@ export interface IncomingMessage {
 export interface TurnOutcome {
   reply: string;
   finishReason: FinishReason;
+  /** The reply is JSON that matches `spec.returns`. */
+  format?: 'json';
   /** The requests whose decisions the turn waits for: it is not finished, and has no reply. */
   parked?: readonly string[];
 }

@@ -47,15 +47,15 @@ export interface MemoryKeys {
 }
 
 /**
- * The memory of an agent, which outlives its sessions. Keys are arbitrary text of 1 to 256 characters; other keys throw
- * TEMPER_TOOL_INPUT_INVALID.
+ * The memory of an agent, which outlives its sessions. `shared` and the keys below it belong to all agents of the namespace. Keys are
+ * arbitrary text of 1 to 256 characters; other keys throw TEMPER_TOOL_INPUT_INVALID.
  */
 export interface Memory {
   /** The stored value; undefined for an unknown key. */
   get(key: string): Promise<Json | undefined>;
   /**
    * Stores or replaces a value; durable when it resolves, idempotent. Throws TEMPER_TOOL_INPUT_INVALID for a value above 65,536
-   * characters of JSON and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
+   * characters of JSON (8,192 of a shared key) and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
    */
   set(key: string, value: Json): Promise<void>;
   /** Deletes the value, durable when it resolves. Returns whether there was one. */

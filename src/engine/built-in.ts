@@ -3,6 +3,7 @@ import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
 import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../agent/tools/send-tool.ts';
+import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -17,7 +18,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
   const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
   const tools = [
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
-    ...createMemoryTools({ memory: UNUSED_MEMORY, decide }),
+    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, onUntrusted: () => undefined }),
   ];
   const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL];
   return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
@@ -25,7 +26,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
 
 /** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
-  return new Set(builtInDescriptors().map(({ name }) => name));
+  return new Set([...builtInDescriptors().map(({ name }) => name), FINISH_TOOL_NAME]);
 }
 
 /** The built-in tools for a view of descriptors. */

@@ -22,7 +22,7 @@ import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import type { EventSink } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host/host-calls.ts';
-import type { SessionScope } from '../tools/session-path.ts';
+import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
@@ -44,13 +44,18 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: SessionScope) => Decider;
+  /** The session contains untrusted content from now on. */
+  markTainted: (session: string) => void;
 }
 
 /** The tools of a session, for components that only read descriptors. */
 export type DescribedTools = (caller: SessionScope) => ToolView;
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
-export function builtInTools({ ports, agent, model, decider }: EngineContext, described: DescribedTools): Tool[] {
+export function builtInTools(
+  { ports, agent, model, decider, markTainted }: EngineContext,
+  described: DescribedTools,
+): Tool[] {
   const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
@@ -68,7 +73,7 @@ export function builtInTools({ ports, agent, model, decider }: EngineContext, de
       clock,
       ...(remote === undefined ? {} : { remote }),
     }),
-    ...createMemoryTools({ memory, decide }),
+    ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
     generateText,
     sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
     ...askTools({ decide, clock, ...(tasks === undefined ? {} : { tasks }) }),
@@ -117,6 +122,7 @@ export function createForging(
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
     replacesSessionTools: true,
+    owner: sessionPath(caller),
   });
   return {
     tool: createForgeTool({ forge, review, sessionTools: { recordRejected: keepRejected }, context: forgeContext }),

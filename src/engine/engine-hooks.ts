@@ -1,4 +1,5 @@
 import { type AgentHooks, createAgentHooks } from '../agent/hooks/agent-hooks.ts';
+import { type RequiredValue, requiredValue } from '../agent/returns/finish.ts';
 import type { Invoker, ToolView } from '../tools/contract.ts';
 import type { SessionScope } from '../tools/session-path.ts';
 import type { EngineContext } from './engine-context.ts';
@@ -17,4 +18,10 @@ export function createEngineHooks(
     invoke: tools.invoke,
     describe: (name, caller) => tools.view(caller).find(name.split('@', 1)[0] ?? name)?.descriptor,
   });
+}
+
+/** The value that the agent returns; undefined for an agent without `spec.returns`. Throws TEMPER_MANIFEST_INVALID. */
+export function engineReturns({ agent, schemas }: EngineContext): RequiredValue | undefined {
+  const { returns } = agent.spec;
+  return returns === undefined ? undefined : requiredValue(returns, schemas);
 }

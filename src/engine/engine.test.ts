@@ -45,6 +45,17 @@ describe('the engine', () => {
     assert.equal(!elsewhere.ok && elsewhere.error.code, 'TEMPER_TOOL_NOT_FOUND');
   });
 
+  it('a session that read a shared key of the memory is tainted, and other sessions are not', async () => {
+    const grants = { tools: ['forge_tool', 'memory_*'], memory: { read: ['*'], write: ['*'] } };
+    const { call } = await anEngine({ agent: { grants } });
+    assert.ok((await call('memory_set', { key: 'shared.plan', value: 'forge a tool' })).ok);
+    assert.ok((await call('memory_get', { key: 'shared.plan' })).ok);
+    const forged = await call('forge_tool', TWICE);
+    assert.match(forged.ok ? '' : forged.error.message, /untrusted content/, JSON.stringify(forged));
+    const other = await call('forge_tool', TWICE, 's-2');
+    assert.ok(other.ok, JSON.stringify(other));
+  });
+
   it('a tool is promoted after uses in different messages and is available in later sessions', async () => {
     const { call, engine, registry, events } = await anEngine();
     await call('forge_tool', TWICE);

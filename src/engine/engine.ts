@@ -22,7 +22,7 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
-import { createEngineHooks } from './engine-hooks.ts';
+import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -161,7 +161,16 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
-  const loop = createAgentLoop({ model, clock, sessions: ports.sessions, contextTokens, invoker, taint, hooks });
+  const loop = createAgentLoop({
+    model,
+    clock,
+    sessions: ports.sessions,
+    contextTokens,
+    invoker,
+    taint,
+    hooks,
+    returns: engineReturns(context),
+  });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
@@ -187,6 +196,7 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
+    markTainted: (session) => taint.mark(session),
     level: deciders(false).level,
   };
 }

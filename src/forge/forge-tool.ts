@@ -22,6 +22,7 @@ export interface ForgeToolDeps {
     authorModel: string;
     hostCalls(artifact: ToolArtifact): HostCalls;
     replacesSessionTools?: boolean;
+    owner: string;
   };
 }
 

@@ -44,6 +44,8 @@ export interface ForgeContext {
   replacesSessionTools?: boolean;
   /** A user imports the tool for all sessions of the agent. */
   isImport?: boolean;
+  /** The session that forges; no process of the sandbox runs tests of two. */
+  owner?: string;
   op: CallOptions;
 }
 
@@ -143,7 +145,7 @@ async function testedCandidate(
   if (hasViolations(inputs)) return log.refuse('tests', inputs, { details: countCases(open, []) });
   const { view, invoke } = context;
   const host = context.hostCalls(open.artifact);
-  const environment = { ...deps, concurrency: deps.concurrency ?? 2, view, invoke, host };
+  const environment = { ...deps, concurrency: deps.concurrency ?? 2, view, invoke, host, owner: context.owner };
   const results = await runTests(open, environment, context.op);
   const evidence: ForgeEvidence = {
     tests: results,

@@ -7,6 +7,7 @@ import type { Json } from '../lib/json.ts';
 import { withTimeout } from '../lib/call-options.ts';
 import type { HostCalls, Sandbox } from '../sandbox/port.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
+import { sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { runSteps, type StepCall } from './compose/run.ts';
 import { sandboxJob } from './sandbox-job.ts';
@@ -87,7 +88,9 @@ async function runSandboxed(
   const { clock } = deps;
   const recorder = isPure(open.artifact, () => false) ? undefined : context.recorder;
   const host = deps.hostCalls(open.artifact, context);
-  const job = sandboxJob(open, input, recorder?.startSandbox(clock));
+  const timeAndRandomness = recorder?.startSandbox(clock);
+  const owner = sessionPath(context);
+  const job = sandboxJob(open, input, { owner, ...(timeAndRandomness === undefined ? {} : { timeAndRandomness }) });
   const outcome = await deps.sandbox.run(job, recorder?.hostCalls(host) ?? host, context.op);
   recorder?.endSandbox(outcome.usage.answers);
   if (outcome.ok) return outcome.output;

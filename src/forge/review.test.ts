@@ -324,7 +324,7 @@ describe('forge_tool', () => {
       forge: createForge({ sandbox, clock: systemClock, schemas: createSchemaCompiler() }),
       review,
       sessionTools: registry,
-      context: () => ({ ...world(), authorModel: 'test/author', hostCalls: () => denyingHost }),
+      context: () => ({ ...world(), authorModel: 'test/author', hostCalls: () => denyingHost, owner: 'session-1' }),
     });
     const call = (request: Json): Promise<Json> => tool.call(request, aCall(view, anOp()));
     return { tool, call, registry, events };

@@ -58,6 +58,11 @@ export const SessionStreamLine = Type.Union(
         message: Type.String(),
         text: Type.String(),
         finishReason: FinishReason,
+        format: Type.Optional(
+          Type.Literal('json', {
+            description: 'The gateway has checked that the text is JSON that matches `spec.returns` of the agent.',
+          }),
+        ),
       },
       {
         ...closed,

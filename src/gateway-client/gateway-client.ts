@@ -21,6 +21,8 @@ export interface GatewayRequest {
   op: CallOptions;
   /** Milliseconds until the response headers must arrive; 30 s when absent. */
   timeoutMs?: number;
+  /** Receives the signature of the answer, in place of the client's own receiver. */
+  onAnswerSignature?: (signature: string) => void;
 }
 
 export interface GatewayClientOptions {
@@ -28,7 +30,7 @@ export interface GatewayClientOptions {
   clock: Clock;
   /** From 0 to 1; the jitter of retries. */
   random: () => number;
-  /** Receives the signatures of answers that the gateway carried. */
+  /** Receives the signatures of answers that the gateway carried, of requests without a receiver of their own. */
   onAnswerSignature?: (signature: string) => void;
 }
 
@@ -39,7 +41,8 @@ const IDLE_TIMEOUT_MS = 60_000;
 const MAX_RESPONSE_BYTES = 33_554_432;
 const MAX_ERROR_BYTES = 65_536;
 const STREAM_LIMITS: LineLimits = { lineBytes: 4_194_304, totalBytes: 67_108_864 };
-const MAX_CONNECTIONS = 8;
+/** Of a pod that works on sixteen messages: each may stream an answer, store items and send reports while the two long polls wait. */
+const MAX_CONNECTIONS = 56;
 
 type GatewayResponse = Dispatcher.ResponseData;
 
@@ -118,7 +121,7 @@ export class GatewayClient implements AsyncDisposable {
       const { agent, endpoint } = await this.#connect(reread);
       const response = await agent.request(this.#request(call, endpoint));
       const signature = response.headers[ANSWER_SIGNATURE_HEADER];
-      if (typeof signature === 'string') this.#options.onAnswerSignature?.(signature);
+      if (typeof signature === 'string') (call.onAnswerSignature ?? this.#options.onAnswerSignature)?.(signature);
       if (response.statusCode < 300) return { taken: await take(response) };
       const text = await textOf(response.body, MAX_ERROR_BYTES, call.op);
       const retryAfter = response.headers['retry-after'];

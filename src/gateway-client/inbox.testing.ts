@@ -6,7 +6,7 @@ import type { DeliveryOutcome, PodDelivery } from '../gateway-api/pod-api.ts';
 
 type FinalOutcome = Exclude<DeliveryOutcome, { action: 'extend' }>;
 
-/** The inbox of one agent: one message in flight at a time, with an acknowledgement timeout. */
+/** The inbox of one agent: one message of each session in flight at a time, with an acknowledgement timeout. */
 export class InboxDouble {
   ackTimeoutMs = 30_000;
   readonly #waiting: Envelope[] = [];
@@ -30,11 +30,13 @@ export class InboxDouble {
 
   async next(waitSeconds: number, signal: AbortSignal): Promise<PodDelivery | undefined> {
     const ended = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(waitSeconds * 1_000))]);
-    while (this.#waiting.length === 0 || this.#inFlight.size > 0) {
+    let index = this.#firstFree();
+    while (index === -1) {
       if (ended.aborted) return undefined;
       await this.#changes.wait(ended);
+      index = this.#firstFree();
     }
-    const message = signal.aborted ? undefined : this.#waiting.shift();
+    const [message] = signal.aborted ? [] : this.#waiting.splice(index, 1);
     if (message === undefined) return undefined;
     this.deliveries += 1;
     const deliveryToken = `delivery-${this.deliveries}`;
@@ -66,6 +68,12 @@ export class InboxDouble {
   /** Expires every delivery in flight. */
   expireAll(): void {
     for (const deliveryToken of this.#inFlight.keys()) this.#expire(deliveryToken);
+  }
+
+  /** The oldest message of a session without one in flight; -1 when there is none. */
+  #firstFree(): number {
+    const busy = new Set([...this.#inFlight.values()].map(({ message }) => message.session));
+    return this.#waiting.findIndex(({ session }) => !busy.has(session));
   }
 
   /** Rejects the outcomes of all messages, when the pod cannot process them. */

@@ -26,6 +26,11 @@ interface RemoteOptions {
   signal: () => AbortSignal;
 }
 
+export interface RemoteMemoryOptions extends RemoteOptions {
+  /** Receives the signatures of the answers. */
+  onAnswerSignature?: (signature: string) => void;
+}
+
 export interface RemoteSessionOptions extends RemoteOptions {
   /** The items that later requests carry. */
   staged: StagedItems;
@@ -87,11 +92,12 @@ export function historyIn(answer: Json | undefined): SessionHistory {
 }
 
 /** The agent's memory beyond sessions, stored by the gateway. */
-export function remoteMemory(options: RemoteOptions): Memory {
-  const { client } = options;
+export function remoteMemory(options: RemoteMemoryOptions): Memory {
+  const { client, onAnswerSignature } = options;
+  const signed = onAnswerSignature === undefined ? {} : { onAnswerSignature };
   const path = (key: string): string => `${POD_API_PATHS.memory}/${encodeURIComponent(key)}`;
   // The gateway signs its answers for the message of this token.
-  const carried = () => ({ headers: { [DELIVERY_TOKEN_HEADER]: options.deliveryToken() } });
+  const carried = () => ({ ...signed, headers: { [DELIVERY_TOKEN_HEADER]: options.deliveryToken() } });
   return {
     async get(key) {
       try {

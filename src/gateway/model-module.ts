@@ -61,7 +61,7 @@ export const openModelModule: OpenModule = async (context) => {
       modelRoutes(modelDeps),
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
-      memoryRoutes((agentUid) => createNatsMemory(bus, agentUid, storage.of(agentUid))),
+      memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
       discoveryRoutes({ catalog, registry: sessionRegistry }),
     ],
     catalog: models.catalog,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { fileRecordStore } from '../lib/file-record-store.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
@@ -26,21 +26,6 @@ const adapters: Record<string, () => Promise<RecordStore>> = {
     return fileRecordStore(folder);
   },
 };
-
-interface TestClock extends Clock {
-  set(time: string): void;
-}
-
-function clockAt(time: string): TestClock {
-  let now = new Date(time);
-  return {
-    ...systemClock,
-    now: () => now,
-    set: (next) => {
-      now = new Date(next);
-    },
-  };
-}
 
 let keys = 0;
 function op(key = `key-${(keys += 1)}`): CallOptions {
@@ -69,7 +54,7 @@ async function denied(ledger: Ledger, amounts: Amounts): Promise<Denial> {
 for (const [adapter, make] of Object.entries(adapters)) {
   describe(`ledger contract: ${adapter}`, () => {
     it('the ledger grants reservations up to the limit, and a denial names the quota, the used amount and the resume time', async () => {
-      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       await granted(ledger, { inputTokens: 60, outputTokens: 40 });
       assert.deepEqual(await denied(ledger, { inputTokens: 1 }), {
@@ -82,7 +67,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
     });
 
     it('the ledger releases the reserved amounts that were not used', async () => {
-      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerHour: 100 });
       const id = await granted(ledger, { inputTokens: 50, outputTokens: 50 });
       await ledger.commit(id, { inputTokens: 20, outputTokens: 10 });
@@ -95,7 +80,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 
     it('the ledger keeps unsettled reservations charged in full after a restart', async () => {
       const records = await make();
-      const clock = clockAt('2026-11-21T13:20:00Z');
+      const clock = new FakeClock('2026-11-21T13:20:00Z');
       const before = await openLedgerBook(records, clock);
       const ledger = agentLedger(before, { tokensPerHour: 100 });
       const settled = await granted(ledger, { inputTokens: 50 });
@@ -110,14 +95,14 @@ for (const [adapter, make] of Object.entries(adapters)) {
     });
 
     it('the ledger counts windows by the UTC clock', async () => {
-      const clock = clockAt('2026-11-30T23:59:30Z');
+      const clock = new FakeClock('2026-11-30T23:59:30Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, { toolCallsPerMinute: 1, tokensPerDay: 10, costMicrosPerMonth: 7 });
       await granted(ledger, { toolCalls: 1, inputTokens: 10, costMicros: 7 });
       assert.equal((await denied(ledger, { toolCalls: 1 })).resumesAt, '2026-12-01T00:00:00.000Z');
-      clock.set('2026-12-01T00:00:00Z');
+      clock.skipTo('2026-12-01T00:00:00Z');
       await granted(ledger, { toolCalls: 1, inputTokens: 10, costMicros: 6 });
-      clock.set('2026-12-01T23:59:59.999Z');
+      clock.skipTo('2026-12-01T23:59:59.999Z');
       assert.deepEqual(await denied(ledger, { inputTokens: 1, costMicros: 2 }), {
         granted: false,
         quota: 'spec.quotas.costPerMonth',
@@ -125,12 +110,12 @@ for (const [adapter, make] of Object.entries(adapters)) {
         used: 6,
         resumesAt: '2027-01-01T00:00:00.000Z',
       });
-      clock.set('2026-12-02T00:00:00Z');
+      clock.skipTo('2026-12-02T00:00:00Z');
       await granted(ledger, { inputTokens: 10 });
     });
 
     it('the ledger charges the policy for all its agents and names it when it denies', async () => {
-      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const one = agentLedger(book, {}, { tokensPerDay: 100 }, 'one');
       const two = agentLedger(book, {}, { tokensPerDay: 100 }, 'two');
       await granted(one, { inputTokens: 60 });
@@ -140,14 +125,14 @@ for (const [adapter, make] of Object.entries(adapters)) {
     });
 
     it('the ledger charges no account when one of the accounts denies', async () => {
-      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerDay: 100 }, { tokensPerDay: 10 });
       await denied(ledger, { inputTokens: 11 });
       assert.equal((await ledger.usage()).day.inputTokens, 0);
     });
 
     it('the ledger returns the same reservation for the same idempotency key while the reservation is open', async () => {
-      const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+      const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, {});
       const [first, second] = await Promise.all([
         granted(ledger, { inputTokens: 5 }, 'same'),
@@ -161,11 +146,11 @@ for (const [adapter, make] of Object.entries(adapters)) {
     });
 
     it('the ledger does not settle into a window that started after the reservation', async () => {
-      const clock = clockAt('2026-11-21T13:59:59Z');
+      const clock = new FakeClock('2026-11-21T13:59:59Z');
       const book = await openLedgerBook(await make(), clock);
       const ledger = agentLedger(book, {});
       const id = await granted(ledger, { inputTokens: 100 });
-      clock.set('2026-11-21T14:00:01Z');
+      clock.skipTo('2026-11-21T14:00:01Z');
       await granted(ledger, { inputTokens: 7 });
       await ledger.commit(id, { inputTokens: 1 });
       const usage = await ledger.usage();
@@ -176,7 +161,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
       const step = fc.record({ amount: fc.integer({ min: 1, max: 40 }), used: fc.integer({ min: 0, max: 40 }) });
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-          const book = await openLedgerBook(await make(), clockAt('2026-11-21T13:20:00Z'));
+          const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
           const ledger = agentLedger(book, { tokensPerHour: 100 });
           let inFlight = 0;
           let settledSum = 0;
@@ -204,7 +189,7 @@ for (const [adapter, make] of Object.entries(adapters)) {
 describe('the journal of the ledger', () => {
   it('the journal rotates before it grows long, under concurrent use, without losing an entry', async () => {
     const records = memoryRecordStore();
-    const clock = clockAt('2026-11-21T13:20:00Z');
+    const clock = new FakeClock('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
     const ledger = agentLedger(book, {});
     const worker = async (): Promise<void> => {
@@ -224,7 +209,7 @@ describe('the journal of the ledger', () => {
 
   it('the journal restores the charged amounts after a crash at any point', async () => {
     const records = memoryRecordStore();
-    const clock = clockAt('2026-11-21T13:20:00Z');
+    const clock = new FakeClock('2026-11-21T13:20:00Z');
     const book = await openLedgerBook(records, clock);
     const ledger = agentLedger(book, {});
     for (let index = 0; index < 30; index += 1) {

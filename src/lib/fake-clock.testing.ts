@@ -3,12 +3,18 @@ import type { Clock } from './clock.ts';
 
 /** For tests: a clock that moves only when the test moves it. */
 export class FakeClock implements Clock {
+  readonly #start: number;
   #now = 0;
   readonly #sleepers = new Set<{ at: number; delay: number; wake: () => void }>();
 
   #suspended = 0;
 
-  now = (): Date => new Date(this.#now + this.#suspended);
+  /** `start`: RFC 3339. */
+  constructor(start = '1970-01-01T00:00:00Z') {
+    this.#start = Date.parse(start);
+  }
+
+  now = (): Date => new Date(this.#start + this.#now + this.#suspended);
   monotonic = (): number => this.#now;
 
   sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
@@ -31,8 +37,13 @@ export class FakeClock implements Clock {
   }
 
   /** Moves the time without running any timer, as when the event loop is blocked. */
-  blockEventLoop(milliseconds: number): void {
+  skip(milliseconds: number): void {
     this.#now += milliseconds;
+  }
+
+  /** The same up to this time (RFC 3339). */
+  skipTo(time: string): void {
+    this.#now += Date.parse(time) - this.now().getTime();
   }
 
   /** Moves only the wall clock, as when the machine is suspended: the monotonic clock stops meanwhile. */
@@ -58,6 +69,30 @@ export class FakeClock implements Clock {
     }
     this.#now = end;
     await flushPromises();
+  }
+}
+
+/** For tests: every sleep ends at once and moves the time by its duration. */
+export class AutoAdvancingClock implements Clock {
+  readonly slept: number[] = [];
+  #milliseconds = 0;
+
+  now(): Date {
+    return new Date(Date.UTC(2026, 0, 1) + this.#milliseconds);
+  }
+
+  monotonic(): number {
+    return this.#milliseconds;
+  }
+
+  advance(milliseconds: number): void {
+    this.#milliseconds += milliseconds;
+  }
+
+  async sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.slept.push(milliseconds);
+    this.#milliseconds += milliseconds;
   }
 }
 

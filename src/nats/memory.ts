@@ -6,13 +6,30 @@ import type { JetStreamConnection } from './connection/connection.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from './jetstream/names.ts';
 import { publish } from './jetstream/publish.ts';
 import type { AgentQuota } from './residents/storage-quota.ts';
-import { messageCounts, parseJsonBytes, lastMessage, purge, readMessages } from './jetstream/stream-reader.ts';
+import {
+  messageCounts,
+  parseJsonBytes,
+  lastMessage,
+  lastMessages,
+  purge,
+  readMessages,
+} from './jetstream/stream-reader.ts';
 
 const STREAM = bucketStream(BUCKETS.memory);
 
-/** The memory of one agent in a bucket, with the limits and search of `recordMemory`. With concurrent writers of one key the last write wins. */
-export function createNatsMemory(connection: JetStreamConnection, agentUid: string, quota?: AgentQuota): Memory {
-  return createRecordMemory(memoryRecords(connection, quota), token(agentUid));
+/**
+ * The memory of one agent, and that of its namespace, in a bucket, with the limits and search of `createRecordMemory`. With concurrent
+ * writers of one key the last write wins.
+ */
+export function createNatsMemory(
+  connection: JetStreamConnection,
+  agent: { uid: string; namespace: string },
+  quota?: AgentQuota,
+): Memory {
+  return createRecordMemory(memoryRecords(connection, quota), token(agent.uid), {
+    records: sharedRecords(connection, agent.uid, quota),
+    collection: token(agent.namespace),
+  });
 }
 
 /** A collection is an agent's UID, a record's name the digest of its key. */
@@ -55,4 +72,48 @@ function memoryRecords(connection: JetStreamConnection, quota: AgentQuota | unde
       return Object.keys(await messageCounts(connection, STREAM, subject(collection, '*'))).length;
     },
   };
+}
+
+/**
+ * Shared records of a namespace. Each is below the UID of the agent that wrote it: its bytes count for that agent, and leave with it. Of
+ * the records of several writers the last one holds.
+ */
+function sharedRecords(connection: JetStreamConnection, uid: string, quota: AgentQuota | undefined): MemoryRecords {
+  const ofAll = (namespace: string, name: string): string => bucketSubject(BUCKETS.memory, `*.${namespace}.${name}`);
+  const own = memoryRecords(connection, quota);
+  return {
+    async get(namespace, name) {
+      const found = await lastMessage(connection, STREAM, ofAll(namespace, name));
+      return found === undefined ? undefined : parseJsonBytes(found.data);
+    },
+    put: (namespace, name, value) => own.put(`${token(uid)}.${namespace}`, name, value),
+    async delete(namespace, name) {
+      await own.delete(`${token(uid)}.${namespace}`, name);
+      await purge(connection, STREAM, ofAll(namespace, name));
+    },
+    async list(namespace) {
+      const records = new Map<string, StoredRecord>();
+      for (const { subject, data } of await lastOfAll(connection, ofAll(namespace, '*'))) {
+        const name = subject.split('.').at(-1) ?? '';
+        const value = parseJsonBytes(data);
+        if (value !== undefined) records.set(name, { name, value });
+      }
+      return [...records.values()];
+    },
+    async count(namespace) {
+      return Object.keys(await messageCounts(connection, STREAM, ofAll(namespace, '*'))).length;
+    },
+  };
+}
+
+/** The last message of each subject, oldest first. More than the server finds by subject at once are read in order. */
+async function lastOfAll(
+  connection: JetStreamConnection,
+  filter: string,
+): Promise<{ subject: string; data: Uint8Array }[]> {
+  const found = await lastMessages(connection, STREAM, [filter]);
+  if (found !== undefined) return found;
+  const all: { subject: string; data: Uint8Array }[] = [];
+  for await (const message of readMessages(connection, STREAM, filter)) all.push(message);
+  return all;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { mergeReplies, ReplyCursor, type StoredSessionEnd } from './session-replies.ts';
+import { mergeReplies, parseEnd, ReplyCursor, type StoredSessionEnd } from './session-replies.ts';
 
 const end = (seq: number): StoredSessionEnd => ({
   kind: 'reply',
@@ -22,6 +22,14 @@ async function merge(events: { kind: string; seq: number }[], replies: number[],
   for await (const { seq } of mergeReplies(iterate(events), iterate(unread), cursor)) sequences.push(seq);
   return sequences;
 }
+
+describe('parseEnd', () => {
+  it('a stored reply keeps the format that a gateway checked, and no other', () => {
+    const reply = { kind: 'reply', message: 'm', text: '{}', finishReason: 'complete' };
+    assert.deepEqual(parseEnd({ ...reply, format: 'json' }), { ...reply, format: 'json' });
+    assert.deepEqual(parseEnd({ ...reply, format: 'xml' }), reply);
+  });
+});
 
 describe('mergeReplies', () => {
   it('a reply that is among the events comes once, at its place', async () => {

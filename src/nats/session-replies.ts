@@ -9,7 +9,8 @@ import { lastMessage, parseJsonBytes, readMessages } from './jetstream/stream-re
 
 /** The end of the work on a message. */
 export type SessionEnd =
-  | { kind: 'reply'; message: string; text: string; finishReason: FinishReason }
+  /** `format`: the gateway has checked that the text is JSON that matches `spec.returns` of the agent. */
+  | { kind: 'reply'; message: string; text: string; finishReason: FinishReason; format?: 'json' }
   | { kind: 'failed'; message: string; code: ErrorCode; text: string };
 
 export type StoredSessionEnd = SessionEnd & { seq: number };
@@ -112,10 +113,10 @@ export function isEnd({ kind }: { kind: string }): boolean {
   return kind === 'reply' || kind === 'failed';
 }
 
-export function parseEnd({ kind, message, text, finishReason, code }: JsonObject): SessionEnd | undefined {
+export function parseEnd({ kind, message, text, finishReason, format, code }: JsonObject): SessionEnd | undefined {
   if (typeof message !== 'string' || typeof text !== 'string') return undefined;
   if (kind === 'reply' && (finishReason === 'complete' || finishReason === 'truncated' || finishReason === 'refusal')) {
-    return { kind, message, text, finishReason };
+    return { kind, message, text, finishReason, ...(format === 'json' ? { format } : {}) };
   }
   if (kind === 'failed' && isErrorCode(code)) {
     return { kind, message, code: code as ErrorCode, text };

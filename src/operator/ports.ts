@@ -41,13 +41,13 @@ export interface AgentActivity {
   recordDeletion(agent: Resident, missingSince: string, signal: AbortSignal): Promise<void>;
   /** Deletes all stored data of a deleted agent, and its entry last. Idempotent. */
   deleteAgentData(agent: ResidentAgent, signal: AbortSignal): Promise<void>;
-  /** The message that is in flight with the agent's pod. */
-  inFlightMessage(agentUid: string, signal: AbortSignal): Promise<InFlightMessage | undefined>;
+  /** The messages that are in flight with the agent's pod. */
+  inFlightMessages(agentUid: string, signal: AbortSignal): Promise<InFlightMessage[]>;
   /**
-   * Redelivers the message at once. Returns false, without effect, when the message was redelivered or completed since: a message in
+   * Redelivers these messages at once and returns how many. A message that was redelivered or completed since is left alone: one in
    * flight with a later pod stays with that pod.
    */
-  redeliver(agentUid: string, message: InFlightMessage, signal: AbortSignal): Promise<boolean>;
+  redeliver(agentUid: string, messages: readonly InFlightMessage[], signal: AbortSignal): Promise<number>;
   /**
    * Emits the start of an outage once it lasts longer than `graceMs` milliseconds, and undefined when it ends. Does not throw. Ends
    * with the signal.

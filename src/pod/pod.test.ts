@@ -148,6 +148,64 @@ describe('a pod', { timeout: 600_000 }, () => {
       items.map(({ text }) => text),
       ['first', 'done', 'second', 'done', 'third', 'done'],
     );
+    const polls = gateway.requests.filter(({ what }) => what === 'POST /v1/messages/next').length;
+    assert.ok(polls <= 4, `${polls} polls for three messages`);
+  });
+
+  it('a pod works on messages of several sessions up to the limit of the agent, and mixes nothing of them', async () => {
+    const names = ['alpha', 'beta', 'gamma', 'delta'];
+    const rules = names.flatMap((name) => [
+      {
+        when: { lastUser: name, turn: 1 },
+        answer: { toolCalls: [{ name: 'file_list', arguments: { path: 'data' } }] },
+      },
+      { when: { lastUser: name }, answer: { text: `reply ${name}` } },
+    ]);
+    await using bench = await PodFixture.open({ rules });
+    const { gateway } = bench;
+    bench.sandbox();
+    bench.agent();
+    let isHeld = true;
+    gateway.fault = (what) => (isHeld && what.endsWith('/models/stream') ? { status: 503 } : undefined);
+    const assignment = await quickstartAssignment();
+    const { agent } = assignment;
+    const spec = { ...agent.spec, limits: { ...agent.spec.limits, concurrency: 3 } };
+    await gateway.assign({ ...assignment, agent: { ...agent, spec } });
+    const messages = names.map((name) => aMessage({ text: name, session: `s-${name}`, root: `root-${name}` }));
+    // The second message of a session waits behind the first one, although there are free slots.
+    const behind = aMessage({ text: 'alpha', session: 's-alpha' });
+    const ends = [...messages, behind].toReversed().map((message) => gateway.inbox.add(message));
+    await pollValue(
+      'three messages in work',
+      () => gateway.inbox.deliveries,
+      (count) => count === 3,
+    );
+    // A further poll would be there: the pod asks as soon as a message is in work.
+    const polls = gateway.requests.filter(({ what }) => what === 'POST /v1/messages/next').length;
+    assert.equal(polls, 3);
+    assert.equal(gateway.inbox.deliveries, 3, 'a fourth message was delivered');
+    isHeld = false;
+    for (const [index, end] of ends.toReversed().entries()) {
+      const answer = await end;
+      const message = messages[index] ?? behind;
+      assert.ok(answer.action === 'ack' && answer.reply === `reply ${message.text}`, JSON.stringify(answer));
+      const carried = answer.reports?.batch.events ?? [];
+      assert.ok(
+        carried.every(({ session, rootMessage }) => session === message.session && rootMessage === message.root),
+      );
+    }
+    for (const { text, session, root } of messages) {
+      const events = gateway.events.filter((event) => event.session === session && event.rootMessage === root);
+      const received = events.flatMap((event) => (event.type === 'message-received' ? [event.text] : []));
+      assert.deepEqual(received, [text]);
+      assert.equal(events.filter(({ type }) => type === 'tool-result').length, 1);
+      const { items } = await gateway.sessions.load(session);
+      assert.ok(
+        items.every((item) => item.role !== 'user' || item.text === text),
+        session,
+      );
+      assert.equal(items.filter(({ role }) => role === 'assistant').length, session === 's-alpha' ? 4 : 2);
+    }
   });
 
   it('a pod whose end is refused for what it carries sends the parts alone, and the message ends', async () => {
@@ -188,7 +246,7 @@ describe('a pod', { timeout: 600_000 }, () => {
     assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
     const asked = gateway.requests
       .map(({ what }) => what.split(' ')[1] ?? '')
-      .filter((path) => !/assignment|reports/.test(path));
+      .filter((path) => !/assignment|reports|next/.test(path));
     const from = asked.indexOf('/v1/models/stream');
     assert.deepEqual(asked.slice(from, asked.indexOf('/v1/deliveries') + 1), [
       '/v1/models/stream',

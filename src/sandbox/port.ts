@@ -43,6 +43,8 @@ export interface Job {
   limits: JobLimits;
   /** The present time and a random seed when absent. */
   timeAndRandomness?: TimeAndRandomness;
+  /** The session for which it runs. A process never runs jobs of two owners, and jobs without one count as one owner. */
+  owner?: string;
 }
 
 /** Failures that a runner may report. */

@@ -76,6 +76,47 @@ describe('the supervisor', () => {
     for (const outcome of await Promise.all(three)) assert.equal(outcome.ok && outcome.output, 'met');
   });
 
+  it('jobs of two sessions run concurrently, in processes of their own', async () => {
+    const both = Promise.withResolvers<void>();
+    let arrived = 0;
+    const meeting: HostCalls = {
+      async call() {
+        arrived += 1;
+        if (arrived === 2) both.resolve();
+        await both.promise;
+        return 'met';
+      },
+    };
+    const source = 'async function execute() { return fs.readFile("x"); }';
+    const jobs = ['a', 'b'].map((owner) => run(source, { apis: ['fs.readFile'], owner }, meeting));
+    for (const outcome of await Promise.all(jobs)) assert.equal(outcome.ok && outcome.output, 'met');
+  });
+
+  it('no process runs jobs of two sessions, and a session finds nothing that another one left', async () => {
+    await using one = await createSupervisor({ clock: systemClock, warm: 0, maxRunners: 1 });
+    const runAs = async (owner: string, source: string) => one.run(aJob(source, { owner }), echoHost, anOp());
+    const hides = `function execute() {
+      globalThis.secret = 'of a';
+      Object.prototype.secret = 'of a';
+      Array.prototype.join = () => 'of a';
+      return new Array(1e6).fill('of a').length;
+    }`;
+    const seeks =
+      'function execute() { return [typeof secret, typeof ({}).secret, [1, 2].join(), Object.keys(globalThis).includes("secret")]; }';
+    assert.ok((await runAs('a', hides)).ok);
+    const processOfA = one.processes;
+    assert.equal(processOfA.length, 1);
+    const found = await runAs('b', seeks);
+    assert.deepEqual(found.ok && found.output, ['undefined', 'undefined', '1,2', false]);
+    const processOfB = one.processes;
+    assert.equal(processOfB.length, 1);
+    assert.notDeepEqual(processOfB, processOfA);
+    assert.ok((await runAs('b', seeks)).ok);
+    assert.deepEqual(one.processes, processOfB, 'the next job of the same session needs no other process');
+    assert.ok((await runAs('a', seeks)).ok);
+    assert.ok(!one.processes.some((pid) => processOfA.includes(pid) || processOfB.includes(pid)));
+  });
+
   it('the supervisor replaces a runner after at most a hundred calls', async () => {
     const seen = new Set<number>();
     for (let times = 0; times < 205; times += 1) {

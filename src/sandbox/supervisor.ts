@@ -37,6 +37,7 @@ import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from './port
 import { linkRunnerProgram } from './program.ts';
 import { encodeFrame, MAX_DEPTH, MAX_INPUT_BYTES, MAX_SOURCE_BYTES } from './protocol.ts';
 import { type MemoryReader, createMemoryReader } from './memory-usage.ts';
+import { nextJob, runnerFor, runnerToReplace } from './runner-choice.ts';
 import { RunnerProcess } from './runner-process.ts';
 import type { SessionOptions, SessionRunner, SessionSandbox } from './session-port.ts';
 import { SessionProcesses } from './session/session-processes.ts';
@@ -68,6 +69,8 @@ const MAX_CALLS_PER_RUNNER = 100;
 const MIN_CALLS_BEFORE_REPLACEMENT = 60;
 /** When the runners together have fewer calls left than this, a new one is started: about the number of calls during one start, plus a reserve. */
 const MIN_CALLS_LEFT = 130;
+/** The owner of jobs that belong to no session. */
+const NO_SESSION = '';
 /** Consecutive failed starts after which the waiting jobs are refused. */
 const MAX_FAILED_STARTS = 3;
 /** Memory limit of an idle runner, in bytes: twice the memory after its start. */
@@ -97,6 +100,8 @@ interface PooledRunner {
   runner: RunnerProcess;
   state: 'starting' | 'idle' | 'busy' | 'resetting';
   calls: number;
+  /** The session whose jobs it runs; undefined before its first job. */
+  owner: string | undefined;
   watchdog: NodeJS.Timeout | undefined;
 }
 
@@ -106,6 +111,8 @@ interface JobRefusal {
 }
 
 interface WaitingJob {
+  /** Undefined for a wait that runs no job. */
+  owner: string | undefined;
   take(pooled: PooledRunner): void;
   refuse(code: SandboxFailure, message: string): void;
 }
@@ -126,6 +133,8 @@ class RunnerPool implements Supervisor {
   #lastFailure = '';
   #lastStderr = '';
   #jobs = 0;
+  /** The owner of the last job. */
+  #lastOwner: string | undefined;
   #lastActivity: number;
   #dormant = true;
   #closed = false;
@@ -156,7 +165,7 @@ class RunnerPool implements Supervisor {
     if (this.#warm === 0) return;
     this.#wake();
     for (let index = 0; index < this.#warm; index += 1) this.#start();
-    const first = await this.#enqueue(new AbortController().signal);
+    const first = await this.#enqueue(undefined, new AbortController().signal);
     if ('code' in first) {
       const details = { stderr: printable(this.#lastStderr) };
       throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', first.message, { details });
@@ -170,7 +179,7 @@ class RunnerPool implements Supervisor {
     if (tooLarge !== undefined || input === undefined) {
       return failure('TEMPER_SANDBOX_INPUT_TOO_LARGE', tooLarge ?? 'the input cannot be written as JSON');
     }
-    const pooled = await this.#acquire(op.signal);
+    const pooled = await this.#acquire(job.owner ?? NO_SESSION, op.signal);
     if ('code' in pooled) return failure(pooled.code, pooled.message);
     this.#jobs += 1;
     const { runner } = pooled;
@@ -204,30 +213,35 @@ class RunnerPool implements Supervisor {
   }
 
   /** Resolves with a runner in state busy, or with the reason of a refusal. */
-  #acquire(signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
+  #acquire(owner: string, signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     if (this.#closed) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the sandbox is closed' });
     if (signal.aborted) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the caller cancelled the call' });
     this.#wake();
-    const idle = this.#busyCount() < this.#maxRunners ? this.#idleRunner() : undefined;
+    const idle = this.#busyCount() < this.#maxRunners ? runnerFor(this.#runners, owner) : undefined;
     if (idle === undefined) {
-      const waitingResult = this.#enqueue(signal);
+      const waitingResult = this.#enqueue(owner, signal);
       this.#keepWarm();
       return waitingResult;
     }
     idle.state = 'busy';
+    idle.owner = owner;
+    this.#lastOwner = owner;
     return Promise.resolve(idle);
   }
 
-  #enqueue(signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
+  #enqueue(owner: string | undefined, signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     return new Promise((resolve) => {
       const leave = (): void => {
         this.#queue.delete(waiting);
         listener[Symbol.dispose]();
       };
       const waiting: WaitingJob = {
+        owner,
         take: (pooled) => {
           leave();
           pooled.state = 'busy';
+          pooled.owner = owner;
+          this.#lastOwner = owner;
           resolve(pooled);
         },
         refuse: (code, message) => {
@@ -267,12 +281,6 @@ class RunnerPool implements Supervisor {
     for (const pooled of runners) this.#retire(pooled);
   }
 
-  /** The runner that has been idle longest. */
-  #idleRunner(): PooledRunner | undefined {
-    for (const pooled of this.#runners) if (pooled.state === 'idle') return pooled;
-    return undefined;
-  }
-
   #busyCount(): number {
     let count = 0;
     for (const pooled of this.#runners) if (pooled.state === 'busy') count += 1;
@@ -284,6 +292,7 @@ class RunnerPool implements Supervisor {
     if (this.#closed || this.#dormant) return;
     const target = this.#targetSize();
     while (this.#runners.size < target) this.#start();
+    this.#replaceForNextOwner();
     if (this.#warm > 0 && this.#runners.size === target && this.#needsReplacement()) this.#start();
   }
 
@@ -292,6 +301,18 @@ class RunnerPool implements Supervisor {
     const minimum = this.#jobs > 0 || this.#queue.size > 0 ? 1 : 0;
     const working = Math.min(this.#maxRunners, this.#busyCount() + this.#queue.size);
     return Math.max(minimum, working) + this.#warm;
+  }
+
+  /** Keeps an unused runner for a session that has none, in the place of an idle one of another session than the last. */
+  #replaceForNextOwner(): void {
+    const [waiting] = this.#queue;
+    if (this.#warm === 0 && waiting === undefined) return;
+    const replaced = runnerToReplace(this.#runners, waiting === undefined ? this.#lastOwner : waiting.owner);
+    if (replaced === undefined) return;
+    this.#runners.delete(replaced);
+    clearTimeout(replaced.watchdog);
+    replaced.runner.kill('the runner is replaced');
+    this.#start();
   }
 
   #needsReplacement(): boolean {
@@ -318,7 +339,7 @@ class RunnerPool implements Supervisor {
 
   #start(): void {
     const runner = new RunnerProcess(this.#plan, { frame: () => {}, ended: () => {} });
-    const pooled: PooledRunner = { runner, state: 'starting', calls: 0, watchdog: undefined };
+    const pooled: PooledRunner = { runner, state: 'starting', calls: 0, owner: undefined, watchdog: undefined };
     this.#runners.add(pooled);
     const exit = runner.exited.finally(() => this.#exits.delete(exit));
     this.#exits.add(exit);
@@ -366,15 +387,21 @@ class RunnerPool implements Supervisor {
     return typeof residentBytes === 'number' && residentBytes > MAX_IDLE_BYTES;
   }
 
-  /** Gives the runner to the job that has waited longest, or puts it at the end of the idle runners. */
+  /** Puts the runner at the end of the idle runners, and gives waiting jobs the runners that they may use. */
   #markIdle(pooled: PooledRunner): void {
     pooled.state = 'idle';
     this.#runners.delete(pooled);
     this.#runners.add(pooled);
-    if (this.#busyCount() >= this.#maxRunners) return;
-    for (const waiting of this.#queue) {
-      waiting.take(pooled);
-      return;
+    this.#dispatch();
+    // The runner may be of another session than the jobs that wait.
+    if (this.#queue.size > 0) this.#keepWarm();
+  }
+
+  #dispatch(): void {
+    while (this.#busyCount() < this.#maxRunners) {
+      const next = nextJob(this.#queue, this.#runners, this.#lastOwner);
+      if (next === undefined) return;
+      next.job.take(next.runner);
     }
   }
 
@@ -402,12 +429,12 @@ class RunnerPool implements Supervisor {
       }
       return;
     }
-    const idle = this.#idleRunner();
-    if (idle === undefined) {
+    this.#dispatch();
+    const isIdle = this.#queue.size === 0 && [...this.#runners].some(({ state }) => state === 'idle');
+    if (!isIdle) {
       this.#keepWarm();
       return;
     }
-    this.#markIdle(idle);
     // Starting a process blocks this thread for some milliseconds, so a caller that has just got a result may send its next job first.
     setImmediate(() => this.#keepWarm());
   }

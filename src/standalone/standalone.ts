@@ -178,7 +178,11 @@ async function openComponents(
     },
     ledger: book.ledger(accountsOf(agent, agent.policy)),
     sessions: createRecordSessionStore(all, clock, { agent: agent.name, namespace: agent.namespace }, calls),
-    memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`),
+    memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`, {
+      records,
+      // No agent has such a name.
+      collection: `memory/${agent.namespace}/_shared`,
+    }),
     approvals: createFileApprovals({
       records,
       clock,

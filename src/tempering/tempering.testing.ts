@@ -7,6 +7,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { Model, ModelEvent, ModelRequest, StopReason } from '../models/port.ts';
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import { artifactDigest } from './registry/serialization.ts';
+import { FakeClock } from '../lib/fake-clock.testing.ts';
 import { openSourceStore, type SourceStore } from './withheld/source-store.ts';
 import { openRegistry, type Registry } from './registry/registry.ts';
 import type { ExaminationReport, Examiner } from './examination/types.ts';
@@ -15,21 +16,9 @@ import type { ToolUse } from './types.ts';
 
 /** Builders for the tests of this module. */
 
-/** A fake clock that advances only on demand. */
-export interface ManualClock extends Clock {
-  advance(milliseconds: number): void;
-}
-
-export function createFakeClock(start = '2026-03-01T09:00:00.000Z'): ManualClock {
-  let time = Date.parse(start);
-  return {
-    now: () => new Date(time),
-    monotonic: () => time,
-    sleep: () => new Promise(() => undefined),
-    advance: (milliseconds) => {
-      time += milliseconds;
-    },
-  };
+/** The time at which the tests of this module start. */
+export function createFakeClock(start = '2026-03-01T09:00:00.000Z'): FakeClock {
+  return new FakeClock(start);
 }
 
 export function anOp(): CallOptions {

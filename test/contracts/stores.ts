@@ -153,6 +153,28 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       assert.deepEqual(await memory.list('', 1, isReadable), { keys: ['other'], complete: false });
       assert.deepEqual(await memory.list('none', 5, isReadable), { keys: [], complete: true });
     });
+    it('shared keys belong to all owners of a namespace, and all other keys to one', async () => {
+      const stores = await make();
+      const [one, two] = [await stores.memory('one'), await stores.memory('two')];
+      await one.set('shared.plan', 'a plan of one');
+      await one.set('sharedness', 'private');
+      await one.set('self.plan', 'private plan');
+      assert.equal(await two.get('shared.plan'), 'a plan of one');
+      assert.equal(await two.get('sharedness'), undefined);
+      await two.set('shared.plan', 'a plan of two');
+      assert.equal(await one.get('shared.plan'), 'a plan of two');
+      assert.deepEqual(
+        (await two.search('plan', 5, () => true)).map(({ key }) => key),
+        ['shared.plan'],
+      );
+      assert.deepEqual((await one.list('', 5, () => true)).keys, ['self.plan', 'shared.plan', 'sharedness']);
+      assert.equal(await one.delete('shared.plan'), true);
+      assert.equal(await two.get('shared.plan'), undefined);
+      assert.deepEqual((await two.list('', 5, () => true)).keys, []);
+      await assert.rejects(one.set('shared', 'x'.repeat(8_192)), (error) =>
+        isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'),
+      );
+    });
     it('the memory search matches words of key and value, and ranks rare words and close matches first', async () => {
       const memory = await (await make()).memory('one');
       await memory.set('self.revenue.west', { total: 142875, note: 'fell in the third quarter' });

@@ -7,10 +7,12 @@ import {
   type AgentConversation,
   type AgentConversationDeps,
   appendMessages,
+  appendReply,
   requestAnswer,
 } from '../loop/conversation.ts';
 import type { ModelAnswer } from '../loop/model-call.ts';
 import type { TurnOutcome } from '../message.ts';
+import { requireResult, resultOf, withResult } from '../returns/end-with-result.ts';
 import type { HookDirective, HookEvent } from './hook-event.ts';
 
 /** Further attempts at one model call that hooks can ask for. */
@@ -42,28 +44,41 @@ export async function reportAnswer(
   if (text !== '') await ask(deps, conversation, { type: 'message', text, delta: false }, op);
 }
 
-/** The outcome of a turn after its hooks: undefined when another turn follows. A parked turn has not ended. */
+/**
+ * The outcome of a turn after its hooks and with the value that the agent returns: undefined when another turn follows. A parked turn has
+ * not ended.
+ */
 export async function endTurn(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
   text: string,
-  outcome: TurnOutcome | undefined,
+  handled: TurnOutcome | undefined,
   op: CallOptions,
 ): Promise<TurnOutcome | undefined> {
-  if (deps.hooks?.has('turn-end') !== true || outcome?.parked !== undefined) return outcome;
+  if (handled?.parked !== undefined) return handled;
+  const outcome = withResult(deps, handled);
   const said = outcome?.reply ?? text;
-  const event: HookEvent = {
-    type: 'turn-end',
-    turnNumber: conversation.turns,
-    result: said,
-    trace: recentTrace(conversation.trace()),
-  };
-  const directive = await ask(deps, conversation, event, op);
-  if (directive === undefined) return outcome;
-  if ('stop' in directive) return stopWith(deps, conversation, directive, said);
+  const directive = await askAtEnd(deps, conversation, said, op);
+  if (directive === undefined) return requireResult(deps, conversation, outcome);
+  if ('stop' in directive) {
+    const stopped = await stopWith(deps, conversation, directive, said);
+    return stopped ?? requireResult(deps, conversation, outcome);
+  }
+  deps.result?.reset();
   const message = 'continue' in directive ? (directive.message ?? (outcome === undefined ? '' : CONTINUE)) : '';
   if (message !== '') await appendMessages(deps, conversation, [{ role: 'user', text: message }]);
   return undefined;
+}
+
+async function askAtEnd(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  result: string,
+  op: CallOptions,
+): Promise<HookDirective | undefined> {
+  if (deps.hooks?.has('turn-end') !== true) return undefined;
+  const trace = recentTrace(conversation.trace());
+  return ask(deps, conversation, { type: 'turn-end', turnNumber: conversation.turns, result, trace }, op);
 }
 
 /** The answer of the model. After a failure, hooks decide whether to try again or to end the message. */
@@ -82,7 +97,11 @@ export async function answerOrStop(
       const directive = await ask(deps, conversation, { type: 'error', error: { code, message }, attempt }, op);
       if (directive === undefined || attempt > MAX_RETRIES) throw error;
       conversation.events({ type: 'error', code, message, attempt });
-      if ('stop' in directive) return { stopped: await stopWith(deps, conversation, directive, message) };
+      if ('stop' in directive) {
+        const stopped = await stopWith(deps, conversation, directive, message);
+        if (stopped === undefined) throw error;
+        return { stopped };
+      }
       await retryAfter(deps, conversation, code, attempt, op);
     }
   }
@@ -96,27 +115,31 @@ async function retryAfter(
   op: CallOptions,
 ): Promise<void> {
   const delayMs = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (attempt - 1));
-  const model = conversation.model;
+  const { model } = conversation;
   conversation.events({ type: 'retry', model, attempt: attempt + 1, code, milliseconds: delayMs });
   await ask(deps, conversation, { type: 'retry', attempt: attempt + 1, delayMs }, op);
   await deps.clock.sleep(delayMs, op.signal);
 }
 
-/** Ends the message with the result of the directive. The session gets it as the last answer. */
+/**
+ * Ends the message with the result of the directive, which the session gets as the last answer. Undefined when it is not the value that the
+ * agent must return.
+ */
 async function stopWith(
   deps: AgentConversationDeps,
   conversation: AgentConversation,
   { result }: Extract<HookDirective, { stop: true }>,
   said: string,
-): Promise<TurnOutcome> {
+): Promise<TurnOutcome | undefined> {
   const reply = result === undefined ? said : typeof result === 'string' ? result : JSON.stringify(result);
-  const last = conversation.messages.at(-1);
-  const isStored = last?.role === 'assistant' && last.text === reply;
-  if (!isStored && reply !== '') {
-    await appendMessages(deps, conversation, [{ role: 'assistant', text: reply, toolCalls: [] }]);
-  }
-  return { reply, finishReason: 'complete' };
+  const outcome = resultOf(deps, reply);
+  if (outcome !== undefined) await appendReply(deps, conversation, reply);
+  else conversation.events({ type: 'warning', code: 'TEMPER_HOOK_FAILED', message: NO_RESULT });
+  return outcome;
 }
+
+const NO_RESULT =
+  'a hook ended the message with a result that does not match spec.returns; the directive has no effect';
 
 async function ask(
   { hooks }: AgentConversationDeps,

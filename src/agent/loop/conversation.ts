@@ -4,6 +4,7 @@ import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import type { MessageResult } from '../returns/message-result.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
@@ -29,6 +30,8 @@ export interface AgentConversationDeps extends ModelCallDeps {
   contextTokens: (model: string) => number;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent without `spec.returns`. */
+  result?: MessageResult | undefined;
 }
 
 /** State of the processing of one message. */
@@ -232,6 +235,17 @@ export async function appendMessages(
   conversation.messages.push(...items.map(asSent));
   // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);
+}
+
+/** Stores a reply that the model did not write as its last answer, so that the history of the session ends with it. */
+export async function appendReply(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  reply: string,
+): Promise<void> {
+  const last = conversation.messages.at(-1);
+  if (reply === '' || (last?.role === 'assistant' && last.text === reply)) return;
+  await appendMessages(deps, conversation, [{ role: 'assistant', text: reply, toolCalls: [] }]);
 }
 
 /** A call that has no effect outside the pod may run again after a crash. */

@@ -5,6 +5,8 @@ import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import type { RequiredValue } from '../returns/finish.ts';
+import { withMessageResult } from '../returns/message-result.ts';
 import { type AgentConversation, type AgentConversationDeps, openConversation } from './conversation.ts';
 import { runTurns } from './turn-loop.ts';
 import { loopLimits } from './limits.ts';
@@ -25,12 +27,16 @@ export interface AgentLoopDeps extends ModelCallDeps {
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
   hooks?: AgentHooks | undefined;
+  /** The value that every answer must have; absent for an agent without `spec.returns`. */
+  returns?: RequiredValue | undefined;
 }
 
 export interface HandledMessage extends MessageUsage {
   reply: string;
   /** `refusal`: the model declined. `truncated`: at a limit. */
   finishReason: FinishReason;
+  /** The reply is JSON that matches `spec.returns`. */
+  format?: 'json';
   /** The requests that the message waits for. It has no reply yet: handle it again, with its id, after a decision. */
   parked?: readonly string[];
   trace: TraceEntry[];
@@ -58,7 +64,9 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
       return withTimeout(op, deps.clock, remainingMs(op, deps.clock), (bounded) =>
-        locks.run(message.session, bounded.signal, () => handleTraced(shared, message, agent, events, bounded)),
+        locks.run(message.session, bounded.signal, () =>
+          handleTraced(withMessageResult(shared, deps.returns), message, agent, events, bounded),
+        ),
       );
     },
     isTainted: (session) => taint.has(session),
@@ -106,21 +114,26 @@ async function handleMessage(
   try {
     conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), trace);
     const outcome = await runTurns(deps, conversation, op);
-    reportEnd(conversation, outcome.reply, sink);
+    reportEnd(conversation, outcome, sink);
     return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
     if (conversation === undefined) throw error;
-    reportEnd(conversation, replyIn(error), sink);
+    reportEnd(conversation, { reply: replyIn(error) }, sink);
     throw withUsage(error, conversation);
   }
 }
 
-function reportEnd(conversation: AgentConversation, reply: string, sink: EventSink): void {
+function reportEnd(
+  conversation: AgentConversation,
+  { reply, format }: Pick<HandledMessage, 'reply' | 'format'>,
+  sink: EventSink,
+): void {
   const { turns, toolCalls, usage } = usageFigures(conversation);
   const { inputTokens, outputTokens } = usage;
-  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply });
+  const formatted = format === undefined ? {} : { format };
+  sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply, ...formatted });
 }
 
 function usageFigures({ turns, toolCalls, usage }: AgentConversation): MessageUsage {

@@ -34,7 +34,8 @@ for (const [adapter, make] of Object.entries(adapters)) {
     const records = await make();
     return {
       sessions: async (clock) => createRecordSessionStore(records, clock, OWNER),
-      memory: async (owner) => createRecordMemory(records, `memory/team-a.${owner}`),
+      memory: async (owner) =>
+        createRecordMemory(records, `memory/team-a.${owner}`, { records, collection: 'memory/team-a' }),
     };
   });
 

@@ -3,6 +3,7 @@ import { type Json, member } from '../../lib/json.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 import type { Memory } from '../ports.ts';
+import { isSharedKey } from './memory.ts';
 
 export const MEMORY_TOOLS = {
   get: 'memory_get',
@@ -16,9 +17,21 @@ export interface MemoryToolDeps {
   memory: Memory;
   /** Evaluates the agent's current policy for one key. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
+  /** Called when a session reads shared keys: other agents wrote them, so the session has untrusted content. */
+  onUntrusted(caller: CallerContext): void;
 }
 
-export const KEY = { type: 'string', minLength: 1, maxLength: 256, description: 'Dotted, such as "self.notes.today"' };
+/** Marks the session when one of the keys that it reads is shared. Own shared keys count: another agent may have replaced their values. */
+export function markShared(deps: MemoryToolDeps, caller: CallerContext, keys: readonly string[]): void {
+  if (keys.some(isSharedKey)) deps.onUntrusted(caller);
+}
+
+export const KEY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 256,
+  description: 'Dotted, such as "self.notes.today". Keys below "shared" belong to all agents of the namespace',
+};
 /** The policy request of a call that names one key; a search and a list ask for each key that they find. */
 export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
   if (tool === MEMORY_TOOLS.get) return memoryRequest(keyOf(input), 'read');

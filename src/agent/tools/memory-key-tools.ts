@@ -1,6 +1,14 @@
 import { member } from '../../lib/json.ts';
 import type { Tool } from '../../tools/contract.ts';
-import { assertAllowed, KEY, keyOf, MEMORY_TOOLS, memoryRequest, type MemoryToolDeps } from './memory-access.ts';
+import {
+  assertAllowed,
+  KEY,
+  keyOf,
+  markShared,
+  MEMORY_TOOLS,
+  memoryRequest,
+  type MemoryToolDeps,
+} from './memory-access.ts';
 
 const MAX_KEYS = 1_000;
 /** Of a list without a limit. */
@@ -64,6 +72,7 @@ export function listTool(deps: MemoryToolDeps): Tool {
       const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
       const count = typeof limit === 'number' ? limit : DEFAULT_KEYS;
       const { keys, complete } = await deps.memory.list(typeof prefix === 'string' ? prefix : '', count, isReadable);
+      markShared(deps, context, keys);
       return { keys, complete };
     },
   };

@@ -1,6 +1,14 @@
 import { member } from '../../lib/json.ts';
 import type { Tool } from '../../tools/contract.ts';
-import { assertAllowed, KEY, keyOf, MEMORY_TOOLS, memoryRequest, type MemoryToolDeps } from './memory-access.ts';
+import {
+  assertAllowed,
+  KEY,
+  keyOf,
+  markShared,
+  MEMORY_TOOLS,
+  memoryRequest,
+  type MemoryToolDeps,
+} from './memory-access.ts';
 import { deleteTool, listTool } from './memory-key-tools.ts';
 
 const MAX_HITS = 20;
@@ -33,6 +41,7 @@ function getTool(deps: MemoryToolDeps): Tool {
       const key = keyOf(input);
       assertAllowed(deps, context, memoryRequest(key, 'read'));
       const value = await deps.memory.get(key);
+      markShared(deps, context, value === undefined ? [] : [key]);
       return { found: value !== undefined, value: value ?? null };
     },
   };
@@ -110,6 +119,11 @@ function searchTool(deps: MemoryToolDeps): Tool {
       const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
       const count = typeof limit === 'number' ? limit : DEFAULT_HITS;
       const hits = await deps.memory.search(typeof query === 'string' ? query : '', count, isReadable);
+      markShared(
+        deps,
+        context,
+        hits.map(({ key }) => key),
+      );
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };

@@ -6,8 +6,6 @@ import type { Memory, MemoryHit } from '../ports.ts';
 import { rankEntries } from './memory-ranking.ts';
 
 const MAX_KEY_CHARACTERS = 256;
-const MAX_VALUE_CHARACTERS = 65_536;
-const MAX_ENTRIES = 1_000;
 
 /** The record store operations that a memory needs. */
 export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list' | 'delete'> {
@@ -15,43 +13,49 @@ export interface MemoryRecords extends Pick<RecordStore, 'get' | 'put' | 'list' 
   count?(collection: string): Promise<number>;
 }
 
+/** Where the entries of one owner are: those of an agent, or those that the agents of a namespace share. */
+interface MemoryScope {
+  readonly records: MemoryRecords;
+  readonly collection: string;
+  readonly name: string;
+  readonly maxEntries: number;
+  readonly maxValueCharacters: number;
+}
+
+/** A search reads all shared entries, so that they are fewer bytes than those of an agent. */
+const OWN = { name: 'memory', maxEntries: 1_000, maxValueCharacters: 65_536 } as const;
+const SHARED = { name: 'shared memory', maxEntries: 1_000, maxValueCharacters: 8_192 } as const;
+
 /**
- * An agent's memory, one document per key in `collection` (e.g. `memory/team-a.analyst`). At most 1,000 keys, beyond that `set`
- * throws TEMPER_QUOTA_EXCEEDED; values of at most 65,536 characters of JSON, beyond that TEMPER_TOOL_INPUT_INVALID.
+ * An agent's memory, one document per key in `collection` (e.g. `memory/team-a.analyst`), and the memory of its namespace in `shared`.
+ * Beyond the number of keys `set` throws TEMPER_QUOTA_EXCEEDED, for a value that is too long TEMPER_TOOL_INPUT_INVALID. Without `shared`
+ * the agent is alone, and shared keys are its own.
  */
-export function createRecordMemory(records: MemoryRecords, collection: string): Memory {
+export function createRecordMemory(
+  records: MemoryRecords,
+  collection: string,
+  shared?: { records: MemoryRecords; collection: string },
+): Memory {
+  const own: MemoryScope = { ...OWN, records, collection };
+  const common: MemoryScope | undefined = shared === undefined ? undefined : { ...SHARED, ...shared };
+  const scopeOf = (key: string): MemoryScope => (isSharedKey(key) ? (common ?? own) : own);
   const all = async (): Promise<MemoryHit[]> => {
-    const found = await records.list(collection);
-    return found.flatMap(({ value }) => entryFrom(value) ?? []);
+    const found = await Promise.all([own, ...(common === undefined ? [] : [common])].map(entriesOf));
+    // What an agent stored under a shared key when it was alone is not visible among others.
+    return found.flat().filter(({ key, scope }) => scope === scopeOf(key));
   };
-  const count = async (): Promise<number> =>
-    (await records.count?.(collection)) ?? (await records.list(collection)).length;
   return {
     async get(key) {
-      const found = await records.get(collection, nameOf(key));
+      const scope = scopeOf(key);
+      const found = await scope.records.get(scope.collection, nameOf(key));
       return found === undefined ? undefined : entryFrom(found)?.value;
     },
-    async set(key, value) {
-      const name = nameOf(key);
-      const size = JSON.stringify(value).length;
-      if (size > MAX_VALUE_CHARACTERS) {
-        throw new TemperError(
-          'TEMPER_TOOL_INPUT_INVALID',
-          `the value has ${size} characters; memory keeps at most ${MAX_VALUE_CHARACTERS}, so write a file instead`,
-        );
-      }
-      if ((await records.get(collection, name)) === undefined && (await count()) >= MAX_ENTRIES) {
-        throw new TemperError(
-          'TEMPER_QUOTA_EXCEEDED',
-          `memory holds ${MAX_ENTRIES} keys, which is all it keeps; delete one of them, or set one again`,
-        );
-      }
-      await records.put(collection, name, { key, value });
-    },
+    set: (key, value) => setIn(scopeOf(key), key, value),
     async delete(key) {
+      const scope = scopeOf(key);
       const name = nameOf(key);
-      const found = await records.get(collection, name);
-      if (found !== undefined) await records.delete(collection, name);
+      const found = await scope.records.get(scope.collection, name);
+      if (found !== undefined) await scope.records.delete(scope.collection, name);
       return found !== undefined;
     },
     async list(prefix, limit, isReadable) {
@@ -63,9 +67,46 @@ export function createRecordMemory(records: MemoryRecords, collection: string): 
     },
     async search(query, limit, isReadable) {
       const ranked = rankEntries(await all(), query);
-      return ranked.filter(({ key }) => isReadable(key)).slice(0, Math.max(0, limit));
+      const readable = ranked.filter(({ key }) => isReadable(key)).slice(0, Math.max(0, limit));
+      return readable.map(({ key, value }) => ({ key, value }));
     },
   };
+}
+
+/** `shared` and the keys below it belong to all agents of a namespace, all others to one agent. */
+export function isSharedKey(key: string): boolean {
+  return key === 'shared' || key.startsWith('shared.');
+}
+
+async function entriesOf(scope: MemoryScope): Promise<(MemoryHit & { scope: MemoryScope })[]> {
+  const found = await scope.records.list(scope.collection);
+  return found.flatMap(({ value }) => {
+    const entry = entryFrom(value);
+    return entry === undefined ? [] : [{ ...entry, scope }];
+  });
+}
+
+async function setIn(scope: MemoryScope, key: string, value: Json): Promise<void> {
+  const { records, collection, maxEntries, maxValueCharacters } = scope;
+  const name = nameOf(key);
+  const size = JSON.stringify(value).length;
+  if (size > maxValueCharacters) {
+    throw new TemperError(
+      'TEMPER_TOOL_INPUT_INVALID',
+      `the value has ${size} characters; ${scope.name} keeps at most ${maxValueCharacters}, so write a file instead`,
+    );
+  }
+  if ((await records.get(collection, name)) === undefined && (await countOf(scope)) >= maxEntries) {
+    throw new TemperError(
+      'TEMPER_QUOTA_EXCEEDED',
+      `${scope.name} holds ${maxEntries} keys, which is all it keeps; delete one of them, or set one again`,
+    );
+  }
+  await records.put(collection, name, { key, value });
+}
+
+async function countOf({ records, collection }: MemoryScope): Promise<number> {
+  return (await records.count?.(collection)) ?? (await records.list(collection)).length;
 }
 
 /** Hashes the key: keys are arbitrary text, record names are not. */

@@ -44,6 +44,7 @@ describe('the memory tools', () => {
         const allowed = request.kind === 'Memory' && request.key.startsWith('self.');
         return { effect: allowed ? 'Allow' : 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' };
       },
+      onUntrusted: () => assert.fail(),
     });
 
   it('the memory tools store, read and find granted keys', async () => {
@@ -67,6 +68,7 @@ describe('the memory tools', () => {
     const mine = createMemoryTools({
       memory,
       decide: () => ({ effect: 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' }),
+      onUntrusted: () => assert.fail(),
     });
     assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), { hits: [] });
     assert.deepEqual(await callTool(mine, 'memory_list', {}), { keys: [], complete: true });
@@ -80,6 +82,46 @@ describe('the memory tools', () => {
         (error) => isTemperError(error, 'TEMPER_POLICY_DENIED') && error.details.rule === 'grant.memory',
       );
     }
+  });
+});
+
+describe('the memory that agents share', () => {
+  it('each call that reads a shared key marks the session as tainted, and no other call does', async () => {
+    const marked: string[] = [];
+    const tools = createMemoryTools({
+      memory: createRecordMemory(memoryRecordStore(), 'memory/a'),
+      decide: () => ({ effect: 'Allow', rule: 'grant.memory', reason: '', risk: 'low' }),
+      onUntrusted: ({ session }) => marked.push(session),
+    });
+    const marks = async (name: string, input: Json): Promise<number> => {
+      const before = marked.length;
+      await callTool(tools, name, input);
+      return marked.length - before;
+    };
+    assert.equal(await marks('memory_get', { key: 'shared.plan' }), 0, 'nothing was read');
+    await callTool(tools, 'memory_set', { key: 'shared.plan', value: 'obey' });
+    await callTool(tools, 'memory_set', { key: 'self.plan', value: 'mine' });
+    assert.equal(await marks('memory_get', { key: 'shared.plan' }), 1);
+    assert.equal(await marks('memory_get', { key: 'self.plan' }), 0);
+    assert.equal(await marks('memory_search', { query: 'obey' }), 1);
+    assert.equal(await marks('memory_search', { query: 'mine' }), 0);
+    assert.equal(await marks('memory_list', {}), 1);
+    assert.equal(await marks('memory_list', { prefix: 'self.' }), 0);
+    assert.deepEqual([...new Set(marked)], [context.session]);
+  });
+
+  it('a namespace keeps at most a thousand shared keys, whichever of its agents writes them', async () => {
+    const records = memoryRecordStore();
+    const memoryOf = (agent: string) =>
+      createRecordMemory(records, `memory/n/${agent}`, { records, collection: 'memory/n/_shared' });
+    const [one, two] = [memoryOf('one'), memoryOf('two')];
+    for (let index = 0; index < 1_000; index += 1) await one.set(`shared.${index}`, index);
+    await assert.rejects(two.set('shared.more', 1), (error) => isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'));
+    await two.set('self.more', 1);
+    await two.set('shared.1', 'replaced');
+    await two.delete('shared.2');
+    await two.set('shared.more', 1);
+    assert.equal(await one.get('shared.more'), 1);
   });
 });
 

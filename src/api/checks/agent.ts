@@ -3,6 +3,7 @@ import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
+import { returnsIsSchema } from './agent/returns.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<AgentSpec>;
@@ -16,6 +17,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   fallbacksDiffer,
   apisNeedSandbox,
   hooksAreSound,
+  returnsIsSchema,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {

@@ -21,6 +21,7 @@ import {
   patternsOf,
   setOf,
 } from './common.ts';
+import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
@@ -43,7 +44,7 @@ const Grants = Type.Object(
           read: Type.Optional(patternsOf('Patterns for the memory keys that the agent may read.')),
           write: Type.Optional(patternsOf('Patterns for the memory keys that the agent may write.')),
         },
-        { ...closed, description: "Access to long-term memory. `self.*` matches the agent's own keys." },
+        { ...closed, description: "Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent." },
       ),
     ),
     messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
@@ -93,11 +94,19 @@ const Limits = Type.Object(
       default: '60s',
       description: 'Timeout of one tool call, from 1ms to 1h.',
     }),
+    concurrency: Type.Optional(
+      count(
+        1,
+        MAX_CONCURRENCY,
+        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another. Only on a cluster: with temper run an agent handles one message at a time.',
+        DEFAULT_CONCURRENCY,
+      ),
+    ),
     outputCharacters: Type.Optional(
       count(1000, 1_000_000, 'Maximum number of characters of one tool result that the model receives.', 50_000),
     ),
   },
-  { ...closed, description: 'Limits for the handling of one message.' },
+  { ...closed, description: 'Limits for the handling of messages.' },
 );
 
 const Quotas = Type.Object(
@@ -226,6 +235,12 @@ export const AgentSpec = Type.Object(
           ),
         },
         { ...closed, description: 'Whether and how the agent forges tools.' },
+      ),
+    ),
+    returns: Type.Optional(
+      Text(
+        32_768,
+        'A JSON Schema, as JSON text, of an object that every answer of the agent must be. The model gives it with the tool `finish`, or as the text of its answer.',
       ),
     ),
     hooks: Type.Optional(Hooks),

@@ -5,6 +5,7 @@ import type { SessionStreamLine, UserMessageReceipt } from '../../gateway-api/us
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { screenOf } from '../transcript/screen.ts';
 import { withPrintableStrings } from '../transcript/foreign-text.ts';
+import { withValue } from '../transcript/structured-reply.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { RetryBudget } from './retry-budget.ts';
 import type { GatewayUserClient } from './gateway-user-client.ts';
@@ -35,7 +36,7 @@ export async function followMessage({ gateway, agent, receipt, output }: Followe
     const resumed = position;
     for await (const line of openStream(gateway, agent, receipt, position)) {
       position = behind(line, position);
-      if (output === 'json') writeJsonLine(io, line);
+      if (output === 'json') writeJsonLine(io, line.kind === 'reply' ? withValue(line, line.text) : line);
       else show(withPrintableStrings(line as unknown as Json) as unknown as SessionStreamLine, transcript, io);
       if (line.kind !== 'event' && line.message === receipt.id) {
         return line.kind === 'reply' && line.finishReason !== 'refusal';

@@ -2,6 +2,7 @@ import { systemClock } from '../../lib/clock.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { type Screen, statusScreenOf } from '../transcript/screen.ts';
+import { withValue } from '../transcript/structured-reply.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { WordStream } from '../transcript/word-stream.ts';
 import { type ModelUsage, usageLine } from './model-usage.ts';
@@ -68,7 +69,7 @@ function jsonPrinter({ agent, session }: PrinterOptions, io: CliIo): Form {
     show(event) {
       if (event.type === 'message' && event.delta) return writeText(words.push(event.text));
       writeText(words.flush());
-      write(event);
+      write(event.type === 'session-end' ? withValue(event, event.reply) : event);
     },
     end: () => undefined,
   };

@@ -18,6 +18,8 @@ import type { TestResult } from '../types.ts';
 
 export interface TestEnvironment {
   sandbox: Sandbox;
+  /** The session that forges. */
+  owner?: string | undefined;
   clock: Clock;
   schemas: SchemaCompiler;
   /** Number of concurrent runs. */
@@ -96,10 +98,14 @@ function runOnce(
 async function runSandboxed(
   open: ParsedArtifact,
   test: TestCase,
-  { sandbox, host, clock }: TestEnvironment,
+  { sandbox, host, clock, owner }: TestEnvironment,
   op: CallOptions,
 ): Promise<RunOutcome> {
-  const outcome = await sandbox.run(sandboxJob(open, test.input), fixtureHost(test, host, clock), op);
+  const outcome = await sandbox.run(
+    sandboxJob(open, test.input, owner === undefined ? {} : { owner }),
+    fixtureHost(test, host, clock),
+    op,
+  );
   const { milliseconds, heapBytes } = outcome.usage;
   if (outcome.ok) return { got: outcome.output, milliseconds, heapBytes };
   return { failure: { code: outcome.code, message: outcome.message }, milliseconds, heapBytes };

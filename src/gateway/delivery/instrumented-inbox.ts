@@ -17,8 +17,8 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
         throw error;
       }
     },
-    async fetchNext(agentUid, waitMilliseconds, signal) {
-      const delivery = await inbox.fetchNext(agentUid, waitMilliseconds, signal);
+    async fetchNext(agentUid, waitMilliseconds, signal, limit) {
+      const delivery = await inbox.fetchNext(agentUid, waitMilliseconds, signal, limit);
       if (delivery === undefined) return undefined;
       count('delivered');
       if (delivery.redelivery !== undefined) {

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Envelope } from '../../bus/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
+import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { InboxReceiver, type ReceivedDelivery } from '../../nats/inbox/message-ports.ts';
 import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-schemas.ts';
@@ -15,9 +16,9 @@ import type { GatewayServer } from '../http/routes.ts';
 import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';
 
 /**
- * Delivers messages to pods, one at a time, each with a delivery token.
+ * Delivers messages to pods, at most as many at a time as the agent works on, each with a delivery token.
  *
- *   POST next ── restarted? ── release the message in flight
+ *   POST next ── restarted? ── release the messages in flight
  *      │
  *      ▼
  *   suspended ──wait for a change──┐      any state: pod not bound → 403, draining or client disconnected → 204
@@ -50,12 +51,12 @@ export function nextMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
   );
 }
 
-/** An agent works on one message at a time, so a new process has none: the pending delivery would only block it. */
+/** An agent has one pod, and a new process of it works on no message: the pending deliveries would only block their sessions. */
 async function releaseInFlight(pod: PodIdentity, deps: GatewayDeps): Promise<void> {
   boundState(pod, deps);
   const released = await deps.inbox.redeliver(pod.agentUid);
-  if (released)
-    deps.log.info({ agent: pod.agent, pod: pod.podUid }, 'the in-flight message of a restarted pod is redelivered');
+  if (released > 0)
+    deps.log.info({ agent: pod.agent, pod: pod.podUid, released }, 'messages of a restarted pod are redelivered');
 }
 
 /** For a suspended agent the request waits as if no message arrived. */
@@ -104,7 +105,8 @@ async function fetchWhileBound(
   const ended = new AbortController();
   const waitOver = AbortSignal.any([pollEnd, ended.signal]);
   const watching = whenUnavailable(pod, state, waitOver, deps).then(() => ended.abort());
-  const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock);
+  const limit = concurrencyOf(state.agent.spec.limits?.concurrency);
+  const receiver = new InboxReceiver(deps.inbox, pod.agentUid, deps.clock, limit);
   try {
     return await receiver.next({ signal: waitOver, deadline: until, key: '' });
   } catch (error) {

@@ -5,6 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { DeliveryOutcome, type OutcomeContent } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import { replyFormat } from './reply-format.ts';
 import { publishParked } from '../approvals/routes.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type InboxDeliveryEnds, InboxReceiver } from '../../nats/inbox/message-ports.ts';
@@ -53,7 +54,8 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
     case 'ack': {
       const text = withinLimit(outcome.reply);
       const finishReason = text === outcome.reply ? outcome.finishReason : 'truncated';
-      const line = { kind: 'reply', message: claims.message, text, finishReason } as const;
+      const format = finishReason === 'complete' ? replyFormat(claims.agentUid, text, deps) : {};
+      const line = { kind: 'reply', message: claims.message, text, finishReason, ...format } as const;
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const storeReply = async (): Promise<void> => {
         await content.store();

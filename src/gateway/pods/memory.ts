@@ -54,7 +54,7 @@ const searchSchema = {
   response: { 200: MemoryHits, ...ERROR_RESPONSES },
 };
 
-type MemoryOf = (agentUid: string) => Memory;
+type MemoryOf = (agent: { uid: string; namespace: string }) => Memory;
 type Server = Parameters<RouteModule>[0];
 const CONFIG = { access: 'pod' } as const;
 
@@ -73,7 +73,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
   server.get(path, { config: CONFIG, schema: getSchema }, async (request, reply) => {
     const { key } = request.params;
     assertAllowed(deciderFor(request, deps), key, 'read');
-    const value = await memoryOf(request.pod.agentUid).get(key);
+    const value = await memoryOf(agentOf(request)).get(key);
     signAnswer(request, reply, memoryRead(key, value), deps);
     if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
     return { value };
@@ -81,14 +81,14 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
   server.put(path, { config: write, bodyLimit: MAX_BODY_BYTES, schema: putSchema }, async (request, reply) => {
     const { key } = request.params;
     assertAllowed(deciderFor(request, deps), key, 'write');
-    await memoryOf(request.pod.agentUid).set(key, request.body.value);
+    await memoryOf(agentOf(request)).set(key, request.body.value);
     signAnswer(request, reply, memoryWrite(key, request.body.value), deps);
     return reply.code(204).send(null);
   });
   server.delete(path, { config: write, schema: deleteSchema }, async (request, reply) => {
     const { key } = request.params;
     assertAllowed(deciderFor(request, deps), key, 'write');
-    const deleted = await memoryOf(request.pod.agentUid).delete(key);
+    const deleted = await memoryOf(agentOf(request)).delete(key);
     signAnswer(request, reply, memoryDelete(key, deleted), deps);
     return { deleted };
   });
@@ -106,7 +106,7 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     const isReadable: IsReadable = (key) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
     return scans.run(request.pod.namespace, async () => {
       request.disconnected.throwIfAborted();
-      return read(memoryOf(request.pod.agentUid), isReadable);
+      return read(memoryOf(agentOf(request)), isReadable);
     });
   };
   server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request, reply) => {
@@ -123,6 +123,10 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
   });
+}
+
+function agentOf({ pod }: FastifyRequest): { uid: string; namespace: string } {
+  return { uid: pod.agentUid, namespace: pod.namespace };
 }
 
 type IsReadable = (key: string) => boolean;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { FairQueue } from './fair-queue.ts';
 
 describe('FairQueue', () => {
@@ -19,6 +20,26 @@ describe('FairQueue', () => {
     const others = [queue.run('b', work('b1')), queue.run('c', work('c1')), queue.run('b', work('b2'))];
     assert.deepEqual(await Promise.all([...greedy, ...others]), ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']);
     assert.deepEqual(order, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
+  });
+
+  it('a queue with a limit runs so many works at the same time', async () => {
+    const queue = new FairQueue(2);
+    const gates = [0, 1, 2].map(() => Promise.withResolvers<number>());
+    let started = 0;
+    const works = gates.map(({ promise }) =>
+      queue.run('a', () => {
+        started += 1;
+        return promise;
+      }),
+    );
+    assert.equal(started, 2);
+    gates[1]?.resolve(1);
+    await works[1];
+    await setImmediate();
+    assert.equal(started, 3);
+    gates[0]?.resolve(0);
+    gates[2]?.resolve(2);
+    assert.deepEqual(await Promise.all(works), [0, 1, 2]);
   });
 
   it('a failure rejects its own call only, and later work runs', async () => {

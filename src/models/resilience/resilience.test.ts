@@ -8,7 +8,7 @@ import { aModel } from '../pipeline.testing.ts';
 import { aRequest, eventsOf } from '../raw-http-server.testing.ts';
 import { CircuitBreaker, type CircuitBreakerOptions } from './circuit-breaker.ts';
 import { fallbacks } from './fallback.ts';
-import { AutoAdvancingClock } from '../auto-advancing-clock.testing.ts';
+import { AutoAdvancingClock } from '../../lib/fake-clock.testing.ts';
 import type { ModelPipeline, ResolvedRequest } from '../pipeline.ts';
 import type { ModelEvent, RepeatedCall } from '../port.ts';
 import { retries } from './retry.ts';

@@ -38,18 +38,18 @@ export interface CurrentDelivery extends OpenDelivery {
 }
 
 /**
- * The deliveries of one agent that have not ended: at most one in flight, and the messages of sessions that wait for their
- * redelivery. A session of a waiting message gets no other message, all other sessions do.
+ * The deliveries of one agent that have not ended: those in flight, at most one per session, and the messages of sessions that wait for
+ * their redelivery. A session of an open delivery gets no other message, all other sessions do.
  */
 export interface DeliveryState {
-  current?: CurrentDelivery;
+  current: readonly CurrentDelivery[];
   waiting: readonly OpenDelivery[];
 }
 
 /** Identifies one delivery of a message. */
 export type DeliveryIdentity = Pick<OpenDelivery, 'sequence' | 'message' | 'deliveries'>;
 
-export const EMPTY_STATE: DeliveryState = { waiting: [] };
+export const EMPTY_STATE: DeliveryState = { current: [], waiting: [] };
 
 /**
  * While so many sessions of an agent wait for a redelivery, no further session gets a message. Bounds the size of a state and the
@@ -57,13 +57,18 @@ export const EMPTY_STATE: DeliveryState = { waiting: [] };
  */
 export const MAX_OPEN_SESSIONS = 64;
 
-/** The delivery in flight; undefined when there is none, or when its acknowledgement timeout has passed. */
-export function inFlight({ current }: DeliveryState, now: number): CurrentDelivery | undefined {
-  return current !== undefined && current.rejection === undefined && current.until > now ? current : undefined;
+/** The deliveries in flight: those whose acknowledgement timeout has not passed. */
+export function inFlight({ current }: DeliveryState, now: number): readonly CurrentDelivery[] {
+  return current.filter(({ rejection, until }) => rejection === undefined && until > now);
+}
+
+/** This delivery, while it is in flight or its acknowledgement timeout has passed without another one. */
+export function findCurrent({ current }: DeliveryState, at: DeliveryIdentity): CurrentDelivery | undefined {
+  return current.find((one) => isSame(one, at));
 }
 
 export function openDeliveries({ current, waiting }: DeliveryState): readonly OpenDelivery[] {
-  return current === undefined ? waiting : [...waiting, current];
+  return [...waiting, ...current];
 }
 
 /** The oldest message that is to be redelivered now. */
@@ -82,15 +87,19 @@ export function nextDueTime(state: DeliveryState): number | undefined {
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Starts a delivery. The message before, whose acknowledgement timeout has passed, waits for its redelivery. */
-export function begin(state: DeliveryState, next: CurrentDelivery): DeliveryState {
+/** Starts a delivery. Messages whose acknowledgement timeout has passed wait for their redelivery. */
+export function begin(state: DeliveryState, next: CurrentDelivery, now: number): DeliveryState {
+  const stays = new Set<OpenDelivery>(inFlight(state, now));
   const others = openDeliveries(state).filter(({ sequence }) => sequence !== next.sequence);
-  return { current: next, waiting: others.map(withoutRejection) };
+  return {
+    current: [...others.filter((one) => stays.has(one)), next],
+    waiting: others.filter((one) => !stays.has(one)).map(withoutRejection),
+  };
 }
 
 /** Moves the end of the acknowledgement timeout. Throws TEMPER_DELIVERY_LOST or TEMPER_NOT_FOUND for another delivery. */
 export function extend(state: DeliveryState, at: DeliveryIdentity, until: number): DeliveryState {
-  return { ...state, current: { ...currentOf(state, at), until } };
+  return replaceCurrent(state, { ...currentOf(state, at), until });
 }
 
 /** Ends a delivery; the message is redelivered at `until`. A repeated call changes nothing. Throws like `extend`. */
@@ -101,7 +110,7 @@ export function retryAt(
   cause: NonNullable<OpenDelivery['cause']>,
 ): DeliveryState {
   if (state.waiting.some((one) => isSame(one, at))) return state;
-  return { waiting: [...state.waiting, { ...currentOf(state, at), until, cause }] };
+  return moveToWaiting(state, { ...currentOf(state, at), until, cause });
 }
 
 /**
@@ -111,8 +120,7 @@ export function retryAt(
 export function park(state: DeliveryState, at: DeliveryIdentity, until: number, now: number): DeliveryState {
   if (state.waiting.some((one) => isSame(one, at))) return state;
   const current = currentOf(state, at);
-  const parked: OpenDelivery = { ...current, until, cause: 'parked', parkedAt: now, uncounted: current.deliveries };
-  return { waiting: [...state.waiting, parked] };
+  return moveToWaiting(state, { ...current, until, cause: 'parked', parkedAt: now, uncounted: current.deliveries });
 }
 
 /** Redelivers a parked message now. Changes nothing for another one. */
@@ -149,22 +157,29 @@ export function attempts({ deliveries, uncounted = 0 }: Pick<OpenDelivery, 'deli
 
 /** Decides that the message becomes a dead letter. A repeated call changes nothing. Throws like `extend`. */
 export function reject(state: DeliveryState, at: DeliveryIdentity, rejection: Rejection): DeliveryState {
-  if (state.current?.rejection !== undefined && isSame(state.current, at)) return state;
-  return { ...state, current: { ...currentOf(state, at), rejection } };
+  if (findCurrent(state, at)?.rejection !== undefined) return state;
+  return replaceCurrent(state, { ...currentOf(state, at), rejection });
 }
 
 /** Removes a delivery whose message has ended. A later delivery of the message stays. */
 export function remove(state: DeliveryState, at: DeliveryIdentity): DeliveryState {
-  const waiting = state.waiting.filter((one) => !isSame(one, at));
-  const isCurrent = state.current !== undefined && isSame(state.current, at);
-  if (!isCurrent && waiting.length === state.waiting.length) return state;
-  return isCurrent || state.current === undefined ? { waiting } : { current: state.current, waiting };
+  const isOther = (one: OpenDelivery): boolean => !isSame(one, at);
+  if (openDeliveries(state).every(isOther)) return state;
+  return { current: state.current.filter(isOther), waiting: state.waiting.filter(isOther) };
 }
 
-function currentOf({ current, waiting }: DeliveryState, at: DeliveryIdentity): CurrentDelivery {
-  if (current !== undefined && current.rejection === undefined && isSame(current, at)) return current;
-  if (current?.sequence === at.sequence || waiting.some(({ sequence }) => sequence === at.sequence))
-    throw deliveryLost();
+function replaceCurrent({ current, waiting }: DeliveryState, next: CurrentDelivery): DeliveryState {
+  return { current: current.map((one) => (one.sequence === next.sequence ? next : one)), waiting };
+}
+
+function moveToWaiting({ current, waiting }: DeliveryState, next: OpenDelivery): DeliveryState {
+  return { current: current.filter(({ sequence }) => sequence !== next.sequence), waiting: [...waiting, next] };
+}
+
+function currentOf(state: DeliveryState, at: DeliveryIdentity): CurrentDelivery {
+  const current = findCurrent(state, at);
+  if (current !== undefined && current.rejection === undefined) return current;
+  if (openDeliveries(state).some(({ sequence }) => sequence === at.sequence)) throw deliveryLost();
   throw new TemperError(
     'TEMPER_NOT_FOUND',
     'no delivery of this message is open: it has ended, its agent was deleted, or NATS lost its store',

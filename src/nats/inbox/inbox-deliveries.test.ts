@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { type DeliveryCoordinates, InboxDeliveries } from './inbox-deliveries.ts';
-import { inFlight, MAX_OPEN_SESSIONS } from './delivery-state.ts';
+import { inFlight, MAX_OPEN_SESSIONS, type OpenDelivery } from './delivery-state.ts';
 import { type Fault, MemoryInbox } from './memory-inbox-store.testing.ts';
 
 const UID = 'agent';
@@ -50,20 +50,26 @@ class World {
   readonly confirmed = new Set<number>();
   /** Sequences whose deliveries began, with the confirmed ends of that moment. */
   readonly startedDeliveries = new Map<string, ReadonlySet<number>>();
+  /** The messages of the agent that may be in flight at the same time. */
+  readonly limit: number;
   readonly turn: () => Promise<void>;
 
-  constructor(faults: Fault[], turn: () => Promise<void> = () => Promise.resolve()) {
+  constructor(faults: Fault[], limit = 1, turn: () => Promise<void> = () => Promise.resolve()) {
+    this.limit = limit;
     this.faults = [...faults];
     this.turn = turn;
     this.gateways = [this.newGateway(), this.newGateway()];
     this.inbox.onState = (next, previous) => {
-      const { current } = next;
-      if (current === undefined || current.rejection !== undefined) return;
-      const before = previous.current;
-      if (before?.sequence === current.sequence && before.deliveries === current.deliveries) return;
-      assert.equal(inFlight(previous, this.clock.now().getTime()), undefined, 'a second message is in flight');
-      this.assertInOrder(current.sequence);
-      this.startedDeliveries.set(`${current.sequence} ${current.deliveries}`, new Set(this.confirmed));
+      const nameOf = ({ sequence, deliveries }: OpenDelivery): string => `${sequence} ${deliveries}`;
+      const before = new Set(previous.current.map(nameOf));
+      const started = next.current.filter((one) => one.rejection === undefined && !before.has(nameOf(one)));
+      for (const one of started) {
+        const others = inFlight(next, this.clock.now().getTime()).filter(({ sequence }) => sequence !== one.sequence);
+        assert.ok(others.length < this.limit, `${others.length} other messages are in flight`);
+        assert.ok(!others.some(({ session }) => session === one.session), 'two messages of a session are in flight');
+        this.assertInOrder(one.sequence);
+        this.startedDeliveries.set(nameOf(one), new Set(this.confirmed));
+      }
     };
   }
 
@@ -89,7 +95,7 @@ class World {
   }
 
   async take(gateway: InboxDeliveries): Promise<void> {
-    const { delivery } = await gateway.take(UID, NEVER);
+    const { delivery } = await gateway.take(UID, this.limit, NEVER);
     if (delivery === undefined) return;
     const { coordinates: at, message } = delivery;
     const before = this.startedDeliveries.get(`${at.streamSequence} ${at.deliveries}`);
@@ -143,6 +149,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(10, 400, 1_100, 31_000) }),
   },
 );
+const limit = fc.integer({ min: 1, max: 3 });
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 12, arbitrary: fc.constant<Fault>('none') },
   { weight: 1, arbitrary: fc.constantFrom<Fault>('before', 'after') },
@@ -160,8 +167,7 @@ async function perform(world: World, step: Command): Promise<void> {
   if (step.do === 'take') return world.take(gateway).catch(unavailable);
   if (step.do === 'release') {
     const release = async (): Promise<void> => {
-      const current = await gateway.inFlight(UID);
-      if (current !== undefined) await gateway.release(UID, current);
+      for (const current of await gateway.inFlight(UID)) await gateway.release(UID, current);
     };
     return release().catch(unavailable);
   }
@@ -198,8 +204,8 @@ describe('deliveries by several gateways', () => {
   it('no message is lost, delivered after its confirmed end or out of order, whatever fails between two requests', async () => {
     const commands = fc.array(command, { minLength: 5, maxLength: 60 });
     await fc.assert(
-      fc.asyncProperty(commands, fc.array(fault, { maxLength: 200 }), async (steps, faults) => {
-        const world = new World(faults);
+      fc.asyncProperty(commands, limit, fc.array(fault, { maxLength: 200 }), async (steps, most, faults) => {
+        const world = new World(faults, most);
         for (const step of steps) {
           if (step.do === 'take') world.inbox.lag();
           await perform(world, step);
@@ -220,18 +226,24 @@ describe('deliveries by several gateways', () => {
       },
     );
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), batches, fc.array(fault, { maxLength: 60 }), async (scheduler, all, faults) => {
-        let isScheduled = true;
-        const turn = (): Promise<void> => (isScheduled ? scheduler.schedule(Promise.resolve()) : Promise.resolve());
-        const world = new World(faults, turn);
-        for (const [batch, waitMs] of all) {
-          const running = Promise.all(batch.map((step) => perform(world, step)));
-          await scheduler.waitFor(running);
-          await world.clock.advance(waitMs);
-        }
-        isScheduled = false;
-        await drain(world);
-      }),
+      fc.asyncProperty(
+        fc.scheduler(),
+        batches,
+        limit,
+        fc.array(fault, { maxLength: 60 }),
+        async (scheduler, all, most, faults) => {
+          let isScheduled = true;
+          const turn = (): Promise<void> => (isScheduled ? scheduler.schedule(Promise.resolve()) : Promise.resolve());
+          const world = new World(faults, most, turn);
+          for (const [batch, waitMs] of all) {
+            const running = Promise.all(batch.map((step) => perform(world, step)));
+            await scheduler.waitFor(running);
+            await world.clock.advance(waitMs);
+          }
+          isScheduled = false;
+          await drain(world);
+        },
+      ),
       { numRuns: RUNS / 2 },
     );
   });
@@ -241,17 +253,17 @@ describe('deliveries by several gateways', () => {
     const [one] = world.gateways;
     assert.ok(one !== undefined);
     for (let session = 0; session < MAX_OPEN_SESSIONS + 2; session += 1) world.send(`s-${session}`);
-    const takeText = async (): Promise<string | undefined> => (await one.take(UID, NEVER)).delivery?.message.text;
+    const takeText = async (): Promise<string | undefined> => (await one.take(UID, 1, NEVER)).delivery?.message.text;
     for (let index = 1; index <= MAX_OPEN_SESSIONS; index += 1) {
-      const { delivery } = await one.take(UID, NEVER);
+      const { delivery } = await one.take(UID, 1, NEVER);
       assert.ok(delivery !== undefined);
       // The first one is due last.
       await one.retry(delivery.coordinates, index === 1 ? 9_000 : 5_000);
     }
-    assert.deepEqual(await one.take(UID, NEVER), { dueTime: 5_000 });
+    assert.deepEqual(await one.take(UID, 1, NEVER), { dueTime: 5_000 });
     await world.clock.advance(5_000);
     assert.equal(await takeText(), 'm-2');
-    const current = await one.inFlight(UID);
+    const [current] = await one.inFlight(UID);
     assert.ok(current !== undefined);
     await one.ack({ agentUid: UID, message: 'm-2', streamSequence: current.sequence, deliveries: current.deliveries });
     // One session is free, and a redelivery that is due is older than the messages of further sessions.
@@ -272,10 +284,10 @@ describe('deliveries by several gateways', () => {
         until: index === 0 ? 0 : 60_000,
       };
     });
-    world.inbox.state = { state: { waiting }, revision: 1 };
+    world.inbox.state = { state: { current: [], waiting }, revision: 1 };
     // A gateway recorded the end and stopped before it removed the delivery.
     world.inbox.ended.set('m-2', { sequence: 2, deliveries: 1, outcome: 'acked' });
-    const { delivery } = await world.newGateway().take(UID, NEVER);
+    const { delivery } = await world.newGateway().take(UID, 1, NEVER);
     assert.equal(delivery?.message.text, 'm-1');
   });
 
@@ -296,7 +308,7 @@ describe('deliveries by several gateways', () => {
     const rules = { ackWaitsMs: ACK_WAITS_MS };
     const one = new InboxDeliveries({ store: counted, clock, rules, changed: () => undefined });
     const take = async (): Promise<DeliveryCoordinates> => {
-      const { delivery } = await one.take(UID, NEVER);
+      const { delivery } = await one.take(UID, 1, NEVER);
       assert.ok(delivery !== undefined);
       return delivery.coordinates;
     };
@@ -318,6 +330,34 @@ describe('deliveries by several gateways', () => {
   });
 });
 
+describe('the messages of several sessions', () => {
+  it('a session in flight delays no other one up to the limit, and each delivery has its own end', async () => {
+    const world = new World([], 2);
+    const [one, two] = world.gateways;
+    assert.ok(one !== undefined && two !== undefined);
+    for (const session of ['a', 'a', 'b', 'c']) world.send(session);
+    const take = async (from: InboxDeliveries) => (await from.take(UID, 2, NEVER)).delivery;
+    const [first, second] = [await take(one), await take(two)];
+    assert.deepEqual([first?.message.id, second?.message.id], ['m-1', 'm-3']);
+    assert.equal(await take(one), undefined, 'the limit');
+    assert.ok(first !== undefined && second !== undefined);
+    await world.clock.advance(600);
+    await two.working(second.coordinates);
+    await world.clock.advance(600);
+    // The time of the first one has passed; the second one was extended.
+    const again = await take(two);
+    assert.deepEqual([again?.message.id, again?.coordinates.deliveries], ['m-1', 2]);
+    await assert.rejects(one.ack(first.coordinates), isLost);
+    await one.ack(second.coordinates);
+    assert.equal((await take(one))?.message.id, 'm-4');
+    assert.equal((await one.inFlight(UID)).length, 2);
+    assert.ok(again !== undefined);
+    await two.reject(again.coordinates, 'TEMPER_TURN_LIMIT', 'refused');
+    assert.equal((await take(two))?.message.id, 'm-2', 'the session goes on after the end of its message');
+    await drain(world);
+  });
+});
+
 describe('a parked message', () => {
   async function parkedWorld() {
     const world = new World([]);
@@ -326,7 +366,7 @@ describe('a parked message', () => {
     world.inbox.add(envelope('waits', 's-1'));
     world.inbox.add(envelope('behind', 's-1'));
     world.inbox.add(envelope('other', 's-2'));
-    const taken = await first.take(UID, NEVER);
+    const taken = await first.take(UID, 1, NEVER);
     assert.equal(taken.delivery?.message.id, 'waits');
     const at = taken.delivery.coordinates;
     await first.park(at, world.clock.now().getTime() + 100_000);
@@ -337,14 +377,14 @@ describe('a parked message', () => {
     const { world, first, second, at } = await parkedWorld();
     await first.park(at, 0);
     assert.deepEqual(await second.parked(UID), [{ message: 'waits', session: 's-1' }]);
-    const other = await second.take(UID, NEVER);
+    const other = await second.take(UID, 1, NEVER);
     assert.equal(other.delivery?.message.id, 'other');
     await second.ack(other.delivery.coordinates);
-    assert.equal((await second.take(UID, NEVER)).delivery, undefined);
+    assert.equal((await second.take(UID, 1, NEVER)).delivery, undefined);
     assert.equal(await second.resume(UID, 'another'), false);
     assert.equal(await second.resume(UID, 'waits'), true);
     assert.equal(await first.resume(UID, 'waits'), false);
-    const resumed = await first.take(UID, NEVER);
+    const resumed = await first.take(UID, 1, NEVER);
     assert.deepEqual([resumed.delivery?.message.id, resumed.delivery?.redelivery], ['waits', 'parked']);
     await assert.rejects(first.ack(at), isLost);
     assert.ok(world.inbox.deadLetters.size === 0);
@@ -355,7 +395,7 @@ describe('a parked message', () => {
     for (let round = 0; round < 2 * ACK_WAITS_MS.length; round += 1) {
       await world.clock.advance(50_000);
       await first.resume(UID, 'waits');
-      const { delivery } = await first.take(UID, NEVER);
+      const { delivery } = await first.take(UID, 1, NEVER);
       assert.equal(delivery?.message.id, 'waits');
       const waited = 1_000_000_000_000 + (round + 1) * 50_000;
       assert.equal(Date.parse(delivery.message.deadline), waited);
@@ -363,6 +403,10 @@ describe('a parked message', () => {
     }
     assert.equal(world.inbox.deadLetters.size, 0);
     await world.clock.advance(100_000);
-    assert.equal((await first.take(UID, NEVER)).delivery?.message.id, 'waits', 'its time has come without a decision');
+    assert.equal(
+      (await first.take(UID, 1, NEVER)).delivery?.message.id,
+      'waits',
+      'its time has come without a decision',
+    );
   });
 });

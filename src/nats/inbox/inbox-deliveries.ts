@@ -8,6 +8,7 @@ import {
   carriedOver,
   type DeliveryIdentity,
   extend,
+  findCurrent,
   inFlight,
   nextDueTime,
   openDeliveries,
@@ -93,15 +94,15 @@ export class InboxDeliveries {
     this.#skipped.clear();
   }
 
-  /** Delivers the oldest message that can be delivered now. One message per agent is in flight at a time. */
-  async take(agentUid: string, signal: AbortSignal): Promise<TakeResult> {
+  /** Delivers the oldest message that can be delivered now. At most `limit` messages of the agent are in flight, and one per session. */
+  async take(agentUid: string, limit: number, signal: AbortSignal): Promise<TakeResult> {
     let stored = this.#states.known(agentUid);
     let isFresh = false;
     /** Sequence of the last message that was found to have ended; a replica of the stream that lags may still show it. */
     let after = 0;
     for (;;) {
       stored ??= await this.#readState(agentUid, () => (isFresh = true));
-      const step = await this.#step(agentUid, stored, after);
+      const step = await this.#step(agentUid, stored, { after, limit });
       stored = undefined;
       if ('delivery' in step) return { delivery: step.delivery };
       if (step.kind === 'ended') after = step.sequence;
@@ -208,16 +209,15 @@ export class InboxDeliveries {
 
   async working(at: DeliveryCoordinates): Promise<void> {
     await this.#states.update(at.agentUid, (state) => {
-      const until = this.#now() + this.ackWaitMs(attempts(state.current ?? at));
-      return extend(state, identityOf(at), until);
+      const identity = identityOf(at);
+      const until = this.#now() + this.ackWaitMs(attempts(findCurrent(state, identity) ?? at));
+      return extend(state, identity, until);
     });
   }
 
-  async inFlight(agentUid: string): Promise<DeliveryIdentity | undefined> {
-    const current = inFlight((await this.#states.read(agentUid)).state, this.#now());
-    if (current === undefined) return undefined;
-    const { sequence, message, deliveries } = current;
-    return { sequence, message, deliveries };
+  async inFlight(agentUid: string): Promise<DeliveryIdentity[]> {
+    const found = inFlight((await this.#states.read(agentUid)).state, this.#now());
+    return found.map(({ sequence, message, deliveries }) => ({ sequence, message, deliveries }));
   }
 
   /** Redelivers this delivery at once; false when it has ended. */
@@ -225,9 +225,10 @@ export class InboxDeliveries {
     const now = this.#now();
     let isReleased = false;
     await this.#states.update(agentUid, (state) => {
-      const current = inFlight(state, now);
-      isReleased = current?.sequence === delivery.sequence && current.deliveries === delivery.deliveries;
-      return isReleased && current !== undefined ? retryAt(state, current, now, 'podDeleted') : state;
+      const { sequence, deliveries } = delivery;
+      const current = inFlight(state, now).find((one) => one.sequence === sequence && one.deliveries === deliveries);
+      isReleased = current !== undefined;
+      return current === undefined ? state : retryAt(state, current, now, 'podDeleted');
     });
     if (isReleased) this.#deps.changed(agentUid);
     return isReleased;
@@ -252,15 +253,20 @@ export class InboxDeliveries {
     await this.#deps.clock.sleep(CONFLICT_PAUSE_MS, signal).catch(() => undefined);
   }
 
-  async #step(agentUid: string, stored: StoredDeliveryState, after: number): Promise<Step> {
+  async #step(
+    agentUid: string,
+    stored: StoredDeliveryState,
+    { after, limit }: { after: number; limit: number },
+  ): Promise<Step> {
     const { state } = stored;
     const now = this.#now();
-    if (state.current?.rejection !== undefined) {
-      await this.#completeRejection(coordinatesOf(agentUid, state.current), state.current.rejection);
+    const rejected = state.current.find(({ rejection }) => rejection !== undefined);
+    if (rejected?.rejection !== undefined) {
+      await this.#completeRejection(coordinatesOf(agentUid, rejected), rejected.rejection);
       return { kind: 'again' };
     }
     const current = inFlight(state, now);
-    if (current !== undefined) return { kind: 'none', dueTime: current.until };
+    if (current.length >= limit) return { kind: 'none', dueTime: Math.min(...current.map(({ until }) => until)) };
     const found = await searchMessage(this.#deps.store, this.#skipped, agentUid, { state, now, after });
     if (found.kind === 'empty') return { kind: 'none', dueTime: undefined, isEmpty: true };
     if (found.kind === 'waiting') return { kind: 'none', dueTime: nextDueTime(state) };
@@ -283,7 +289,7 @@ export class InboxDeliveries {
     const at = coordinatesOf(agentUid, next);
     // Together: an acknowledgement writes its record before it changes the state, which the swap would notice.
     const [isWritten, hasEnded] = await Promise.all([
-      this.#states.write(agentUid, begin(stored.state, next), stored.revision),
+      this.#states.write(agentUid, begin(stored.state, next, now), stored.revision),
       this.#hasEnded(at),
     ]);
     if (!isWritten) return { kind: 'conflict' };
@@ -312,7 +318,7 @@ export class InboxDeliveries {
     const next = { session, sequence, message, deliveries, until: this.#now() };
     const at = coordinatesOf(agentUid, next);
     if (await this.#hasEnded(at)) return this.#skipEnded(at, previous);
-    const isWritten = await this.#states.write(agentUid, begin(state, { ...next, rejection }), revision);
+    const isWritten = await this.#states.write(agentUid, begin(state, { ...next, rejection }, this.#now()), revision);
     return { kind: isWritten ? 'again' : 'conflict' };
   }
 
@@ -332,8 +338,9 @@ export class InboxDeliveries {
 
   async #guard(at: DeliveryCoordinates): Promise<void> {
     const until = this.#now() + ACK_GUARD_MS;
+    const identity = identityOf(at);
     await this.#states.update(at.agentUid, (state) =>
-      extend(state, identityOf(at), Math.max(until, state.current?.until ?? 0)),
+      extend(state, identity, Math.max(until, findCurrent(state, identity)?.until ?? 0)),
     );
   }
 

@@ -41,7 +41,7 @@ export interface StoredReceipt extends Receipt {
 export interface InboxDepth {
   /** Messages that are not in flight, without those that wait for an approval. */
   pending: number;
-  /** Messages delivered and not acknowledged: 0 or 1. */
+  /** Messages delivered and not acknowledged. */
   inFlight: number;
 }
 
@@ -59,10 +59,10 @@ export interface NatsInbox {
    */
   publish(agentUid: string, sender: SenderIdentity, message: NewMessage): Promise<StoredReceipt>;
   /**
-   * The next message; undefined after the timeout or when the signal is aborted. One message per agent is in flight at a time; a session
-   * whose message waits for its redelivery does not delay other sessions.
+   * The next message; undefined after the timeout or when the signal is aborted. At most `limit` messages of the agent are in flight
+   * (default 1), and one per session; a session whose message is in flight or waits for its redelivery does not delay other sessions.
    */
-  fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined>;
+  fetchNext(agentUid: string, waitMs: number, signal: AbortSignal, limit?: number): Promise<InboxDelivery | undefined>;
   /**
    * Marks the message as processed; it is not redelivered. Resolves when the server has confirmed. Idempotent. `storeReply` runs before,
    * and only for the latest delivery of the message. Throws TEMPER_DELIVERY_LOST when the message was redelivered since, TEMPER_NOT_FOUND
@@ -87,13 +87,13 @@ export interface NatsInbox {
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
   /** Reports progress and restarts the ack wait. */
   working(at: DeliveryCoordinates): Promise<void>;
-  /** The message in flight, identified by its last delivery; undefined when there is none. */
-  inFlight(agentUid: string): Promise<InFlight | undefined>;
+  /** The messages in flight, each identified by its last delivery. */
+  inFlight(agentUid: string): Promise<InFlight[]>;
   /**
-   * Redelivers the message in flight at once, after its pod was deleted. False when no message is in flight. With `only`, affects that
-   * delivery alone: false when it was acknowledged or redelivered since.
+   * Redelivers the messages in flight at once, after their pod was deleted. Returns how many. With `only`, affects these deliveries alone,
+   * without those that were acknowledged or redelivered since.
    */
-  redeliver(agentUid: string, only?: InFlight): Promise<boolean>;
+  redeliver(agentUid: string, only?: readonly InFlight[]): Promise<number>;
   depth(agentUid: string): Promise<InboxDepth>;
   /** Deletes the messages and the delivery state of a deleted agent. Idempotent. */
   remove(agentUid: string): Promise<void>;
@@ -145,7 +145,12 @@ class JetStreamInbox implements NatsInbox {
     return { id, duplicate: stored?.duplicate === true, sequence: stored?.seq ?? 0 };
   }
 
-  async fetchNext(agentUid: string, waitMs: number, signal: AbortSignal): Promise<InboxDelivery | undefined> {
+  async fetchNext(
+    agentUid: string,
+    waitMs: number,
+    signal: AbortSignal,
+    limit = 1,
+  ): Promise<InboxDelivery | undefined> {
     const { clock, closed } = this.#connection;
     const deadline = clock.monotonic() + waitMs;
     const ended = AbortSignal.any([signal, closed]);
@@ -153,7 +158,7 @@ class JetStreamInbox implements NatsInbox {
     using notifications = new NotificationListener(this.#connection, subjects.notifyInbox(agentUid));
     while (!ended.aborted) {
       notifications.reset();
-      const taken = await this.#take(agentUid, ended);
+      const taken = await this.#take(agentUid, limit, ended);
       if (taken.delivery !== undefined) return taken.delivery;
       const leftMs = deadline - clock.monotonic();
       if (leftMs <= 0) return undefined;
@@ -203,15 +208,16 @@ class JetStreamInbox implements NatsInbox {
     await this.#current().working(at);
   }
 
-  async inFlight(agentUid: string): Promise<InFlight | undefined> {
+  async inFlight(agentUid: string): Promise<InFlight[]> {
     const found = await this.#current().inFlight(agentUid);
-    return found === undefined ? undefined : { streamSequence: found.sequence, deliveries: found.deliveries };
+    return found.map(({ sequence, deliveries }) => ({ streamSequence: sequence, deliveries }));
   }
 
-  async redeliver(agentUid: string, only?: InFlight): Promise<boolean> {
-    const current = only ?? (await this.inFlight(agentUid));
-    if (current === undefined) return false;
-    return this.#current().release(agentUid, { sequence: current.streamSequence, deliveries: current.deliveries });
+  async redeliver(agentUid: string, only?: readonly InFlight[]): Promise<number> {
+    let released = 0;
+    for (const { streamSequence: sequence, deliveries } of only ?? (await this.inFlight(agentUid)))
+      if (await this.#current().release(agentUid, { sequence, deliveries })) released += 1;
+    return released;
   }
 
   async depth(agentUid: string): Promise<InboxDepth> {
@@ -222,7 +228,7 @@ class JetStreamInbox implements NatsInbox {
     ]);
     const total = counts[subject] ?? 0;
     const stored = total === 0 ? 0 : Math.max(0, total - (await this.parked(agentUid)).length);
-    const inFlight = current === undefined || stored === 0 ? 0 : 1;
+    const inFlight = Math.min(current.length, stored);
     return { pending: stored - inFlight, inFlight };
   }
 
@@ -232,9 +238,9 @@ class JetStreamInbox implements NatsInbox {
   }
 
   /** Without a connection it waits like an empty inbox: the connection returns, or the wait ends. */
-  async #take(agentUid: string, signal: AbortSignal): Promise<TakeResult> {
+  async #take(agentUid: string, limit: number, signal: AbortSignal): Promise<TakeResult> {
     try {
-      return await this.#current().take(agentUid, signal);
+      return await this.#current().take(agentUid, limit, signal);
     } catch (error) {
       if (this.#connection.state().connected) throw error;
       return { dueTime: undefined };

@@ -35,18 +35,22 @@ export class InboxReceiver implements MessageReceiver {
   readonly #inbox: NatsInbox;
   readonly #agentUid: string;
   readonly #clock: Clock;
+  readonly #limit: number;
 
-  constructor(inbox: NatsInbox, agentUid: string, clock: Clock) {
+  /** At most `limit` messages of the agent are in flight. */
+  constructor(inbox: NatsInbox, agentUid: string, clock: Clock, limit = 1) {
     this.#inbox = inbox;
     this.#agentUid = agentUid;
     this.#clock = clock;
+    this.#limit = limit;
   }
 
   async next(op: CallOptions): Promise<ReceivedDelivery> {
     for (;;) {
       if (op.signal.aborted) throw new TemperError('TEMPER_CANCELLED', 'the wait for a message was cancelled');
       const remaining = remainingMs(op, this.#clock);
-      const fetched = await this.#inbox.fetchNext(this.#agentUid, Math.min(remaining, MAX_FETCH_MS), op.signal);
+      const waitMs = Math.min(remaining, MAX_FETCH_MS);
+      const fetched = await this.#inbox.fetchNext(this.#agentUid, waitMs, op.signal, this.#limit);
       if (fetched === undefined) {
         if (op.signal.aborted || remainingMs(op, this.#clock) > 0) continue;
         throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');

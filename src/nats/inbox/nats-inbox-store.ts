@@ -23,7 +23,7 @@ export function createNatsInboxStore(connection: JetStreamConnection, onDeadLett
     },
     async writeState(agentUid, state, revision) {
       const options = { expectedLastSequence: revision };
-      return (await publish(connection, stateSubject(agentUid), state as unknown as Json, options))?.seq;
+      return (await publish(connection, stateSubject(agentUid), storedState(state), options))?.seq;
     },
     async message(agentUid, sequence) {
       const found = await messageAt(connection, STREAMS.inbox, sequence);
@@ -81,8 +81,18 @@ function inboxMessage({ seq, data, header }: StoredMsg): InboxMessage {
 function parseDeliveryState(value: Json | undefined): DeliveryState {
   if (!isJsonObject(value)) return EMPTY_STATE;
   const waiting = Array.isArray(value.waiting) ? value.waiting.flatMap((one) => parseDelivery(one) ?? []) : [];
-  const current = parseCurrent(value.current);
-  return current === undefined ? { waiting } : { current, waiting };
+  const others = Array.isArray(value.others) ? value.others : [];
+  return { current: [value.current, ...others].flatMap((one) => parseCurrent(one) ?? []), waiting };
+}
+
+/** Gateways of an older release know one delivery in flight, `current`. */
+function storedState({ current: [first, ...others], waiting }: DeliveryState): Json {
+  const stored = {
+    ...(first === undefined ? {} : { current: first }),
+    ...(others.length === 0 ? {} : { others }),
+    waiting,
+  };
+  return stored as unknown as Json;
 }
 
 function parseCurrent(value: Json | undefined): CurrentDelivery | undefined {

@@ -41,7 +41,7 @@ describe('NATS server configuration', () => {
     assert.match(operator, /STREAM\.CREATE\.temper-inbox/);
     assert.doesNotMatch(
       gateway,
-      /STREAM\.(CREATE|UPDATE)|CONSUMER\.CREATE\.(temper-promotions|temper-wakeups)|temper\.>/,
+      /STREAM\.(CREATE|UPDATE)|CONSUMER\.CREATE\.(temper-promotions\.(?!panel-reviews\.temper\.panel-reviews\.\*")|temper-wakeups)|temper\.>/,
     );
     for (const user of [operator, gateway]) {
       assert.doesNotMatch(user, /STREAM\.DELETE|RESTORE|SNAPSHOT|\$SYS|\$JS\.EVENT|"\$JS\.API\.>"|"_INBOX\.>"|"[>*]"/);

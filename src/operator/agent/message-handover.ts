@@ -14,8 +14,8 @@ interface ReconcileScope {
 }
 
 /**
- * Moves the message in flight from an agent's previous pod to its new pod, in two steps around the creation or the claim of the new pod,
- * which binds it. An unavailable NATS delays nothing: NATS redelivers the message after its ack wait.
+ * Moves the messages in flight from an agent's previous pod to its new pod, in two steps around the creation or the claim of the new pod,
+ * which binds it. An unavailable NATS delays nothing: NATS redelivers the messages after their ack wait.
  */
 export class MessageHandover {
   readonly #agentActivity: AgentActivity | undefined;
@@ -25,42 +25,42 @@ export class MessageHandover {
   }
 
   /**
-   * Step 1, before the new pod exists or is claimed: afterwards the message could be the new pod's own. Undefined when the plan binds no
+   * Step 1, before the new pod exists or is claimed: afterwards a message could be the new pod's own. None when the plan binds no
    * new pod, and for a new agent, which had none before.
    */
   async readInFlight(
     { step }: PodPlan,
     { observed: { agent, pods }, log, signal }: ReconcileScope,
-  ): Promise<InFlightMessage | undefined> {
+  ): Promise<readonly InFlightMessage[]> {
     const { status, metadata } = agent;
-    if (this.#agentActivity === undefined || (step.kind !== 'create' && step.kind !== 'claim')) return undefined;
-    if (!isReconciled(status?.conditions) && pods.length === 0) return undefined;
-    if (this.#agentActivity.unavailableSince() !== undefined) return undefined;
+    if (this.#agentActivity === undefined || (step.kind !== 'create' && step.kind !== 'claim')) return [];
+    if (!isReconciled(status?.conditions) && pods.length === 0) return [];
+    if (this.#agentActivity.unavailableSince() !== undefined) return [];
     try {
-      return await this.#agentActivity.inFlightMessage(metadata.uid, signal);
+      return await this.#agentActivity.inFlightMessages(metadata.uid, signal);
     } catch (error) {
-      log.warn({ error: messageOf(error) }, 'the in-flight message of the previous pod cannot be read');
-      return undefined;
+      log.warn({ error: messageOf(error) }, 'the messages in flight of the previous pod cannot be read');
+      return [];
     }
   }
 
   /**
    * Step 2, when the new pod exists: the gateway then rejects the previous pod, and NATS redelivers at once. Not for a pod that existed
-   * already: the message could be its own.
+   * already: the messages could be its own.
    */
   async redeliver(
-    inFlight: InFlightMessage | undefined,
+    inFlight: readonly InFlightMessage[],
     applied: ApplyResult,
     { observed, log, signal }: ReconcileScope,
   ): Promise<void> {
-    if (this.#agentActivity === undefined || inFlight === undefined) return;
+    if (this.#agentActivity === undefined || inFlight.length === 0) return;
     if (applied.kind !== 'bound' || applied.origin === undefined) return;
     const { uid } = observed.agent.metadata;
     try {
-      const isRedelivered = await this.#agentActivity.redeliver(uid, inFlight, signal);
-      if (isRedelivered) log.info({ agentUid: uid }, 'redelivered the in-flight message of the previous pod');
+      const redelivered = await this.#agentActivity.redeliver(uid, inFlight, signal);
+      if (redelivered > 0) log.info({ agentUid: uid, redelivered }, 'redelivered the messages of the previous pod');
     } catch (error) {
-      const message = 'the in-flight message of the previous pod is redelivered only after its ack wait';
+      const message = 'the messages in flight of the previous pod are redelivered only after their ack wait';
       log.warn({ error: messageOf(error) }, message);
     }
   }

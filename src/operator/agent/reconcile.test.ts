@@ -22,7 +22,7 @@ import { addToolIndexes } from '../tool/tool-index.ts';
 import { type AgentDeps, AgentReconciler } from './reconcile.ts';
 import { ValidationCache } from './validation-cache.ts';
 
-const IN_FLIGHT = { streamSequence: 7, deliveries: 3 };
+const IN_FLIGHT = [{ streamSequence: 7, deliveries: 3 }];
 const METADATA = {
   namespace: 'team-a',
   resourceVersion: 'v1',
@@ -99,14 +99,14 @@ function reconciling(initial: object, fault?: Fault) {
   };
   const agentActivity = {
     unavailableSince: () => (fault === 'NATS unavailable' ? new Date(0) : undefined),
-    inFlightMessage: async () => {
-      calls.push('read the message in flight');
+    inFlightMessages: async () => {
+      calls.push('read the messages in flight');
       return IN_FLIGHT;
     },
-    redeliver: async (uid: string, message: object) => {
-      assert.deepEqual([uid, message], ['u-agent', IN_FLIGHT]);
-      calls.push('redeliver the message');
-      return true;
+    redeliver: async (uid: string, messages: object) => {
+      assert.deepEqual([uid, messages], ['u-agent', IN_FLIGHT]);
+      calls.push('redeliver the messages');
+      return IN_FLIGHT.length;
     },
   };
   const clock = new FakeClock();
@@ -155,9 +155,9 @@ describe('the reconcile of an agent', () => {
     const { writes, reconcile } = replacingPod();
     await reconcile();
     assert.deepEqual(writes(), [
-      'read the message in flight',
+      'read the messages in flight',
       'create pod B',
-      'redeliver the message',
+      'redeliver the messages',
       'write status u-b',
     ]);
   });
@@ -165,16 +165,16 @@ describe('the reconcile of an agent', () => {
   it('a message is not redelivered when the new pod could not be created, or existed and may work on it', async () => {
     const refused = replacingPod('quota exceeded');
     await refused.reconcile();
-    assert.equal(refused.calls.includes('redeliver the message'), false);
+    assert.equal(refused.calls.includes('redeliver the messages'), false);
     const existing = replacingPod('pod exists');
     await existing.reconcile();
-    assert.deepEqual(existing.writes(), ['read the message in flight', 'create pod B', 'write status u-b']);
+    assert.deepEqual(existing.writes(), ['read the messages in flight', 'create pod B', 'write status u-b']);
   });
 
   it('a message is redelivered although the status write conflicts, because the pod is bound without it', async () => {
     const { calls, reconcile } = replacingPod('status conflict');
     await assert.rejects(reconcile(), { status: 409 });
-    assert.ok(calls.includes('redeliver the message'));
+    assert.ok(calls.includes('redeliver the messages'));
   });
 
   it('an unavailable NATS does not delay the new pod', async () => {

@@ -121,9 +121,9 @@ export class AgentReconciler {
   /**
    * Applies the plan. The pod that exists is the one that is bound, so the order of a pod replacement matters:
    *
-   *     read the message in flight → it can only belong to pod A
-   *     apply                      → deletes A, creates B: the gateway now rejects A and serves B
-   *     redeliver the message      → NATS gives the message to B at once, instead of after the ack wait
+   *     read the messages in flight → they can only belong to pod A
+   *     apply                       → deletes A, creates B: the gateway now rejects A and serves B
+   *     redeliver the messages      → NATS gives them to B at once, instead of after the ack wait
    *
    * The status, which confirms B, follows.
    */

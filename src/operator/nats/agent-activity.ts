@@ -105,12 +105,12 @@ export class NatsAgentActivity implements AgentActivity {
     await createResidents(connection).remove(agent);
   }
 
-  async inFlightMessage(agentUid: string): Promise<InFlightMessage | undefined> {
+  async inFlightMessages(agentUid: string): Promise<InFlightMessage[]> {
     return createNatsInbox(this.#deps.link.current()).inFlight(agentUid);
   }
 
-  async redeliver(agentUid: string, message: InFlightMessage): Promise<boolean> {
-    return createNatsInbox(this.#deps.link.current()).redeliver(agentUid, message);
+  async redeliver(agentUid: string, messages: readonly InFlightMessage[]): Promise<number> {
+    return createNatsInbox(this.#deps.link.current()).redeliver(agentUid, messages);
   }
 
   unavailableSince(): Date | undefined {

@@ -14,7 +14,7 @@ interface MessageContext {
 /** Of one message; the latest ones count. */
 const MAX_SIGNATURES = 256;
 
-/** The message being processed. Every gateway call made meanwhile carries its delivery token. */
+/** The message that one slot works on. Every gateway call that the slot makes meanwhile carries its delivery token. */
 export class CurrentMessage {
   #current: MessageContext | undefined;
   #signatures: string[] = [];

@@ -8,7 +8,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { SafeFetch } from '../../net/fetch.ts';
-import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
+import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
@@ -28,7 +28,7 @@ import {
   withheldTasks,
 } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
-import { ToolCallLimiter } from './tool-call-limiter.ts';
+import type { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
 
@@ -41,6 +41,10 @@ export interface PodEngineDeps {
   staged: StagedItems;
   /** Calls of forged tools for the current message. */
   toolCalls: ToolCallCounter;
+  /** Of all messages of the pod. */
+  toolCallLimiter: ToolCallLimiter;
+  /** The sources that an agent with `forge.persistSource: false` withholds, of all its messages. */
+  sources: WithheldSources;
   sandbox: SandboxConnection;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
@@ -49,7 +53,7 @@ export interface PodEngineDeps {
   log: Logger;
 }
 
-/** The engine of one assignment, with the tools of the current session. */
+/** The engine of one assignment and one slot, with the tools of the session whose message is in work. */
 export interface PodEngine {
   version: string;
   engine: Engine;
@@ -79,18 +83,18 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     onUnusable: (tool, problem) =>
       log.warn({ agent: name, ...currentMessage.stamp(), tool, problem }, 'cannot use a tool of the session'),
   });
-  const withheld = spec.forge?.persistSource === false ? new WithheldSources() : undefined;
+  const withheld = spec.forge?.persistSource === false ? deps.sources : undefined;
   if (withheld !== undefined)
     tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
   const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
-  const memory = remoteMemory(stores);
+  const memory = remoteMemory({ ...stores, onAnswerSignature: currentMessage.addSignature });
   const engine = createEngine(
     {
       clock,
       ids,
       models: modelsOf(deps, assignment),
       sandbox,
-      ledger: new ToolCallLimiter(clock, spec.quotas?.toolCallsPerMinute),
+      ledger: deps.toolCallLimiter.ledger(spec.quotas?.toolCallsPerMinute),
       sessions: withheld === undefined ? sessions : withheldSessions(sessions, withheld),
       memory: withheld === undefined ? memory : withheldMemory(memory, withheld),
       audit: reports.audit,

@@ -1,5 +1,6 @@
 import { chmod } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
+import { FairQueue } from '../../lib/async/fair-queue.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -25,6 +26,8 @@ export interface SandboxConnectionOptions {
 /** How long a call waits for the sandbox container to connect again after a restart. */
 const RECONNECT_TIMEOUT_MS = 10_000;
 const HANDSHAKE_TIMEOUT_MS = 5_000;
+/** Jobs and file tools that the sandbox container has at the same time. Further ones wait here, and sessions take turns. */
+const MAX_STARTED = 48;
 const SOCKET_MODE = 0o660;
 
 interface PendingRequest {
@@ -45,6 +48,7 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
   readonly #options: SandboxConnectionOptions;
   readonly #server: Server;
   readonly #pending = new Map<number, PendingRequest>();
+  readonly #turns = new FairQueue(MAX_STARTED);
   #channel: Channel | undefined;
   readonly #handshakes = new Notifier();
   #connected = false;
@@ -70,7 +74,11 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     return this.#connected;
   }
 
-  async run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
+  run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
+    return this.#turns.run(job.owner ?? '', () => this.#run(job, host, op));
+  }
+
+  async #run(job: Job, host: HostCalls, op: CallOptions): Promise<JobOutcome> {
     const channel = await this.#waitForConnection(op).catch(() => undefined);
     if (channel === undefined) {
       return op.signal.aborted
@@ -106,8 +114,8 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
     return new RemoteSession(session, options.limits, this.#options.clock, this.#linkOf(channel));
   }
 
-  async callTool(name: string, input: Json, op: CallOptions): Promise<Json> {
-    return this.#request(op, (id) => ({ type: 'tool', id, name, input }));
+  callTool(name: string, input: Json, op: CallOptions): Promise<Json> {
+    return this.#turns.run('tools', () => this.#request(op, (id) => ({ type: 'tool', id, name, input })));
   }
 
   readonly readFile: RemoteWorkspace['readFile'] = async (path, refuse, op) => {

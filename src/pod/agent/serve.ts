@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -6,9 +7,7 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { fetchAssignment } from '../../gateway-client/assignment.ts';
 import { RemoteBus } from '../../gateway-client/bus.ts';
-import { ReportSender } from '../../gateway-client/report-sender.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
-import { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { Assignment } from '../../gateway-api/pod-api.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -18,9 +17,10 @@ import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
 import { Readiness } from './readiness.ts';
-import { CurrentMessage } from './current-message.ts';
-import { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
-import { Worker } from './worker.ts';
+import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
+import { openSlot } from './slots/slot.ts';
+import { SlotPool } from './slots/slot-pool.ts';
+import { ToolCallLimiter } from './tool-call-limiter.ts';
 
 export interface AgentRoleOptions {
   /** Folder with the gateway's address, TLS server name and CA certificate. */
@@ -49,7 +49,7 @@ const MESSAGE_POLL_MS = 20_000;
 const RETRY_MS = 1_000;
 
 /**
- * The agent container: waits for the sandbox container and its assignment, then handles messages one at a time until the signal.
+ * The agent container: waits for the sandbox container and its assignment, then handles messages until the signal.
  * Throws TEMPER_POD_INVALID when the pod is not set up correctly; any other error is a defect. While the gateway is unavailable,
  * it retries.
  */
@@ -70,37 +70,20 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
     }),
   );
   const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
-  const currentMessage = new CurrentMessage();
-  const onAnswerSignature = currentMessage.addSignature;
-  const client = open.use(new GatewayClient({ configFiles, clock, random, onAnswerSignature }));
-  const onError = (problem: string): void => log.warn({ problem }, 'reports');
-  const { reportToken: deliveryToken, answerSignatures } = currentMessage;
-  const reports = open.use(new ReportSender({ client, clock, ids, deliveryToken, answerSignatures, onError }));
+  const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
-  const bus = new RemoteBus({ client, clock, ids, deliveryToken: currentMessage.deliveryToken });
   const shutdown = abortAfterGrace(signal, options.graceMs ?? DEFAULT_GRACE_MS);
   open.defer(() => shutdown.stop());
   const { workspace } = options;
-  const worker = new Worker({
-    client,
-    bus,
-    reports,
-    spans,
-    currentMessage,
-    staged: new StagedItems(),
-    toolCalls: new ToolCallCounter(),
-    sandbox,
-    workspace,
-    clock,
-    ids,
-    log,
-    shutdownSignal: shutdown.signal,
-  });
-  open.defer(() => worker.stop());
+  const toolCallLimiter = new ToolCallLimiter(clock);
+  const sources = new WithheldSources();
+  const shared = { client, spans, sandbox, workspace, toolCallLimiter, sources, clock, ids, log };
+  const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
+  const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
   await runAllOrFail(signal, (inner) => [
-    watchAssignment({ ...options, signal: inner }, client, state, () => void worker.refreshTools()),
-    answerMessages({ ...options, signal: inner }, bus, worker, state),
+    watchAssignment({ ...options, signal: inner }, client, state, () => slots.refreshTools()),
+    answerMessages({ ...options, signal: inner }, client, slots, state),
   ]);
 }
 
@@ -163,18 +146,24 @@ function checkOwner(state: Readiness, next: Assignment, log: Logger): void {
   log.info({ agent: agent.name, namespace: agent.namespace, version, suspended }, 'assignment');
 }
 
-/** Handles one message at a time while the pod is assigned and its sandbox is connected, until the signal. */
+/**
+ * Handles messages while the pod is assigned and its sandbox is connected, until the signal: as many at the same time as the agent
+ * may work on. Requests the next one while a slot is free, so an idle pod has one request that waits.
+ */
 async function answerMessages(
   options: AgentRoleOptions,
-  bus: RemoteBus,
-  worker: Worker,
+  client: GatewayClient,
+  slots: SlotPool,
   state: Readiness,
 ): Promise<void> {
   const { signal, clock, ids, log } = options;
   const errors = new ErrorReporter(log, 'cannot get messages from the gateway');
+  const bus = new RemoteBus({ client, clock, ids, deliveryToken: noDelivery });
   while (!signal.aborted) {
     const assignment = await state.whenReady(signal);
-    if (assignment === undefined) return;
+    if (assignment === undefined) break;
+    await slots.whenFree(concurrencyOf(assignment.agent.spec.limits?.concurrency), signal);
+    if (signal.aborted) break;
     try {
       const deadline = clock.monotonic() + MESSAGE_POLL_MS;
       const op: CallOptions = {
@@ -184,13 +173,19 @@ async function answerMessages(
       };
       const delivery = await bus.next(op);
       errors.clear();
-      await worker.handle(delivery, state.assignment ?? assignment);
+      slots.start(delivery, state.assignment ?? assignment);
     } catch (error) {
       if (isTemperError(error, 'TEMPER_TIMEOUT') || isTemperError(error, 'TEMPER_CANCELLED')) continue;
       errors.report(error);
       await clock.sleep(RETRY_MS, signal).catch(() => undefined);
     }
   }
+  await slots.idle();
+}
+
+/** The receiver of messages sends none. */
+function noDelivery(): never {
+  throw new TemperError('TEMPER_DELIVERY_LOST', 'no message is being processed');
 }
 
 /** A signal that aborts `milliseconds` after `signal`. */

@@ -7,7 +7,7 @@ import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { POD_API_PATHS, type TracesRequest } from '../../gateway-api/pod-api.ts';
 import type { ReportedSpan } from '../../telemetry/reported-span.ts';
 import { continueTrace, inSpan, messagingAttributes, SPANS } from '../../telemetry/spans.ts';
-import { isSampled } from '../../telemetry/traceparent.ts';
+import { isSampled, traceIdOf } from '../../telemetry/traceparent.ts';
 import { startSpanReporting } from '../../telemetry/tracing.ts';
 
 export interface SpanReportsOptions {
@@ -16,6 +16,14 @@ export interface SpanReportsOptions {
   ids: IdGenerator;
   /** Called when spans could not be sent; they are dropped. */
   onError: (error: unknown) => void;
+}
+
+/** The messages of one trace that are in work: another agent may send several of one chain. */
+interface TracedMessages {
+  /** Of the latest one. */
+  deliveryToken: string;
+  messages: number;
+  spans: ReportedSpan[];
 }
 
 /** Spans per request. */
@@ -32,9 +40,8 @@ const SHUTDOWN_FLUSH_MS = 2_000;
 export class SpanReports implements AsyncDisposable {
   readonly #options: SpanReportsOptions;
   readonly #lifetime = new AbortController();
-  #recording: Disposable | undefined;
-  #deliveryToken = '';
-  #spans: ReportedSpan[] = [];
+  #recording: Promise<Disposable> | undefined;
+  readonly #traces = new Map<string, TracedMessages>();
   #unsent = 0;
   readonly #requests = new SerialQueue();
 
@@ -45,19 +52,26 @@ export class SpanReports implements AsyncDisposable {
   /** Runs `work` in a span that is a child of the message's span. */
   async during<T>({ message, token: deliveryToken }: RemoteDelivery, work: () => Promise<T>): Promise<T> {
     const { id, session, root, traceparent } = message;
-    if (!isSampled(traceparent)) return work();
-    this.#recording ??= await startSpanReporting((span) => this.#onSpan(span));
-    this.#deliveryToken = deliveryToken;
+    const traceId = traceIdOf(traceparent);
+    if (traceId === undefined || !isSampled(traceparent)) return work();
+    this.#recording ??= startSpanReporting((span) => this.#onSpan(span));
+    await this.#recording;
+    const trace = this.#traces.get(traceId) ?? { deliveryToken, messages: 0, spans: [] };
+    this.#traces.set(traceId, trace);
+    trace.deliveryToken = deliveryToken;
+    trace.messages += 1;
     const attributes = messagingAttributes('process', 'temper-inbox', { message: id, session, root });
     try {
       return await continueTrace(traceparent, () => inSpan(SPANS.process, { kind: 'CONSUMER', attributes }, work));
     } finally {
-      this.#flush();
+      this.#flush(trace);
+      trace.messages -= 1;
+      if (trace.messages === 0) this.#traces.delete(traceId);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#recording?.[Symbol.dispose]();
+    (await this.#recording)?.[Symbol.dispose]();
     const flushed = new AbortController();
     const timeout = this.#options.clock.sleep(SHUTDOWN_FLUSH_MS, flushed.signal).then(
       () => this.#lifetime.abort(),
@@ -68,18 +82,20 @@ export class SpanReports implements AsyncDisposable {
     await timeout;
   }
 
+  /** A span that ends after the messages of its trace has no delivery that could authorize it. */
   #onSpan(span: ReportedSpan): void {
-    if (this.#unsent >= MAX_UNSENT) return;
+    const trace = this.#traces.get(span.traceId);
+    if (trace === undefined || this.#unsent >= MAX_UNSENT) return;
     this.#unsent += 1;
-    this.#spans.push(span);
-    if (this.#spans.length >= BATCH_SIZE) this.#flush();
+    trace.spans.push(span);
+    if (trace.spans.length >= BATCH_SIZE) this.#flush(trace);
   }
 
-  #flush(): void {
-    const spans = this.#spans;
+  #flush(trace: TracedMessages): void {
+    const { deliveryToken, spans } = trace;
     if (spans.length === 0) return;
-    this.#spans = [];
-    const body: TracesRequest = { deliveryToken: this.#deliveryToken, spans };
+    trace.spans = [];
+    const body: TracesRequest = { deliveryToken, spans };
     void this.#requests.run(() => this.#send(body));
   }
 

@@ -42,7 +42,8 @@ const REFUSED_STATUSES: ReadonlySet<unknown> = new Set([400, 413, 422]);
 type MessageEnd = Exclude<MessageOutcome, { end: 'lost' }>;
 
 /**
- * Handles delivered messages one at a time, each with the assignment that is current when its work starts. `handle` wraps the engine:
+ * Handles delivered messages, one after another, each with the assignment that is current when its work starts. A pod has a worker for
+ * each message that it works on at the same time; they share nothing that belongs to a message. `handle` wraps the engine:
  *
  *   handle (log fields, spans) → #handle (extends the delivery token, current message, ack/nak) → #run (engine, errors to outcomes)
  */

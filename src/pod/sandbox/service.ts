@@ -20,8 +20,8 @@ export interface SandboxServiceOptions {
   clock: Clock;
 }
 
-/** Limit of concurrent requests. The agent container needs only a few. */
-const MAX_REQUESTS = 64;
+/** Limit of concurrent requests: what the agent container starts at the same time, and the reads of files that its jobs make. */
+const MAX_REQUESTS = 512;
 /** Upper bound for one request, in case the agent container never cancels it. */
 const MAX_REQUEST_MS = 3_600_000;
 

@@ -19,6 +19,7 @@ export type SocketResult = { ok: true; value: Json } | { ok: false; code: ErrorC
 
 const MAX_MESSAGE = 4_096;
 const MAX_PATH = 4_096;
+const MAX_OWNER = 512;
 /** More answers than the host calls of any job. */
 const MAX_ANSWERS = 1_000;
 const SEED = /^[0-9a-f]{32}$/;
@@ -35,6 +36,8 @@ export function parseJob(value: Json | undefined): Job | undefined {
     return undefined;
   if (given !== undefined && timeAndRandomness === undefined) return undefined;
   if (!Array.isArray(apis) || !apis.every((api) => APIS.has(api))) return undefined;
+  const owner = member(value, 'owner');
+  if (owner !== undefined && (typeof owner !== 'string' || owner.length > MAX_OWNER)) return undefined;
   return {
     language: 'javascript',
     source,
@@ -42,6 +45,7 @@ export function parseJob(value: Json | undefined): Job | undefined {
     apis: apis as unknown as ToolApi[],
     limits,
     ...(timeAndRandomness === undefined ? {} : { timeAndRandomness }),
+    ...(owner === undefined ? {} : { owner }),
   };
 }
 

@@ -24,6 +24,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
   prompt: free,
   invocation: free,
+  returns: free,
   idle: free,
   suspend: free,
   trustPolicyRef: samePolicy,

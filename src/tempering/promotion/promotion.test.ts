@@ -12,6 +12,7 @@ import type { Examiner } from '../examination/types.ts';
 import type { PanelVerdict } from '../judge/panel.ts';
 import { createPromotion, type Promotion } from './promotion.ts';
 import { promotionRules, type PromotionRules } from './promotion-rules.ts';
+import type { FakeClock } from '../../lib/fake-clock.testing.ts';
 import { openRegistry, type Registry } from '../registry/registry.ts';
 import {
   aCaller,
@@ -22,7 +23,6 @@ import {
   aVerdict,
   anExaminer,
   createFakeClock,
-  type ManualClock,
   aSourceStore,
 } from '../tempering.testing.ts';
 import type { Evidence, RerunOutcome, Verifier } from '../types.ts';
@@ -35,7 +35,7 @@ interface Fixture {
   promotion: Promotion;
   demotion: ReturnType<typeof createDemotion>;
   events: AgentEvent[];
-  clock: ManualClock;
+  clock: FakeClock;
   asked: ApprovalInput[];
   panelCalls: { count: number };
   decide(decision: ApprovalDecision): void;
@@ -309,10 +309,10 @@ describe('promotion to tier Agent', () => {
       reason: 'panel: hides a trigger',
       coolDownUntil: '2026-03-02T09:00:00.000Z',
     });
-    fixture.clock.advance(DAY - 1);
+    fixture.clock.skip(DAY - 1);
     assert.deepEqual(await fixture.promotion.evaluate(digest, OWNER, anOp()), first);
     assert.equal(fixture.panelCalls.count, 1);
-    fixture.clock.advance(2);
+    fixture.clock.skip(2);
     await fixture.promotion.evaluate(digest, OWNER, anOp());
     assert.equal(fixture.panelCalls.count, 2);
   });
@@ -479,7 +479,7 @@ describe('promotion to tier Shared', () => {
     const state = await fixture.promotion.awaitDecision(subject, anOp());
     assert.ok(state.state === 'Rejected' && state.reason.includes('user/ann denied it: not yet'));
     assert.equal((await fixture.promotion.requestShared(digest, OWNER, anOp())).state, 'Rejected');
-    fixture.clock.advance(DAY + 1);
+    fixture.clock.skip(DAY + 1);
     assert.deepEqual(await fixture.promotion.requestShared(digest, OWNER, anOp()), {
       state: 'AwaitingApproval',
       request: 'request-2',

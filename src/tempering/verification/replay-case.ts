@@ -54,7 +54,8 @@ async function runSandboxed(
 ): Promise<RunOutput> {
   const { timeAndRandomness } = calls;
   const host = timeAndRandomness === undefined ? deniedHostCalls : calls.host;
-  const outcome = await sandbox.run(sandboxJob(open, input, timeAndRandomness), host, op);
+  const options = timeAndRandomness === undefined ? {} : { timeAndRandomness };
+  const outcome = await sandbox.run(sandboxJob(open, input, options), host, op);
   return outcome.ok ? outcome : { ok: false, code: outcome.code, message: outcome.message };
 }
 

@@ -45,7 +45,7 @@ describe('the encrypted store of sources', () => {
     const keyOf = async (name: string) => textAt(await records.get(SOURCES, name), ['key']);
     const before = await keyOf('one');
     assert.equal(await keyOf('plain'), before);
-    clock.advance(91 * 24 * 3_600_000);
+    clock.skip(91 * 24 * 3_600_000);
     const second = await openSourceStore({ records, clock, derive });
     assert.notEqual(await keyOf('one'), before);
     assert.deepEqual(await Promise.all(['one', 'plain'].map((name) => second.get(SOURCES, name))), [

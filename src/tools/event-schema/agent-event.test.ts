@@ -44,10 +44,18 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   warning: { type: 'warning', code: 'W', message: 'm' },
   error: { type: 'error', code: 'TEMPER_INTERNAL', message: 'm', attempt: 1 },
   'turn-end': { type: 'turn-end', turn: 1, inputTokens: 1, outputTokens: 1 },
-  'session-end': { type: 'session-end', turns: 1, toolCalls: 0, inputTokens: 1, outputTokens: 1, reply: 'r' },
+  'session-end': {
+    type: 'session-end',
+    turns: 1,
+    toolCalls: 0,
+    inputTokens: 1,
+    outputTokens: 1,
+    reply: '{}',
+    format: 'json',
+  },
 };
 /** Members that an event may lack. */
-const OPTIONAL: readonly string[] = ['hook.directive'];
+const OPTIONAL: readonly string[] = ['hook.directive', 'session-end.format'];
 const STAMP = { time: '2031-01-01T00:00:00.000Z', agent: 'a', session: 's-1', rootMessage: 'm-1' };
 
 describe('the schema of agent events', () => {

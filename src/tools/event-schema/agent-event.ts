@@ -81,7 +81,14 @@ export const EVENT_MEMBERS = {
   warning: { code: line(128), message: note() },
   error: { code: Code, message: note(), attempt: count },
   'turn-end': { turn: count, inputTokens: count, outputTokens: count },
-  'session-end': { turns: count, toolCalls: count, inputTokens: count, outputTokens: count, reply: note() },
+  'session-end': {
+    turns: count,
+    toolCalls: count,
+    inputTokens: count,
+    outputTokens: count,
+    reply: note(),
+    format: Type.Optional(Type.Enum(['json'])),
+  },
 } satisfies Record<string, TProperties>;
 
 /** The time and origin of an event, which the owner of the sink adds. The gateway overwrites `agent` with the agent of the pod. */

@@ -171,11 +171,11 @@ describe('messages through two gateway replicas', () => {
     );
   });
 
-  it('a long poll returns when a message arrives, and only one message is in flight', async () => {
+  it('a long poll returns when a message arrives, and only one message of a session is in flight', async () => {
     const agent = await messages.createReadyAgent('poller');
     const waiting = messages.next(agent, one, 60);
-    const first = receiptOf(await messages.sendMessage('poller', 'first', undefined, other));
-    parsed(await messages.sendMessage('poller', 'second'));
+    const first = receiptOf(await messages.sendMessage('poller', 'first', 's-1', other));
+    parsed(await messages.sendMessage('poller', 'second', 's-1'));
     const { message, deliveryToken } = await waiting;
     assert.equal(message.id, first.id);
     const nothing = await other.call('POST', NEXT, { token: agent.token, body: { waitSeconds: 0.5 } });

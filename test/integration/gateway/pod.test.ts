@@ -22,6 +22,7 @@ import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
+import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
 import { withheldSourceTests, WITHHELD_SCRIPT } from './suites/withheld-sources.ts';
 
 const QUICKSTART = new URL('../../../manifests/quickstart/', import.meta.url);
@@ -52,6 +53,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   let fixture: GatewayFixture;
   let replay: ReplayServer;
   let withheld: ReplayServer;
+  let meeting: Awaited<ReturnType<typeof startMeetingModel>>;
   let collector: TraceCollector;
   let endpoint: { url: string; name: string; authority: string };
   let one: GatewayReplica;
@@ -72,6 +74,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
     const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
     withheld = await startReplay({ script: WITHHELD_SCRIPT, clock: systemClock });
+    meeting = await startMeetingModel();
     collector = await TraceCollector.start();
     const sourceKeys = [{ id: 'first', createdAt: new Date(), key: randomBytes(32) }];
     await writeFile(at('source-keys.json'), sourceKeysText(sourceKeys));
@@ -82,11 +85,13 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
       models: {
         providers: [
           { name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` },
+          { name: 'meeting', type: 'openai', baseUrl: meeting.url },
           { name: 'withheld', type: 'openai', baseUrl: `${withheld.url}/v1` },
         ],
         aliases: {
           'default/default': 'replay/scripted',
           'default/judge': 'replay/judge',
+          'default/meeting': 'meeting/scripted',
           'default/keeper': 'withheld/scripted',
           'default/keeper-judge': 'withheld/judge',
         },
@@ -118,6 +123,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await Promise.all(roles.map((role) => role.end('SIGKILL')));
     await replay?.[Symbol.asyncDispose]();
     await withheld?.[Symbol.asyncDispose]();
+    await meeting?.[Symbol.asyncDispose]();
     await fixture?.[Symbol.asyncDispose]();
     await collector?.[Symbol.asyncDispose]();
   });
@@ -136,10 +142,14 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     return started;
   }
 
-  async function send(text: string): Promise<UserMessageReceipt> {
+  async function send(text: string, session?: string): Promise<UserMessageReceipt> {
     keys += 1;
     return parsed(
-      await one.call('POST', `${AGENT}/messages`, { userToken, key: `k-${keys}`, body: { text } }),
+      await one.call('POST', `${AGENT}/messages`, {
+        userToken,
+        key: `k-${keys}`,
+        body: { text, ...(session === undefined ? {} : { session }) },
+      }),
     ) as UserMessageReceipt;
   }
 
@@ -209,7 +219,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     const bus = await fixture.nats.connect('gateway');
     assert.equal(
       await createNatsInbox(bus).redeliver(agentUid),
-      true,
+      1,
       'the operator releases the message of a deleted pod',
     );
     const again = start('agent');
@@ -316,6 +326,22 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     });
     await poll('the tool to be revoked', async () => !(await isDelivered()));
   });
+
+  parallelSessionTests(() => ({
+    fixture,
+    agentUid,
+    async prepare() {
+      const path = `${OBJECTS}/agents/analyst`;
+      const { body } = await fixture.plane.admin.call('GET', path);
+      const before = body['spec'] as { model: object; limits?: object };
+      const model = { ...before.model, primary: 'default/meeting' };
+      const spec = { ...before, model, limits: { ...before.limits, concurrency: MEETING_SESSIONS } };
+      assert.equal((await fixture.plane.admin.call('PUT', path, { body: { ...body, spec } })).status, 200);
+    },
+    start: () => start('agent'),
+    send,
+    follow,
+  }));
 
   withheldSourceTests(() => ({
     fixture,

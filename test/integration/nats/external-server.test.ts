@@ -84,7 +84,7 @@ describe('an external NATS server with the account that `temper nats permissions
     await inbox.ack(delivery.coordinates, async () => void (await events.append(uid, 's-1', reply)));
     assert.equal((await events.read(uid, 's-1', 0, 10)).length, 1);
     await createSessionStore(gateway, uid).append('s-1', 0, [userMessage('one')]);
-    await createNatsMemory(gateway, uid).set('key', 'value');
+    await createNatsMemory(gateway, { uid, namespace: 'team-a' }).set('key', 'value');
     const record = { action: 'tool.accepted', actor: 'agent/a', subject: 'x', facts: {} } as const;
     for (const evidence of ['observed', 'reported'] as const)
       await createNatsAudit(gateway).append({ namespace: 'team-a', agentUid: uid }, { ...record, evidence });

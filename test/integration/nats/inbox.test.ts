@@ -185,13 +185,13 @@ describe('the inbox of an agent', () => {
   });
   it('release redelivers the in-flight message of a deleted pod at once', async () => {
     const uid = newUid();
-    assert.equal(await inbox.redeliver(uid), false);
+    assert.equal(await inbox.redeliver(uid), 0);
     for (const key of ['done', 'held', 'behind']) {
       await inbox.publish(uid, { uid: 'user', key: `release ${key}` }, newMessage(key));
     }
     await inbox.ack((await next(inbox, uid)).coordinates);
     assert.equal((await next(inbox, uid)).message.text, 'held');
-    assert.equal(await createNatsInbox(other).redeliver(uid), true);
+    assert.equal(await createNatsInbox(other).redeliver(uid), 1);
     const again = await next(inbox, uid);
     assert.equal(again.message.text, 'held');
     await inbox.ack(again.coordinates);
@@ -213,7 +213,7 @@ describe('the inbox of an agent', () => {
     const held = newUid();
     await quick.publish(held, { uid: 'user', key: 'held' }, newMessage('held'));
     await next(quick, held);
-    assert.equal(await operator.redeliver(held), true);
+    assert.equal(await operator.redeliver(held), 1);
     await next(counted, held);
     const text = await registry.metrics();
     for (const reason of ['timeout', 'retry', 'podDeleted'])

@@ -179,7 +179,7 @@ describe('bytes of memory and of session tools', () => {
   it('memory is refused beyond its limit until a value becomes shorter', async () => {
     const { newAgent, quota } = setup();
     const uid = newAgent();
-    const memory = createNatsMemory(nats.gateway, uid, quota.of(uid));
+    const memory = createNatsMemory(nats.gateway, { uid, namespace: 'team-a' }, quota.of(uid));
     await memory.set('a', 'x'.repeat(60_000));
     await memory.set('a', 'y'.repeat(60_000));
     await assert.rejects(memory.set('b', 'x'.repeat(50_000)), isLimit(/memory of agent "analyst".*100000/));

@@ -24,7 +24,7 @@ storesContract('NATS', async () => {
     memory: async (owner) => {
       const uidOf = owners.get(owner) ?? newUid();
       owners.set(owner, uidOf);
-      return createNatsMemory(nats.gateway, uidOf);
+      return createNatsMemory(nats.gateway, { uid: uidOf, namespace: `team-${uid}` });
     },
   };
 });
@@ -219,7 +219,7 @@ describe('session tools in NATS', () => {
 describe('memory in NATS', () => {
   it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
     const uid = newUid();
-    const memory = createNatsMemory(nats.gateway, uid);
+    const memory = createNatsMemory(nats.gateway, { uid, namespace: 'team-a' });
     await memory.set('known', 1);
     const others = Array.from({ length: 999 }, (_, index) =>
       nats.gateway.jetstream.publish(

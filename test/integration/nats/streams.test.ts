@@ -319,7 +319,7 @@ describe('the data of a deleted agent', () => {
         finishReason: 'complete',
       });
       await createSessionStore(nats.gateway, uid).append('s', 0, [userMessage('x')]);
-      await createNatsMemory(nats.gateway, uid).set('k', 1);
+      await createNatsMemory(nats.gateway, { uid, namespace: 'team-a' }).set('k', 1);
       await createWakeups(nats.gateway).publish(uid);
       await storePromotion(uid);
     }

@@ -217,10 +217,10 @@ describe('an operator and its NATS server', () => {
     assert.ok(performance.now() - start < first.ackWaitMs / 2, 'before the ack deadline');
     // The first delivery has ended: releasing it must not affect the second delivery.
     const { streamSequence, deliveries } = first.coordinates;
-    assert.equal(await agentActivity().redeliver(metadata.uid, { streamSequence, deliveries }, NEVER_ABORTED), false);
+    assert.equal(await agentActivity().redeliver(metadata.uid, [{ streamSequence, deliveries }], NEVER_ABORTED), 0);
     assert.deepEqual(await inbox.depth(metadata.uid), { pending: 0, inFlight: 1 });
     if (second !== undefined) await inbox.ack(second.coordinates);
-    assert.equal(await agentActivity().inFlightMessage(metadata.uid, NEVER_ABORTED), undefined);
+    assert.deepEqual(await agentActivity().inFlightMessages(metadata.uid, NEVER_ABORTED), []);
   });
 
   it('the operator records the spend of a policy, and a ledger with lost counters starts from it', async () => {

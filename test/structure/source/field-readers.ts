@@ -8,6 +8,7 @@ const CATEGORY = 'spec.strategy.categories[]';
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
+    'pod/agent/serve.ts': ['spec.limits.concurrency'],
     'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
     'agent/routing/route-message.ts': [
@@ -55,6 +56,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.sandbox.workspace.files[].path',
       'spec.sandbox.workspace.files[].configMap.name',
     ],
+    'engine/engine-hooks.ts': ['spec.returns'],
     'agent/hooks/agent-hooks.ts': ['events', 'tool', 'timeout', 'onFailure'].map((name) => `spec.hooks[].${name}`),
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },

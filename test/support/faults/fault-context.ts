@@ -45,8 +45,8 @@ export function createFakeActivity(): FakeActivity {
       markMissing: () => Promise.resolve(),
       recordDeletion: () => Promise.resolve(),
       deleteAgentData: () => Promise.resolve(),
-      inFlightMessage: () => Promise.resolve(undefined),
-      redeliver: () => Promise.resolve(false),
+      inFlightMessages: () => Promise.resolve([]),
+      redeliver: () => Promise.resolve(0),
       async *outages(_graceMs, signal) {
         while (!signal.aborted) {
           await Promise.race([outageChanged.promise, whenAborted(signal)]);

@@ -33,7 +33,7 @@ export interface CallerLimitOptions {
 }
 
 const DEFAULT_LIMITS: CallerLimitOptions = {
-  pod: { perSecond: 50, burst: 200, inFlight: 16, longPolls: 4 },
+  pod: { perSecond: 50, burst: 200, inFlight: 64, longPolls: 24 },
   users: { perSecond: 100, burst: 400, inFlight: 64, longPolls: 256 },
 };
 /** Cached callers. An evicted caller starts again with a full bucket. */
