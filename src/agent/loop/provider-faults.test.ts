@@ -95,7 +95,7 @@ function modelAt(type: ProviderType, url: string, ledger: ReturnType<typeof scri
       clock: systemClock,
       random: () => 0.5,
       environment: {},
-      limits: { idleTimeoutMs: 150, maxBytes: 200_000 },
+      limits: { idleTimeoutMs: 150, maxBytes: 50_000 },
       retry: { initialWaitMs: 1, maxWaitMs: 50 },
     },
   );

@@ -3,7 +3,7 @@ import type { FilledAnswer, ReplayWireFormat } from '../../models/replay/wire/wi
 import { formatServerEvent } from '../../models/replay/wire/wire.ts';
 
 /** What a fault means for the charge of a conversation. */
-export type FaultCharge =
+type FaultCharge =
   /** The provider did no work in the failed attempt: the charge is exactly what was served. */
   | 'Exact'
   /** The provider may charge the failed attempt: the charge is at least what was served. */
@@ -12,7 +12,7 @@ export type FaultCharge =
 export interface ProviderFault {
   name: string;
   charge: FaultCharge;
-  /** The fault is in an answer that the model asked for and got: the provider counts it as served. */
+  /** The fault is in a complete answer, which the provider counts as served. */
   isServed?: true;
   send(response: ServerResponse, wire: ReplayWireFormat, answer: FilledAnswer): void;
 }
@@ -110,7 +110,7 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
     Buffer.concat([whole.subarray(0, inCharacter(whole)), INVALID, whole.subarray(inCharacter(whole))]),
   ),
   stream('an event that is not JSON', 'AtLeast', (_, frames) => ERROR_FRAME(frames)),
-  stream('an endless stream', 'AtLeast', () => Buffer.from(': nothing\n\n'.repeat(30_000))),
+  stream('an endless stream', 'AtLeast', () => Buffer.from(': nothing\n\n'.repeat(6_000))),
   {
     name: 'an error inside of a 200',
     charge: 'AtLeast',
