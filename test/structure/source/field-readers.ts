@@ -61,6 +61,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {
+    'policy/untrusted-source.ts': ['spec.tainted.sources'],
     'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
     'policy/trust/trust-state.ts': ['spec.strategy.type'],
     'policy/trust/evaluate.ts': ['spec.strategy.requireHuman'],
