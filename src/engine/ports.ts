@@ -1,5 +1,6 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { Children } from '../agent/tools/children/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
@@ -13,6 +14,7 @@ import type { Model } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import type { CategoryLevels } from '../policy/types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
+import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
@@ -47,7 +49,7 @@ export interface EnginePorts {
   clock: Clock;
   ids: IdGenerator;
   models: EngineModels;
-  sandbox: Sandbox;
+  sandbox: Sandbox & SessionSandbox;
   ledger: Ledger;
   sessions: SessionStore;
   memory: Memory;
@@ -57,6 +59,8 @@ export interface EnginePorts {
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
   /** Sends messages to other agents; absent in a standalone run. */
   bus?: MessageSender;
+  /** Starts and ends child agents; absent in a standalone run. */
+  children?: Children;
   /** Asks other agents and gets their answers; absent in a standalone run. */
   tasks?: TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
@@ -80,4 +84,6 @@ export interface EngineAgent {
   level: string;
   /** The levels of tool categories that have their own. */
   categoryLevels?: CategoryLevels;
+  /** 0 for an agent without a parent, 1 for its children. */
+  generation?: number;
 }

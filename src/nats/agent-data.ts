@@ -21,7 +21,9 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.acked,
     BUCKETS.deliveries,
     BUCKETS.pendingCalls,
+    BUCKETS.childRequests,
     BUCKETS.tasks,
+    BUCKETS.schedules,
   ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),

@@ -1,6 +1,7 @@
 import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
@@ -16,6 +17,8 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  codeStoresSources,
+  scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
 ];
@@ -29,6 +32,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'key', grants?.memory?.write, ['spec', 'grants', 'memory', 'write']),
     ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
     ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
+    ...checkPatterns(rules, 'name', grants?.kill, ['spec', 'grants', 'kill']),
     ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
     ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
     ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),
@@ -121,6 +125,19 @@ function apisNeedSandbox(spec: Spec): Finding[] {
       rule: 'apis-need-sandbox',
       message: 'spec.forge.apis has no effect: composed tools cannot use host functions',
       fix: 'add Sandbox to spec.forge.modes, or remove spec.forge.apis',
+    },
+  ];
+}
+
+/** Code that forges contains the source of the tool, and is stored with the session. */
+function codeStoresSources({ invocation, forge }: Spec): Finding[] {
+  if (invocation !== 'Code' || forge?.persistSource !== false) return [];
+  return [
+    {
+      path: ['spec', 'invocation'],
+      rule: 'code-stores-sources',
+      message: 'spec.invocation Code cannot withhold sources: the code that forges a tool is stored with the session',
+      fix: 'set spec.invocation to Tools, or remove spec.forge.persistSource',
     },
   ];
 }

@@ -25,6 +25,8 @@ import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
+import { AgentSchedule } from './schedule/spec.ts';
+import { ScheduleStatus } from './schedule/status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -54,6 +56,11 @@ const Grants = Type.Object(
     messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
     spawn: Type.Optional(
       patternsOf('Patterns for the names of the templates from which the agent may start child agents.'),
+    ),
+    kill: Type.Optional(
+      patternsOf(
+        'Patterns for the names of child agents of other agents that the agent may end. Its own children need no grant.',
+      ),
     ),
     shell: Type.Optional(
       patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
@@ -179,7 +186,7 @@ export const AgentSpec = Type.Object(
       Type.Enum(['Tools', 'Code'], {
         default: 'Tools',
         description:
-          'How the agent calls tools: `Tools` uses tool calls of the model; `Code` lets the model write code that calls the tools.',
+          'How the agent calls tools: `Tools` uses tool calls of the model; with `Code` the model has one tool, `invoke`, and writes JavaScript that calls the tools of the agent.',
       }),
     ),
     grants: Type.Optional(Grants),
@@ -214,6 +221,27 @@ export const AgentSpec = Type.Object(
       ),
     ),
     autonomy: Type.Optional(Autonomy),
+    children: Type.Optional(
+      Type.Object(
+        {
+          inherit: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether the agent may start child agents with a manifest of its own. Such a child has no more permissions than its parent.',
+            }),
+          ),
+          template: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether agents whose `grants.spawn` names this agent may start copies of it. A copy has the permissions of this agent, whatever those of its parent are.',
+            }),
+          ),
+        },
+        { ...closed, description: 'Child agents, which the operator creates for an agent and deletes with it.' },
+      ),
+    ),
     forge: Type.Optional(
       Type.Object(
         {
@@ -290,6 +318,7 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Behaviour while the agent has no messages.' },
       ),
     ),
+    schedule: Type.Optional(AgentSchedule),
     suspend: Type.Optional(
       Type.Boolean({
         default: false,
@@ -331,6 +360,7 @@ export const AgentStatus = Type.Object(
         'Number of messages that wait for the agent. Updated every few minutes; for an agent without a pod, updated at once when messages start or stop waiting.',
       ),
     ),
+    schedule: Type.Optional(ScheduleStatus),
     conditions: Type.Optional(Conditions),
   },
   closed,

@@ -53,12 +53,15 @@ export const operatorPermissions: RolePermissions = {
       BUCKETS.residents,
       BUCKETS.deliveries,
       BUCKETS.pendingCalls,
+      // Records how requests about child agents ended.
+      BUCKETS.childRequests,
       BUCKETS.promotionStates,
       BUCKETS.verifications,
       // Encrypts sources with a new key.
       BUCKETS.sources,
       // Reports of pods that re-runs contradict count as failed tasks.
       BUCKETS.tasks,
+      BUCKETS.schedules,
     ].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,

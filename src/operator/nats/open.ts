@@ -1,3 +1,4 @@
+import { createChildRequests } from '../../nats/children/child-requests.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
 import type {
   AgentActivity,
@@ -8,6 +9,7 @@ import type {
   SpendReader,
   TrustEvidence,
 } from '../ports.ts';
+import type { ChildRequestSource } from '../children/child-requests.ts';
 import { natsPendingCalls } from './sources/pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { type AuditStream, natsAuditStream } from '../../nats/audit-stream.ts';
@@ -18,8 +20,10 @@ import { NatsPromotionStore } from './sources/promotion-store.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
+import type { ScheduleStore } from '../schedules/ports.ts';
 import type { WithheldStore } from '../withheld/ports.ts';
 import { natsWithheldStore } from './sources/withheld-store.ts';
+import { natsScheduleStore } from './sources/schedule-store.ts';
 import { NatsTrustEvidence } from './sources/task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -28,6 +32,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pendingCalls: PendingCallSource;
+  readonly childRequests: ChildRequestSource;
   readonly pullRequests: PullRequestReader;
   readonly trustEvidence: TrustEvidence;
   readonly auditStream: AuditStream;
@@ -36,6 +41,7 @@ export interface OperatorNats extends AsyncDisposable {
   /** Gets its keys from the Secret of the release. */
   readonly sourceKeys: SourceKeyring;
   readonly withheld: WithheldStore;
+  readonly scheduleStore: ScheduleStore;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -50,6 +56,11 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     pendingCalls: natsPendingCalls(link),
+    childRequests: {
+      revision: () => createChildRequests(link.current()).revision(),
+      open: (after) => createChildRequests(link.current()).open(after),
+      end: (request, end) => createChildRequests(link.current()).end(request, end),
+    },
     pullRequests: {
       async states() {
         if (link.unavailableSince() !== undefined) return undefined;
@@ -62,6 +73,7 @@ export function openOperatorNats(
     audit: natsOperatorAudit(link),
     sourceKeys,
     withheld: natsWithheldStore(link, sourceKeys, deps.clock),
+    scheduleStore: natsScheduleStore({ ...deps, link, release: options.release }),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

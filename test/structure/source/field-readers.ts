@@ -8,6 +8,17 @@ const CATEGORY = 'spec.strategy.categories[]';
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
+    'api/schedule/definition.ts': [
+      'spec.schedule.mode',
+      'spec.schedule.interval',
+      'spec.schedule.cron',
+      'spec.schedule.timeZone',
+      'spec.schedule.jitter',
+      'spec.schedule.startingDeadlineSeconds',
+      'spec.schedule.suspend',
+    ],
+    'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
+    'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
     'pod/agent/serve.ts': ['spec.limits.concurrency'],
     'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
@@ -18,6 +29,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     ],
     'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
     'agent/loop/limits.ts': [
+      'spec.schedule.maxActionsPerRun',
       'spec.model.maxOutputTokens',
       'spec.limits.turns',
       'spec.limits.steps',
@@ -29,6 +41,8 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.grants.memory.read',
       'spec.grants.memory.write',
       'spec.grants.messages',
+      'spec.grants.spawn',
+      'spec.grants.kill',
       'spec.denyTools',
       'spec.arguments[].tool',
       'spec.arguments[].argument',
@@ -36,7 +50,10 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.autonomy',
       'spec.toolProfile',
     ],
+    'agent/code/code-state.ts': ['spec.invocation'],
     'policy/rules/common.ts': ['spec.mode'],
+    'policy/rules/children.ts': ['spec.children.inherit'],
+    'policy/children/admission.ts': ['spec.children.template'],
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
     'gateway/storage/withheld-sessions.ts': ['spec.forge.persistSource'],
@@ -61,6 +78,8 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {
+    'policy/children/admission.ts': ['spec.children.perAgent', 'spec.children.total'],
+    'policy/rules/children.ts': ['spec.children.generations'],
     'policy/untrusted-source.ts': ['spec.tainted.sources'],
     'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
     'policy/trust/trust-state.ts': ['spec.strategy.type'],
@@ -93,6 +112,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       ),
     ],
     'policy/prepare.ts': [
+      'spec.children.templates',
       'spec.autonomy',
       'spec.rules.deny',
       'spec.rules.requireApproval',
