@@ -18,7 +18,7 @@ const KEPT_ITEMS_AT_HIGH_FILL = 4;
 
 /** What is known about the compactions of one message. */
 export interface CompactionState {
-  /** The number of items was checked, which happens once per message. */
+  /** The number of items was checked, which happens once per message, and not when it is resumed. */
   isCounted: boolean;
   /** The model gave no summary; it is not asked again in this message. */
   hasFailed: boolean;

@@ -123,7 +123,7 @@ export async function openConversation(
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
-    compaction: { isCounted: false, hasFailed: false },
+    compaction: { isCounted: resumePoint !== undefined, hasFailed: false },
     hasPhantomNote: false,
     resumePoint,
   };

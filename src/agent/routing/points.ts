@@ -8,8 +8,7 @@ export interface RoutedRequest {
   tools: number;
 }
 
-export const COMPLEXITIES = ['Simple', 'Medium', 'Complex'] as const;
-export type Complexity = (typeof COMPLEXITIES)[number];
+export type Complexity = 'Simple' | 'Medium' | 'Complex';
 
 /** Fewer points are simple. */
 const MEDIUM_POINTS = 100;

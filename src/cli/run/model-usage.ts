@@ -1,13 +1,16 @@
 import type { NamedModelsConfig, NamedModelSet } from '../../models/named-models.ts';
 import type { ModelPipeline, ResolvedModel } from '../../models/pipeline.ts';
 import type { TokenUsage } from '../../models/port.ts';
-import { costInMicros } from '../../models/price.ts';
+import { printable } from '../../lib/printable.ts';
+import { costInMicros, DEFAULT_PRICE } from '../../models/price.ts';
 
 /** What the models of a run have used: those of the agent, of its judge and of its reviewers. */
 export interface ModelUsage {
   tokens: number;
-  /** In millionths of a dollar; undefined when a used model has no configured price. */
-  costMicros: number | undefined;
+  /** In millionths of a dollar. */
+  costMicros: number;
+  /** The used models that have no configured price, and so the default price. */
+  unpriced: Set<string>;
   /** Answers that ended before the provider reported their usage. */
   unfinished: number;
 }
@@ -17,13 +20,11 @@ export function countUsage(
   models: NamedModelSet,
   config: NamedModelsConfig,
 ): { models: NamedModelSet; usage: ModelUsage } {
-  const usage: ModelUsage = { tokens: 0, costMicros: 0, unfinished: 0 };
+  const usage: ModelUsage = { tokens: 0, costMicros: 0, unpriced: new Set(), unfinished: 0 };
   const add = (model: ResolvedModel, used: TokenUsage): void => {
     usage.tokens += used.inputTokens + used.outputTokens;
-    usage.costMicros =
-      usage.costMicros !== undefined && hasPrice(config, model)
-        ? usage.costMicros + costInMicros(model.price, used)
-        : undefined;
+    usage.costMicros += costInMicros(model.price, used);
+    if (!hasPrice(config, model)) usage.unpriced.add(model.id);
   };
   const pipeline: ModelPipeline = {
     async *stream(request, op) {
@@ -59,14 +60,22 @@ function hasPrice({ providers }: NamedModelsConfig, { provider, model }: Resolve
 /** The line of a summary, such as `Used 7 turns, 1 tool call, 11,482 tokens, $0.0042.` */
 export function usageLine(
   { turns, toolCalls }: { turns: number; toolCalls: number },
-  { tokens, costMicros, unfinished }: ModelUsage,
+  { tokens, costMicros, unpriced, unfinished }: ModelUsage,
   isReplayed: boolean,
 ): string {
   const parts = [counted(turns, 'turn'), counted(toolCalls, 'tool call'), counted(tokens, 'token')];
-  if (costMicros !== undefined && tokens > 0 && !isReplayed) parts.push(dollars(costMicros));
+  if (tokens > 0 && !isReplayed) parts.push(`${dollars(costMicros)}${defaultPriceNote(unpriced)}`);
   const replayed = isReplayed ? ' (replayed)' : '';
   const open = unfinished === 0 ? '' : `, and ${counted(unfinished, 'unfinished answer')} of unknown size`;
   return `Used ${parts.join(', ')}${replayed}${open}.`;
+}
+
+/** What the quotas charge for a model without a price is not what its provider bills. */
+function defaultPriceNote(unpriced: ReadonlySet<string>): string {
+  if (unpriced.size === 0) return '';
+  const { inputPrice, outputPrice } = DEFAULT_PRICE;
+  const names = [...unpriced].map((name) => printable(name, 128)).join(', ');
+  return ` (${names} without a price: $${inputPrice} per million input tokens, $${outputPrice} output)`;
 }
 
 export function counted(count: number, noun: string): string {

@@ -47,13 +47,16 @@ async function read(events: AsyncIterable<ModelEvent>, limit = Number.POSITIVE_I
 }
 
 describe('the usage of a run', () => {
-  it('the usage of a run counts tokens of every model, and money where all prices are configured', async () => {
+  it('the usage of a run counts tokens and money of every model, and names the models that have the default price', async () => {
     const { models, usage } = counted(anAnswer);
     await read(models.pipeline.stream(aRequest(), anOp()));
     const line = usageLine({ turns: 1, toolCalls: 1 }, usage, false);
     assert.equal(line, 'Used 1 turn, 1 tool call, 110 tokens, $0.0001.');
     await read(models.pipeline.stream(aRequest('p/unpriced'), anOp()));
-    assert.equal(usageLine({ turns: 2, toolCalls: 0 }, usage, false), 'Used 2 turns, 0 tool calls, 220 tokens.');
+    assert.equal(
+      usageLine({ turns: 2, toolCalls: 0 }, usage, false),
+      'Used 2 turns, 0 tool calls, 220 tokens, $0.0003 (p/unpriced without a price: $1 per million input tokens, $3 output).',
+    );
     assert.match(usageLine({ turns: 2, toolCalls: 0 }, usage, true), /220 tokens \(replayed\)\.$/);
   });
 
