@@ -48,7 +48,7 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
     ...(granted.length === 0 ? {} : { tools: [...granted] }),
     ...importCapabilities(source, profile, context, log),
   };
-  importSchedule(source, log);
+  const schedule = importSchedule(source, log);
   const limits = importLimits(source, granted, context, log);
   return {
     apiVersion: API_VERSION,
@@ -62,6 +62,7 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
       ...(Object.keys(grants).length === 0 ? {} : { grants }),
       ...(denied.length === 0 ? {} : { denyTools: [...denied] }),
       ...limits,
+      ...(schedule === undefined ? {} : { schedule }),
     },
   };
 }
