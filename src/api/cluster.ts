@@ -15,11 +15,15 @@ export const LABELS = {
   sandboxClass: 'temper.dev/sandbox-class',
   /** On an EmergentTool of tier Agent: the name of its agent. */
   agent: 'temper.dev/agent',
+  /** On a child agent: the UID of the agent that started it, which also owns it. */
+  parentAgent: 'temper.dev/parent-agent-uid',
 } as const;
 
 export const ANNOTATIONS = {
   /** On a pod: the digest of its pod template. The operator replaces a pod whose digest is out of date. */
   template: 'temper.dev/template-digest',
+  /** On a child agent: the request that it was created for. */
+  childRequest: 'temper.dev/child-request',
   /** On a pod: the name of the agent. Only for human readers. */
   agent: 'temper.dev/agent',
   /** On an EmergentTool: the digest of the tool that leaves for it, and why. Its agent had its maximum of tools. */

@@ -7,8 +7,8 @@ export interface FieldNotInForce {
   readonly kind: KindName;
   /** Dotted path below `spec`. Includes all fields below it. */
   readonly field: string;
-  /** `cluster`: `temper run` acts on the field, a cluster does not. */
-  readonly where: 'everywhere' | 'cluster';
+  /** `cluster`: `temper run` acts on the field, a cluster does not. `run`: a cluster does, `temper run` does not. */
+  readonly where: 'everywhere' | 'cluster' | 'run';
   /** What the field will do, completing the sentence "It will …". */
   readonly plan: string;
   /** The value that already has its documented effect, such as the default. Without it, no value has one. */
@@ -40,9 +40,36 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Agent',
     field: 'spec.grants.spawn',
-    where: 'everywhere',
+    where: 'run',
     plan: 'let the agent start child agents',
     inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.grants.kill',
+    where: 'run',
+    plan: 'let the agent end child agents of other agents',
+    inForce: isEmpty,
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.children.inherit',
+    where: 'run',
+    plan: 'let the agent start child agents',
+    inForce: is(false),
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.children.template',
+    where: 'run',
+    plan: 'let other agents start copies of the agent',
+    inForce: is(false),
+  },
+  {
+    kind: 'TrustPolicy',
+    field: 'spec.children',
+    where: 'run',
+    plan: 'limit the child agents that agents start',
   },
   {
     kind: 'Agent',
@@ -154,10 +181,16 @@ export function segmentsOf(field: string): FieldPath {
   return field.split('.');
 }
 
+const PLACES: Readonly<Record<FieldNotInForce['where'], string>> = {
+  everywhere: 'yet',
+  cluster: 'on a cluster yet',
+  run: 'with temper run yet',
+};
+
 /** `spec.decay.idle has no effect yet; it will lower …` */
 export function describeNotInForce({ field, where, plan, inForce }: FieldNotInForce): string {
   const subject = inForce === undefined ? field : `this value of ${field}`;
-  return `${subject} has no effect ${where === 'cluster' ? 'on a cluster yet' : 'yet'}; it will ${plan}`;
+  return `${subject} has no effect ${PLACES[where]}; it will ${plan}`;
 }
 
 function isBelow(field: string, parent: string): boolean {

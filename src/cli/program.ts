@@ -45,6 +45,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
+  addAcp(program, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addReactivate(program, io, finish);
@@ -111,6 +112,26 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
+    });
+}
+
+function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('acp', { hidden: isPlugin(io) })
+    .description('serve an agent to an editor (Agent Client Protocol on standard input and output)')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--providers <file>', 'file with model providers')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
+    .addOption(state())
+    .action(async (options) => {
+      refusePlugin('acp', io);
+      const { acp } = await import('./acp/acp.ts');
+      finish(await acp(options, io));
     });
 }
 
@@ -283,6 +304,11 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .option('--memory <key>', 'may the agent read this key?')
     .option('--write', 'with --file or --memory: may the agent write it?')
     .option('--message <agent>', 'may the agent send a message to this agent?')
+    .option(
+      '--spawn <template>',
+      'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
+    )
+    .option('--kill <agent>', 'may the agent end this child agent of another agent?')
     .option('--model <model>', 'may the agent use this provider/model?')
     .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
     .option('--api <name>', 'a host function that the forged tool requires', collect)

@@ -1,4 +1,5 @@
 import { generateTextTool } from '../agent/tools/generate-text.ts';
+import { childTools } from '../agent/tools/children/child-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
@@ -65,6 +66,7 @@ export function builtInTools(
     maxOutputTokens,
     clock,
   });
+  const hasChildren = ports.children !== undefined;
   return [
     ...createToolbox({
       workspace,
@@ -75,8 +77,9 @@ export function builtInTools(
     }),
     ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
     generateText,
-    sendTool({ decide, ...(bus === undefined ? {} : { bus }) }),
-    ...askTools({ decide, clock, ...(tasks === undefined ? {} : { tasks }) }),
+    sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
+    ...childTools(ports.children === undefined ? {} : { children: ports.children }),
+    ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }

@@ -1,5 +1,6 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { Children } from '../agent/tools/children/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
@@ -57,6 +58,8 @@ export interface EnginePorts {
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
   /** Sends messages to other agents; absent in a standalone run. */
   bus?: MessageSender;
+  /** Starts and ends child agents; absent in a standalone run. */
+  children?: Children;
   /** Asks other agents and gets their answers; absent in a standalone run. */
   tasks?: TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
@@ -80,4 +83,6 @@ export interface EngineAgent {
   level: string;
   /** The levels of tool categories that have their own. */
   categoryLevels?: CategoryLevels;
+  /** 0 for an agent without a parent, 1 for its children. */
+  generation?: number;
 }

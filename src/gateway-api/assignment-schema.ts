@@ -29,6 +29,9 @@ export const Assignment = Type.Object(
         description: 'The levels of tool categories that have their own.',
       }),
     ),
+    generation: Type.Optional(
+      Type.Integer({ minimum: 0, description: '0 for an agent without a parent, 1 for its children.' }),
+    ),
     models: Type.Record(Type.String(), Type.Object({ resolved: Type.String(), contextTokens: Type.Number() }, closed), {
       description: 'The real model of each model name in the manifests that the agent may use.',
     }),

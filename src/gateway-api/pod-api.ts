@@ -17,6 +17,7 @@ export type {
   TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
+export type { ChildState, KillRequest, KnownAgents, SpawnRequest } from './children/child-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 /** Header of a pod that reads lines of type `retry` in the answer of a model. */
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
@@ -42,6 +43,12 @@ export const POD_API_PATHS = {
   messages: '/v1/messages',
   /** POST `TaskRequest`: the state of a message that asked for an answer. */
   tasks: '/v1/tasks',
+  /** POST `SpawnRequest`: `ChildState`. */
+  children: '/v1/children',
+  /** POST `KillRequest`: `ChildState`. */
+  endChild: '/v1/children/end',
+  /** POST `ListAgentsRequest`: `KnownAgents`. */
+  listAgents: '/v1/agents/list',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */

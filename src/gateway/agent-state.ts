@@ -13,8 +13,10 @@ export interface AgentState {
   level: string;
   /** The effective levels of tool categories that have their own. */
   categoryLevels: CategoryLevels;
-  /** `spec.suspend` of the agent or the kill switch of its policy. */
+  /** `spec.suspend` of the agent or of an agent that started it, or the kill switch of a policy of these. */
   suspended: boolean;
+  /** The agents that started it, its parent first. Empty for an agent without a parent. */
+  ancestors: readonly AgentState[];
   /** UID of the bound pod. */
   podUid: string | undefined;
 }

@@ -3,6 +3,7 @@ import { assignmentRoutes } from './pods/assignment.ts';
 import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
+import { childRoutes } from './children/routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
@@ -24,6 +25,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   deliveryOutcomeRoutes,
   approvalRoutes,
   messageRoutes,
+  childRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,

@@ -3,6 +3,7 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
+import type { ChildRequestStore } from '../nats/children/child-requests.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -35,6 +36,10 @@ export interface AgentDirectory {
   byUid(agentUid: string): AgentState | undefined;
   /** All agents of the namespace, in no particular order; empty when there are none. */
   agents(namespace: string): AgentState[];
+  /** The living children of an agent. */
+  children(agentUid: string): AgentState[];
+  /** The child agents under a policy. */
+  childrenUnder(namespace: string, policy: string): number;
   /** Undefined when the cache has no such TrustPolicy. */
   policy(namespace: string, name: string): TrustPolicy | undefined;
   /** The input of `decide()`. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
@@ -119,6 +124,8 @@ export interface GatewayDeps {
   closeTools: (agentUid: string, session: string) => Promise<number>;
   /** Records the tasks that this gateway sees. */
   recorder: TaskRecorder;
+  /** Requests about child agents. */
+  childRequests: ChildRequestStore;
   /** Answers to messages that asked. */
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;

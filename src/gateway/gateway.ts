@@ -28,6 +28,7 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { createChildRequests } from '../nats/children/child-requests.ts';
 import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
@@ -377,6 +378,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     recorder,
     tasks,
     answers,
+    childRequests: createChildRequests(bus),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),

@@ -21,6 +21,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.acked,
     BUCKETS.deliveries,
     BUCKETS.pendingCalls,
+    BUCKETS.childRequests,
     BUCKETS.tasks,
     BUCKETS.schedules,
   ].map((bucket) => ({

@@ -1,3 +1,4 @@
+import type { ChildRequestSource } from './children/child-requests.ts';
 import type { KubeClient, KubeReader, ResourceType } from '../kube/client/kube-client.ts';
 import type { Transport } from '../kube/client/transport.ts';
 import { createRateLimiter } from '../kube/controller/rate-limiter.ts';
@@ -76,6 +77,7 @@ export interface OperatorDeps {
   readonly agentStats?: AgentStats;
   readonly spend?: SpendReader;
   readonly pendingCalls?: PendingCallSource;
+  readonly childRequests?: ChildRequestSource;
   readonly pullRequests?: PullRequestReader;
   readonly trustEvidence?: TrustEvidence;
   /** Absent: no provenance chain. */
@@ -129,6 +131,7 @@ export interface Components {
   readonly spend: SpendReader | undefined;
   /** Undefined without NATS. */
   readonly pendingCalls: PendingCallSource | undefined;
+  readonly childRequests: ChildRequestSource | undefined;
   readonly pullRequests: PullRequestReader | undefined;
   readonly requestsInGit: GitStates;
   readonly revocationsInGit: GitStates;
@@ -244,7 +247,15 @@ function toolComponents(
   return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
 }
 
-type Ports = 'agentActivity' | 'agentStats' | 'spend' | 'audit' | 'pendingCalls' | 'pullRequests' | 'trustEvidence';
+type Ports =
+  | 'agentActivity'
+  | 'agentStats'
+  | 'spend'
+  | 'audit'
+  | 'pendingCalls'
+  | 'childRequests'
+  | 'pullRequests'
+  | 'trustEvidence';
 
 function portsOf({
   agentActivity,
@@ -252,10 +263,11 @@ function portsOf({
   spend,
   audit,
   pendingCalls,
+  childRequests,
   pullRequests,
   trustEvidence,
 }: OperatorDeps): Pick<Components, Ports> {
-  return { agentActivity, agentStats, spend, audit, pendingCalls, pullRequests, trustEvidence };
+  return { agentActivity, agentStats, spend, audit, pendingCalls, childRequests, pullRequests, trustEvidence };
 }
 
 function createNamespaceObjects(

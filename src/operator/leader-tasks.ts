@@ -1,6 +1,7 @@
 import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
+import { ChildRequests } from './children/child-requests.ts';
 import { CallRequests } from './calls/call-requests.ts';
 import { OrphanedPods } from './pods/orphaned-pods.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
@@ -37,6 +38,7 @@ export interface LeaderTaskDeps
     | 'operatorMetrics'
     | 'pki'
     | 'pendingCalls'
+    | 'childRequests'
     | 'pods'
     | 'policies'
     | 'policyMonitor'
@@ -113,6 +115,10 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
     const requests = new CallRequests({ ...deps, source: deps.pendingCalls, agent });
     periodicTasks.push(periodic(deps, 'call-requests', (signal) => requests.round(signal)));
+  }
+  if (deps.childRequests !== undefined) {
+    const children = new ChildRequests({ ...deps, source: deps.childRequests });
+    periodicTasks.push(periodic(deps, 'child-requests', (signal) => children.round(signal)));
   }
   if (deps.auditChain !== undefined) periodicTasks.push(periodic(deps, 'audit-chain', deps.auditChain));
   if (deps.withheld !== undefined) periodicTasks.push(withheldSourcesTask(deps, deps.withheld));

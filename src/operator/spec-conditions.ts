@@ -9,7 +9,7 @@ export function fieldsInForceCondition(
   kind: 'Agent' | 'TrustPolicy',
   spec: AgentSpec | TrustPolicySpec,
 ): ConditionUpdate<'FieldsInForce'> | undefined {
-  const found = fieldsNotInForce(kind, spec);
+  const found = fieldsNotInForce(kind, spec).filter(({ where }) => where !== 'run');
   if (found.length === 0) return undefined;
   const message = found.map(describeNotInForce).join('; ');
   return { type: 'FieldsInForce', status: 'False', reason: 'FieldsNotInForce', message };

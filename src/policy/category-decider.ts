@@ -34,6 +34,8 @@ export function categoryOf(request: PolicyRequest): ToolCategory | undefined {
     case 'Memory':
       return 'memory';
     case 'Message':
+    case 'Spawn':
+    case 'Kill':
       return 'communication';
     case 'Model':
     case 'Promote':

@@ -10,6 +10,7 @@ import { toNetworkInput, toToolInput } from './rules/rule-inputs.ts';
 import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
+import { killRules, spawnRules } from './rules/children.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -24,6 +25,8 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   File: 'constraint.files',
   Memory: 'grant.memory',
   Message: 'grant.messages',
+  Spawn: 'grant.spawn',
+  Kill: 'grant.kill',
   Model: 'grant.model',
   Promote: 'promotion.human',
 };
@@ -81,6 +84,8 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     File: chain(fileRules(prepared), identity),
     Memory: chain(memoryRules(prepared), identity),
     Message: chain(messageRules(prepared), identity),
+    Spawn: chain(spawnRules(prepared), identity),
+    Kill: chain(killRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
     Promote: chain(promoteRules(prepared), identity),
   };
@@ -145,6 +150,9 @@ function riskOfRequest(request: PolicyRequest): Risk {
     case 'File':
     case 'Memory':
       return request.access === 'read' ? 'low' : 'medium';
+    case 'Spawn':
+    case 'Kill':
+      return 'medium';
     case 'Message':
     case 'Model':
       return 'low';
@@ -173,6 +181,10 @@ function subjectOf(request: PolicyRequest): string {
       return `Memory ${request.access} of "${request.key}"`;
     case 'Message':
       return `A message to "${request.agent}"`;
+    case 'Spawn':
+      return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
+    case 'Kill':
+      return `The end of "${request.agent}"`;
     case 'Model':
       return `Model ${request.model}`;
     case 'Promote':

@@ -55,6 +55,7 @@ function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
     ['spec.grants.memory.write', grants.memory?.write, 'key'],
     ['spec.grants.messages', grants.messages, 'name'],
     ['spec.grants.spawn', grants.spawn, 'name'],
+    ['spec.grants.kill', grants.kill, 'name'],
     ['spec.grants.shell', grants.shell, 'name'],
     ['spec.grants.environment', grants.environment, 'name'],
   ];
@@ -75,6 +76,7 @@ function policyFields(policy: TrustPolicySpec): Field[] {
     ['spec.tools.deny', policy.tools?.deny, 'tool'],
     ['spec.models.allow', policy.models?.allow, 'model'],
     ['spec.forge.domains', policy.forge?.domains, 'host'],
+    ['spec.children.templates', policy.children?.templates, 'name'],
     ['spec.tainted.network', policy.tainted?.network, 'host'],
   ];
 }

@@ -27,6 +27,8 @@ interface AgentPatterns {
   memoryRead: PatternSet;
   memoryWrite: PatternSet;
   messages: PatternSet;
+  spawn: PatternSet;
+  kill: PatternSet;
   shell: PatternSet;
   argumentRules: readonly ArgumentRule[];
 }
@@ -39,6 +41,7 @@ interface PolicyPatterns {
   forgeDomains: PatternSet;
   models: PatternSet | undefined;
   taintedNetwork: PatternSet | undefined;
+  templates: PatternSet | undefined;
 }
 
 /** A snapshot with everything compiled that decisions need. */
@@ -91,6 +94,8 @@ function agentPatterns({ grants = {}, denyTools, toolProfile, arguments: pins = 
     memoryRead: patternSet(grants.memory?.read, 'key'),
     memoryWrite: patternSet(grants.memory?.write, 'key'),
     messages: patternSet(grants.messages, 'name'),
+    spawn: patternSet(grants.spawn, 'name'),
+    kill: patternSet(grants.kill, 'name'),
     shell: patternSet(grants.shell, 'name'),
     argumentRules: pins.map((pin) => ({
       tool: patternSet([pin.tool], 'tool'),
@@ -100,8 +105,9 @@ function agentPatterns({ grants = {}, denyTools, toolProfile, arguments: pins = 
   };
 }
 
-function policyPatterns({ tools, egress, forge, models, tainted }: TrustPolicySpec): PolicyPatterns {
+function policyPatterns({ tools, egress, forge, models, tainted, children }: TrustPolicySpec): PolicyPatterns {
   return {
+    templates: children?.templates === undefined ? undefined : patternSet(children.templates, 'name'),
     policyAllow: patternSet(tools?.allow, 'tool'),
     policyDeny: patternSet(tools?.deny, 'tool'),
     egress: patternSet(egress?.allow, 'host'),

@@ -25,7 +25,12 @@ export type PolicyRequest =
   | { kind: 'Network'; host: string; port: number }
   | { kind: 'File'; path: string; access: 'read' | 'write' }
   | { kind: 'Memory'; key: string; access: 'read' | 'write' }
-  | { kind: 'Message'; agent: string }
+  /** `child`: the agent started the receiver. */
+  | { kind: 'Message'; agent: string; child?: boolean }
+  /** Starting a child agent: a copy of the template, or without one a child whose manifest the agent writes. */
+  | { kind: 'Spawn'; template?: string }
+  /** Ending a child agent. `child`: the agent itself started it. */
+  | { kind: 'Kill'; agent: string; child?: boolean }
   /** The resolved `provider/model`, never `default/default`. */
   | { kind: 'Model'; model: string }
   /** May the promotion of a tool proceed? Tier Shared always needs an approver. */
@@ -39,6 +44,8 @@ export interface PolicySnapshot {
   level: string;
   /** The levels of tool categories that have their own, with strategy type `PerCategory`. */
   categoryLevels?: CategoryLevels;
+  /** 0 for an agent without a parent, 1 for its children. */
+  generation?: number;
   /** The session contains untrusted content. */
   tainted: boolean;
   /** Absolute POSIX path. Relative file paths of the agent are resolved against it. */

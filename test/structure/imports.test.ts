@@ -97,6 +97,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   'fast-check': ['*'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
+  '@agentclientprotocol/sdk': ['cli'],
 };
 
 /** The command line may import every module. */

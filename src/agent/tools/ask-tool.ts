@@ -12,6 +12,8 @@ export interface AskToolDeps {
   /** Absent in a run of one agent; every call then fails with TEMPER_NOT_FOUND. */
   tasks?: TaskSender;
   clock: Clock;
+  /** As for `agent_send`. */
+  hasChildren?: boolean;
   /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
@@ -90,7 +92,10 @@ function askTool(deps: AskToolDeps): Tool {
     descriptor: ASK_TOOL,
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(context, messageRequest(input));
+      const { effect, reason, rule } = deps.decide(
+        context,
+        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
+      );
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       const named = textOf(input, 'session');
       const session = named === '' ? context.session : named;

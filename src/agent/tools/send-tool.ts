@@ -1,6 +1,7 @@
 import type { MessageSender } from '../../bus/port.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
+import { childPrefix } from '../../policy/children/child-name.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { assertSessionId } from '../session/session-id.ts';
@@ -8,6 +9,8 @@ import { assertSessionId } from '../session/session-id.ts';
 export interface SendToolDeps {
   /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
   bus?: MessageSender;
+  /** The gateway decides which receivers the agent started. Without it no receiver is a child. */
+  hasChildren?: boolean;
   /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
@@ -44,7 +47,10 @@ export function sendTool(deps: SendToolDeps): Tool {
     descriptor: SEND_TOOL,
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(context, messageRequest(input));
+      const { effect, reason, rule } = deps.decide(
+        context,
+        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
+      );
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       if (deps.bus === undefined) {
         throw new TemperError(
@@ -61,9 +67,14 @@ export function sendTool(deps: SendToolDeps): Tool {
   };
 }
 
-/** The policy request of a call of `agent_send`. */
-export function messageRequest(input: Json): PolicyRequest {
-  return { kind: 'Message', agent: textOf(input, 'to') };
+/**
+ * The policy request of a call of `agent_send` or `agent_message`. The names of children start with the name of their parent; whether the
+ * receiver is a child is for the gateway to decide.
+ */
+export function messageRequest(input: Json, sender?: string): PolicyRequest {
+  const agent = textOf(input, 'to');
+  const mayBeChild = sender !== undefined && agent.startsWith(childPrefix(sender));
+  return { kind: 'Message', agent, ...(mayBeChild ? { child: true } : {}) };
 }
 
 function textOf(input: Json, key: string): string {

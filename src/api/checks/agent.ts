@@ -31,6 +31,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'key', grants?.memory?.write, ['spec', 'grants', 'memory', 'write']),
     ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
     ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
+    ...checkPatterns(rules, 'name', grants?.kill, ['spec', 'grants', 'kill']),
     ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
     ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
     ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),

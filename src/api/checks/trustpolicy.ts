@@ -66,6 +66,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'tool', spec.tools?.deny, ['spec', 'tools', 'deny']),
     ...checkPatterns(rules, 'model', spec.models?.allow, ['spec', 'models', 'allow']),
     ...checkPatterns(rules, 'host', spec.forge?.domains, ['spec', 'forge', 'domains']),
+    ...checkPatterns(rules, 'name', spec.children?.templates, ['spec', 'children', 'templates']),
     ...checkPatterns(rules, 'host', spec.egress?.allow, ['spec', 'egress', 'allow']),
     ...checkPatterns(rules, 'host', spec.tainted?.network, ['spec', 'tainted', 'network']),
     ...checkPattern(rules, 'path', gitPath, ['spec', 'promotion', 'toShared', 'gitOps', 'path']),

@@ -25,6 +25,8 @@ export const TOOLS_OF_GRANTS = {
   'memory.read': ['memory_get', 'memory_search', 'memory_list'],
   'memory.write': ['memory_set', 'memory_delete'],
   messages: ['agent_send', 'agent_message'],
+  spawn: ['agent_spawn'],
+  kill: ['agent_kill'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
@@ -35,6 +37,8 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
     'memory.read': grants.memory?.read ?? [],
     'memory.write': grants.memory?.write ?? [],
     messages: grants.messages ?? [],
+    spawn: grants.spawn ?? [],
+    kill: grants.kill ?? [],
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
     const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));

@@ -57,6 +57,11 @@ const Grants = Type.Object(
     spawn: Type.Optional(
       patternsOf('Patterns for the names of the templates from which the agent may start child agents.'),
     ),
+    kill: Type.Optional(
+      patternsOf(
+        'Patterns for the names of child agents of other agents that the agent may end. Its own children need no grant.',
+      ),
+    ),
     shell: Type.Optional(
       patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
     ),
@@ -216,6 +221,27 @@ export const AgentSpec = Type.Object(
       ),
     ),
     autonomy: Type.Optional(Autonomy),
+    children: Type.Optional(
+      Type.Object(
+        {
+          inherit: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether the agent may start child agents with a manifest of its own. Such a child has no more permissions than its parent.',
+            }),
+          ),
+          template: Type.Optional(
+            Type.Boolean({
+              default: false,
+              description:
+                'Whether agents whose `grants.spawn` names this agent may start copies of it. A copy has the permissions of this agent, whatever those of its parent are.',
+            }),
+          ),
+        },
+        { ...closed, description: 'Child agents, which the operator creates for an agent and deletes with it.' },
+      ),
+    ),
     forge: Type.Optional(
       Type.Object(
         {

@@ -9,13 +9,17 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** The subject: exactly one of the first eight members. */
+  /** The subject: exactly one of the first ten members. */
   tool?: string;
   /** `host` or `host:port`; the default port is 443. */
   host?: string;
   file?: string;
   memory?: string;
   message?: string;
+  /** Name of a template, or `own` for a child whose manifest the agent writes. */
+  spawn?: string;
+  /** A child agent of another agent. */
+  kill?: string;
   model?: string;
   /** Mode of the tool to be forged. */
   forge?: string;
@@ -35,7 +39,20 @@ export interface PolicyQuestion {
   tier?: string;
 }
 
-const SUBJECT_OPTIONS = ['tool', 'host', 'file', 'memory', 'message', 'model', 'forge', 'promote'] as const;
+const SUBJECT_OPTIONS = [
+  'tool',
+  'host',
+  'file',
+  'memory',
+  'message',
+  'spawn',
+  'kill',
+  'model',
+  'forge',
+  'promote',
+] as const;
+
+const OWN_MANIFEST = 'own';
 
 /** Converts the options to a request. Throws TEMPER_USAGE for no subject, several subjects, or an invalid value. */
 export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
@@ -57,6 +74,10 @@ export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDes
       return { kind: 'Memory', key: subject, access };
     case 'message':
       return { kind: 'Message', agent: subject };
+    case 'spawn':
+      return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
+    case 'kill':
+      return { kind: 'Kill', agent: subject };
     case 'model':
       return { kind: 'Model', model: subject };
     case 'forge':

@@ -58,7 +58,7 @@ async function valueOf(records: RecordStore, collection: string, name: string): 
 
 /** The fields of the object that a run does not act on. Fields that only a cluster ignores are in force here. */
 function notInForce(kind: 'Agent' | 'TrustPolicy', object: Json): JsonObject {
-  const fields = fieldsNotInForce(kind, member(object, 'spec')).filter(({ where }) => where === 'everywhere');
+  const fields = fieldsNotInForce(kind, member(object, 'spec')).filter(({ where }) => where !== 'cluster');
   return fields.length === 0 ? {} : { notInForce: fields.map(describeNotInForce) };
 }
 

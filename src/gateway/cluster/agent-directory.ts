@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { POD_PATHS } from '../../api/cluster.ts';
+import { LABELS, POD_PATHS } from '../../api/cluster.ts';
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
@@ -8,7 +8,8 @@ import type { PodBindings } from '../../identity/pod-bindings.ts';
 import type { Change, Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { bindingOf, type EffectiveLevels, effectiveLevels } from '../../policy/trust/effective.ts';
-import type { Decider, PolicySnapshot } from '../../policy/types.ts';
+import { lowerOf } from '../../policy/trust/ladder.ts';
+import type { CategoryLevels, Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { AgentDirectory } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
@@ -17,6 +18,9 @@ import { hasSameSpec } from './prune.ts';
 
 const BY_UID = 'gateway.uid';
 const BY_NAMESPACE = 'gateway.namespace';
+const BY_PARENT = 'gateway.parent';
+/** More generations than a policy can permit: labels are written by users too. */
+const MAX_ANCESTORS = 8;
 
 /**
  * Agents, their pods and policies from informer caches. The owner of the stores calls `agentChanged`, `podChanged` and `policyChanged` after
@@ -36,6 +40,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
     this.#policies = policies;
     agents.addIndex(BY_UID, ({ metadata }) => (metadata.uid === undefined ? [] : [metadata.uid]));
     agents.addIndex(BY_NAMESPACE, ({ metadata }) => [metadata.namespace ?? '']);
+    agents.addIndex(BY_PARENT, (agent) => [parentUidOf(agent) ?? []].flat());
   }
 
   agentChanged(change: Change<Agent>): void {
@@ -72,11 +77,20 @@ export class WatchedAgentDirectory implements AgentDirectory {
     return this.#agents.byIndex(BY_NAMESPACE, namespace).flatMap((agent) => this.#state(agent) ?? []);
   }
 
+  children(agentUid: string): AgentState[] {
+    return this.#agents.byIndex(BY_PARENT, agentUid).flatMap((agent) => this.#state(agent) ?? []);
+  }
+
+  childrenUnder(namespace: string, policy: string): number {
+    const all = this.#agents.byIndex(BY_NAMESPACE, namespace);
+    return all.filter((agent) => parentUidOf(agent) !== undefined && agent.spec.trustPolicyRef.name === policy).length;
+  }
+
   policy(namespace: string, name: string): TrustPolicy | undefined {
     return this.#policies.get(`${namespace}/${name}`);
   }
 
-  snapshot({ agent, policy, level, categoryLevels }: AgentState, tainted: boolean): PolicySnapshot {
+  snapshot({ agent, policy, level, categoryLevels, ancestors }: AgentState, tainted: boolean): PolicySnapshot {
     const { name, namespace = '' } = agent.metadata;
     if (policy === undefined) {
       const { name: missing } = agent.spec.trustPolicyRef;
@@ -90,6 +104,7 @@ export class WatchedAgentDirectory implements AgentDirectory {
       policy: { name: policy.metadata.name, spec: policy.spec },
       level,
       categoryLevels,
+      generation: ancestors.length,
       tainted,
       workspace: POD_PATHS.workspace,
     };
@@ -102,12 +117,18 @@ export class WatchedAgentDirectory implements AgentDirectory {
   changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void> {
     const { podUid, state } = of;
     const topics = podUid === undefined ? [] : [podTopic(podUid)];
-    if (state !== undefined) {
-      const { agent } = state;
+    for (const { agent } of state === undefined ? [] : [state, ...state.ancestors]) {
       topics.push(agentTopic(agent), policyTopic(agent.metadata.namespace, agent.spec.trustPolicyRef.name));
-      topics.push(toolsTopic(agent.metadata.namespace ?? ''));
     }
+    if (state !== undefined) topics.push(toolsTopic(state.agent.metadata.namespace ?? ''));
     return this.#topics.wait(topics, signal);
+  }
+
+  #parent({ metadata }: Agent, uid: string, generationsLeft: number): AgentState | undefined {
+    const found = this.#agents.byIndex(BY_UID, uid)[0];
+    if (found === undefined || generationsLeft === 0 || found.metadata.namespace !== metadata.namespace)
+      return undefined;
+    return this.#state(found, generationsLeft - 1);
   }
 
   /** A new, terminating or deleted pod can change the binding of another pod of the same agent. */
@@ -122,21 +143,48 @@ export class WatchedAgentDirectory implements AgentDirectory {
     this.#topics.notify([...named.map(agentTopic), ...[...podUids].map(podTopic)]);
   }
 
-  #state(agent: Agent | undefined): AgentState | undefined {
+  #state(agent: Agent | undefined, generationsLeft = MAX_ANCESTORS): AgentState | undefined {
     const uid = agent?.metadata.uid;
     if (agent === undefined || uid === undefined) return undefined;
     const policy = this.policy(agent.metadata.namespace ?? '', agent.spec.trustPolicyRef.name);
-    const { level, categories: categoryLevels } = levelsOf(agent, policy);
+    const own = levelsOf(agent, policy);
+    const parentUid = parentUidOf(agent);
+    const parent = parentUid === undefined ? undefined : this.#parent(agent, parentUid, generationsLeft);
+    const { level, categories: categoryLevels } = parent === undefined ? own : levelsOfChild(own, policy, parent);
+    // A child whose parent is gone waits for the garbage collector.
+    const isOrphan = parentUid !== undefined && parent === undefined;
+    const isSuspended = agent.spec.suspend === true || policy?.spec.suspend === true;
     return {
       uid,
       agent,
       policy,
       level,
       categoryLevels,
-      suspended: agent.spec.suspend === true || policy?.spec.suspend === true,
+      suspended: isSuspended || isOrphan || parent?.suspended === true,
+      ancestors: parent === undefined ? [] : [parent, ...parent.ancestors],
       podUid: this.bindings.podOf(agent)?.metadata.uid,
     };
   }
+}
+
+function parentUidOf({ metadata }: Agent): string | undefined {
+  return metadata.labels?.[LABELS.parentAgent];
+}
+
+/** Under the same policy a child has at most the levels of its parent. A copy of a template under another policy has its own. */
+function levelsOfChild(own: EffectiveLevels, policy: TrustPolicy | undefined, parent: AgentState): EffectiveLevels {
+  if (policy === undefined || policy.metadata.uid !== parent.policy?.metadata.uid) return own;
+  const { spec } = policy;
+  const categories = Object.keys({ ...own.categories, ...parent.categoryLevels }) as (keyof CategoryLevels)[];
+  return {
+    level: lowerOf(own.level, parent.level, spec),
+    categories: Object.fromEntries(
+      categories.map((category) => [
+        category,
+        lowerOf(own.categories[category] ?? own.level, parent.categoryLevels[category] ?? parent.level, spec),
+      ]),
+    ),
+  };
 }
 
 /** Without a policy nothing is allowed, whatever the level. */

@@ -26,7 +26,9 @@ export class DeciderCache {
   /** The decider of the snapshot, which belongs to this version of agent and policy. `model` has the model names to decide over. */
   get(agent: Agent, policy: TrustPolicy | undefined, snapshot: PolicySnapshot, model: Model): Decider {
     const { deciders } = this.#entryOf(agent, policy);
-    const key = JSON.stringify([snapshot.tainted, modelNames(model)]);
+    // Levels and generation of a child depend on its parents.
+    const { tainted, level, categoryLevels, generation } = snapshot;
+    const key = JSON.stringify([tainted, level, categoryLevels, generation, modelNames(model)]);
     const existing = deciders.get(key);
     if (existing !== undefined) return existing;
     const spec = { ...snapshot.agent.spec, model };

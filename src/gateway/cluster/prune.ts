@@ -1,3 +1,4 @@
+import { LABELS } from '../../api/cluster.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import { isDeactivated } from '../../api/v1alpha1/trust/deactivated-tools.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
@@ -33,7 +34,8 @@ export function prunePolicy({ apiVersion, kind, metadata, spec, status }: TrustP
 }
 
 function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
-  const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, labels } = metadata;
+  const parent = labels?.[LABELS.parentAgent];
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
@@ -41,6 +43,7 @@ function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
     ...(generation === undefined ? {} : { generation }),
     ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
+    ...(parent === undefined ? {} : { labels: { [LABELS.parentAgent]: parent } }),
   };
 }
 

@@ -6,16 +6,35 @@ import { agentAccount, initialSpendFrom, policyAccount, type SpendWindow } from 
 import type { AgentState } from '../agent-state.ts';
 import type { AgentDirectory } from '../deps.ts';
 
-/** The accounts that calls of this agent are charged to: its own and its policy's. Throws TEMPER_POLICY_DENIED without a policy. */
+/**
+ * The accounts that calls of this agent are charged to: its own, its policy's, and those of the agents that started it, so that a tree
+ * of agents shares the budget of its root. Throws TEMPER_POLICY_DENIED without a policy.
+ */
 export function accountsOf(
+  state: AgentState,
+  directory: Pick<AgentDirectory, 'policy'>,
+): [SharedAccountHolder, ...SharedAccountHolder[]] {
+  const [own, policy] = accountsOfOne(state, directory, 'spec.quotas.');
+  const all = [policy];
+  for (const ancestor of state.ancestors) {
+    const prefix = `spec.quotas of its parent "${ancestor.agent.metadata.name}".`;
+    for (const holder of accountsOfOne(ancestor, directory, prefix)) {
+      if (!all.some(({ name }) => name === holder.name)) all.push(holder);
+    }
+  }
+  return [own, ...all];
+}
+
+function accountsOfOne(
   { uid, agent, policy }: AgentState,
   directory: Pick<AgentDirectory, 'policy'>,
+  prefix: string,
 ): [SharedAccountHolder, SharedAccountHolder] {
   if (policy === undefined) {
     const { name } = agent.spec.trustPolicyRef;
     throw new TemperError('TEMPER_POLICY_DENIED', `TrustPolicy "${name}" does not exist, so spending is denied`);
   }
-  const own = { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix: 'spec.quotas.' };
+  const own = { name: agentAccount(uid), quotas: quotaLimits(agent.spec.quotas), prefix };
   return [own, policyHolder(policy, directory)];
 }
 

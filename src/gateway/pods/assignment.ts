@@ -54,7 +54,7 @@ async function nextAssignment(
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */
 function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
-  const { agent, policy, level, categoryLevels, suspended, uid } = state;
+  const { agent, policy, level, categoryLevels, suspended, uid, ancestors } = state;
   if (policy === undefined) return undefined;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];
@@ -67,6 +67,7 @@ function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps):
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
     ...(Object.keys(categoryLevels).length === 0 ? {} : { categoryLevels }),
+    ...(ancestors.length === 0 ? {} : { generation: ancestors.length }),
     models: Object.fromEntries(resolved),
     suspended,
     tools: toolsVersion(agent.metadata.namespace ?? '', agent.metadata.name),

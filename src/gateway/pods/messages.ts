@@ -7,13 +7,14 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { messageId } from '../../nats/inbox/inbox.ts';
 import { InboxSender, senderOf } from '../../nats/inbox/message-ports.ts';
-import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
 import { Receipt, SendMessageRequest, TaskRequest, TaskState } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { requestWakeup } from './wakeup.ts';
+import { assertBrokeredCall, type BrokeredCall } from '../delivery/brokered-call.ts';
+import { isChildOf } from '../children/family.ts';
 import { sentMessage } from '../delivery/carried-calls.ts';
 import { signFor } from '../delivery/sign-answer.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
@@ -133,45 +134,25 @@ function receiverSession(sender: string, session: string): string {
   return own;
 }
 
-/**
- * Checks the policy for the send tool and for the receiver, so that a pod that skips its own checks has no further rights. A call that
- * the policy escalates needs a used approval of exactly these arguments, for one message. Throws TEMPER_POLICY_DENIED. Reads the taint of
- * the session only when the decision depends on it.
- */
+/** Checks the policy for the tool and for the receiver. */
 async function assertAllowed(
-  { claims, state }: AuthorizedDelivery,
+  delivery: AuthorizedDelivery,
   { draft, ask }: Pick<SendMessageRequest, 'draft' | 'ask'>,
   key: string,
   deps: GatewayDeps,
 ): Promise<void> {
+  const { claims, state } = delivery;
   const { to, session, text } = draft;
-  const { name, category, action } = ask === undefined ? SEND_TOOL : ASK_TOOL;
   const wait = ask?.wait === undefined ? {} : { wait: ask.wait };
-  const requests: PolicyRequest[] = [
-    { kind: 'Tool', name, category, action, forged: false, arguments: { to, session, text, ...wait } },
-    { kind: 'Message', agent: to },
-  ];
-  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), requests);
-  let decision = decide(true);
-  if (decision.effect === 'Allow') return;
-  const clean = decide(false);
-  if (clean.effect !== decision.effect && !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
-    decision = clean;
-  }
-  if (decision.effect === 'Allow') return;
-  if (decision.effect === 'Escalate') {
-    // The tool has the session of the caller as its default.
-    const own = session === claims.session ? [digestOf({ to, text, ...wait })] : [];
-    const digests = [digestOf({ to, session, text, ...wait }), ...own];
-    if (await deps.approvals.permits(claims, { tool: name, digests, key })) return;
-  }
-  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
-}
-
-/** The first decision that does not allow, or the last one. */
-function firstDenial(decider: Decider, requests: readonly PolicyRequest[]): Decision {
-  const decisions = requests.map((request) => decider.decide(request));
-  const result = decisions.find(({ effect }) => effect !== 'Allow') ?? decisions.at(-1);
-  if (result === undefined) throw new TypeError('no policy request was given');
-  return result;
+  // The tool has the session of the caller as its default.
+  const own = session === claims.session ? [digestOf({ to, text, ...wait })] : [];
+  const child = isChildOf(deps.directory.agent(claims.namespace, to), state);
+  const call: BrokeredCall = {
+    tool: ask === undefined ? SEND_TOOL : ASK_TOOL,
+    input: { to, session, text, ...wait },
+    requests: [{ kind: 'Message', agent: to, child }],
+    digests: [digestOf({ to, session, text, ...wait }), ...own],
+    key,
+  };
+  await assertBrokeredCall(delivery, call, deps);
 }

@@ -36,6 +36,11 @@ export const MESSAGE_ERROR_CODES = {
     meaning: 'A user dropped a dead-lettered message.',
     fix: 'Send it again if it still matters.',
   },
+  TEMPER_CHILD_REFUSED: {
+    meaning:
+      'A child agent is not admitted: it asks for more than its parent has, its template is none, or there are too many.',
+    fix: 'The message names each field, what the parent has, and the limit; ask for less, or end a child.',
+  },
   TEMPER_MESSAGE_CYCLE: {
     meaning: 'An agent asked an agent that already waits in the same chain of messages.',
     fix: 'Put the question into the answer, or send it with `agent_send`, which does not wait.',

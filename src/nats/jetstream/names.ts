@@ -38,6 +38,8 @@ export const BUCKETS = {
   deliveries: 'temper-deliveries',
   /** Calls that wait for an approval, one document per agent. */
   pendingCalls: 'temper-pending-calls',
+  /** Requests of agents to start or end child agents. */
+  childRequests: 'temper-child-requests',
   /** How messages of users ended, and their ratings. */
   tasks: 'temper-tasks',
   /** When the schedule of each agent is due next, and its active run. */
@@ -73,6 +75,7 @@ const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
   [BUCKETS.promotionStates]: 'temper-state',
   [BUCKETS.verifications]: 'temper-state',
   [BUCKETS.pendingCalls]: 'temper-state',
+  [BUCKETS.childRequests]: 'temper-state',
   [BUCKETS.health]: 'temper-state',
   [BUCKETS.schedules]: 'temper-state',
   [BUCKETS.residents]: 'temper-state',

@@ -53,6 +53,8 @@ export const operatorPermissions: RolePermissions = {
       BUCKETS.residents,
       BUCKETS.deliveries,
       BUCKETS.pendingCalls,
+      // Records how requests about child agents ended.
+      BUCKETS.childRequests,
       BUCKETS.promotionStates,
       BUCKETS.verifications,
       // Encrypts sources with a new key.

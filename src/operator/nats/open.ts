@@ -1,3 +1,4 @@
+import { createChildRequests } from '../../nats/children/child-requests.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
 import type {
   AgentActivity,
@@ -8,6 +9,7 @@ import type {
   SpendReader,
   TrustEvidence,
 } from '../ports.ts';
+import type { ChildRequestSource } from '../children/child-requests.ts';
 import { natsPendingCalls } from './sources/pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { type AuditStream, natsAuditStream } from '../../nats/audit-stream.ts';
@@ -30,6 +32,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly agentStats: AgentStats;
   readonly spend: SpendReader;
   readonly pendingCalls: PendingCallSource;
+  readonly childRequests: ChildRequestSource;
   readonly pullRequests: PullRequestReader;
   readonly trustEvidence: TrustEvidence;
   readonly auditStream: AuditStream;
@@ -53,6 +56,11 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     pendingCalls: natsPendingCalls(link),
+    childRequests: {
+      revision: () => createChildRequests(link.current()).revision(),
+      open: (after) => createChildRequests(link.current()).open(after),
+      end: (request, end) => createChildRequests(link.current()).end(request, end),
+    },
     pullRequests: {
       async states() {
         if (link.unavailableSince() !== undefined) return undefined;

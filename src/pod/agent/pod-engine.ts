@@ -12,6 +12,7 @@ import type { WithheldSources } from '../../tempering/withheld/withheld-sources.
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
+import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { remoteModel } from '../../gateway-client/model.ts';
@@ -70,7 +71,7 @@ const DEFAULT_CONTEXT_TOKENS = 128_000;
  */
 export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
-  const { agent, policy, level, categoryLevels = {} } = assignment;
+  const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
   const { deliveryToken, signal } = currentMessage;
   const stores = { client, clock, ids, deliveryToken, signal };
@@ -111,6 +112,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
+      children: remoteChildren({ client, clock, deliveryToken }),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -118,7 +120,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       protectedPaths: [],
       remoteWorkspace: sandbox,
     },
-    { name, namespace, spec, policy, level, categoryLevels },
+    { name, namespace, spec, policy, level, categoryLevels, generation },
     (event) => {
       const reported = withheld === undefined ? event : withheldEvent(event, withheld);
       if (reported === undefined) return;

@@ -12,6 +12,7 @@ const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory'>, PatternKind>> = {
   network: 'host',
   messages: 'name',
   spawn: 'name',
+  kill: 'name',
   shell: 'name',
   environment: 'name',
 };

@@ -42,6 +42,13 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,
   schedule: scheduleOfParent,
+  children: ({ child, parent }) => [
+    ...(child.children?.inherit === true && parent.children?.inherit !== true
+      ? [refusal('spec.children.inherit', 'true', 'no right to write manifests')]
+      : []),
+    // Only users decide that an agent is a template.
+    ...(child.children?.template === true ? [refusal('spec.children.template', 'true', 'no templates')] : []),
+  ],
 };
 
 const LIMITS = ['turns', 'steps', 'outputCharacters', 'toolTimeout'];

@@ -75,13 +75,14 @@ export function messageRules(prepared: PreparedPolicy): Rule<RequestOf<'Message'
     taintedRule<RequestOf<'Message'>>(prepared, 'message'),
     {
       id: 'grant.messages',
-      check: ({ agent }) =>
-        messages.has(agent)
+      check: ({ agent, child }) =>
+        child === true || messages.has(agent)
           ? undefined
           : deny(
               `Agent "${snapshot.agent.name}" may not message "${agent}": grants.messages allows ${messages.describe()}.`,
             ),
-      explain: ({ agent }) => allowed(`granted by grants.messages "${messages.find(agent)}"`),
+      explain: ({ agent, child }) =>
+        allowed(child === true ? 'the agent started it' : `granted by grants.messages "${messages.find(agent)}"`),
     },
   ];
 }

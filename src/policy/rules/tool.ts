@@ -7,6 +7,7 @@ import type { ToolRuleInput } from './rule-inputs.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { taintedRule } from './common.ts';
+import { childToolRule } from './children.ts';
 import { constraintRules } from './constraints.ts';
 import { ALWAYS_DENIED, LEVELS, riskOf } from '../tables.ts';
 import type { ForgeLimits, ToolCategory } from '../types.ts';
@@ -17,6 +18,7 @@ export function toolRules(prepared: PreparedPolicy, limits: ForgeLimits): Rule<T
     ...hardDenyRules(prepared),
     grantRule(prepared, limits),
     profileRule(prepared),
+    childToolRule(prepared),
     ...nameRules(prepared),
     ...constraintRules(prepared),
     argumentRule(prepared),
@@ -152,7 +154,7 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
  * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
  */
 function openingGrant(
-  { level, memoryRead, memoryWrite, messages }: PreparedPolicy,
+  { level, memoryRead, memoryWrite, messages, spawn, kill, snapshot }: PreparedPolicy,
   { category, action }: ToolRuleInput,
 ): string | undefined {
   if (!level.grantable.has(category)) return undefined;
@@ -161,7 +163,11 @@ function openingGrant(
       action === 'memory:read' ? [memoryRead, 'grants.memory.read'] : [memoryWrite, 'grants.memory.write'];
     return patterns.size > 0 ? field : undefined;
   }
-  return action === 'comms:internal' && messages.size > 0 ? 'grants.messages' : undefined;
+  if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
+  if (action !== 'comms:internal' && action !== 'org:hire') return undefined;
+  if (spawn.size > 0) return 'grants.spawn';
+  if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';
+  return action === 'comms:internal' && kill.size > 0 ? 'grants.kill' : undefined;
 }
 
 const GRANT_FIELDS: Partial<Record<ToolCategory, string>> = {

@@ -28,6 +28,7 @@ import {
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { askedMessageTests } from './suites/asked-messages.ts';
+import { childAgentTests } from './suites/child-agents.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
 import { reactivationTests } from './suites/reactivations.ts';
@@ -564,7 +565,7 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [reactivationTests, askedMessageTests, closedSessionTests, idleSessionTests])
+  for (const suite of [reactivationTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
     suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {

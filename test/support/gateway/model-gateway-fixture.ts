@@ -40,6 +40,7 @@ import { createNatsAudit } from '../../../src/nats/audit.ts';
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createAsks } from '../../../src/nats/tasks/asks.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
@@ -266,6 +267,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       answerSignatures: this.#answerSignatures,
       inbox,
       answers,
+      childRequests: createChildRequests(bus),
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),

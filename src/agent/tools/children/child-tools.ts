@@ -1,0 +1,114 @@
+import { TemperError } from '../../../lib/errors.ts';
+import { type Json, member } from '../../../lib/json.ts';
+import type { ToolDescriptor, Tool } from '../../../tools/contract.ts';
+import type { Children } from './port.ts';
+
+export interface ChildToolDeps {
+  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
+  children?: Children;
+}
+
+const NAME = { type: 'string', minLength: 1, maxLength: 63 };
+
+export const SPAWN_TOOL: ToolDescriptor = {
+  name: 'agent_spawn',
+  description:
+    'Start a child agent: a copy of a template, or one with your own prompt and a part of your permissions. Gives {name}; send it work with agent_message. It ends with you, or with agent_kill.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      name: {
+        ...NAME,
+        pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
+        description: 'What the child does, such as log-reader',
+      },
+      template: { ...NAME, maxLength: 253, description: 'Name of a template; without prompt, tools and spec' },
+      prompt: { type: 'string', minLength: 1, maxLength: 8_192, description: 'Instructions for the child' },
+      tools: {
+        type: 'array',
+        items: { type: 'string', minLength: 1, maxLength: 256 },
+        maxItems: 100,
+        description: 'Names or patterns of the tools that it may call, within your own',
+      },
+      spec: { type: 'object', description: 'Further fields of the spec of an Agent, within your own' },
+    },
+    required: ['name'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { name: { type: 'string' } },
+    required: ['name'],
+    additionalProperties: false,
+  },
+  category: 'communication',
+  action: 'org:hire',
+  sideEffects: true,
+  locality: 'Brokered',
+};
+
+export const KILL_TOOL: ToolDescriptor = {
+  name: 'agent_kill',
+  description: 'End a child agent, with its own children and everything that it stored.',
+  inputSchema: {
+    type: 'object',
+    properties: { agent: { type: 'string', minLength: 1, maxLength: 253, description: 'Name of the agent' } },
+    required: ['agent'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { agent: { type: 'string' } },
+    required: ['agent'],
+    additionalProperties: false,
+  },
+  category: 'communication',
+  // Not org:fire, which no agent may do: it ends only what an agent started.
+  action: 'comms:internal',
+  sideEffects: true,
+  locality: 'Brokered',
+};
+
+export const LIST_TOOL: ToolDescriptor = {
+  name: 'agent_list',
+  description: 'List the agents that you may message, your children among them, and the templates that you may copy.',
+  inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+  category: 'communication',
+  action: 'comms:internal',
+  sideEffects: false,
+  locality: 'Brokered',
+};
+
+export const CHILD_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [SPAWN_TOOL, KILL_TOOL, LIST_TOOL];
+
+/** `agent_spawn`, `agent_kill` and `agent_list`. The gateway decides about each request. */
+export function childTools(deps: ChildToolDeps): Tool[] {
+  return [
+    {
+      descriptor: SPAWN_TOOL,
+      call: async (input, { op }) => ({ ...(await childrenOf(deps).spawn(input, op)) }),
+    },
+    {
+      descriptor: KILL_TOOL,
+      async call(input, { op }) {
+        const agent = textOf(input, 'agent');
+        await childrenOf(deps).kill(agent, op);
+        return { agent };
+      },
+    },
+    { descriptor: LIST_TOOL, call: (_input, { op }) => childrenOf(deps).list(op) },
+  ];
+}
+
+function childrenOf({ children }: ChildToolDeps): Children {
+  if (children !== undefined) return children;
+  throw new TemperError(
+    'TEMPER_NOT_FOUND',
+    'there are no other agents: this agent runs alone; child agents need a cluster',
+  );
+}
+
+function textOf(input: Json, key: string): string {
+  const value = member(input, key);
+  return typeof value === 'string' ? value : '';
+}

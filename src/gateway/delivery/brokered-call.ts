@@ -1,0 +1,53 @@
+import type { Digest } from '../../lib/canonical.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { AuthorizedDelivery } from './authorize.ts';
+
+/** A call of a built-in tool that the gateway performs. */
+export interface BrokeredCall {
+  tool: Pick<ToolDescriptor, 'name' | 'category' | 'action'>;
+  input: Json;
+  /** What the tool does, beyond being called. */
+  requests: readonly PolicyRequest[];
+  /** The arguments that an approval may name: those of the call, with and without defaults. */
+  digests: readonly Digest[];
+  /** The idempotency key of the call. */
+  key: string;
+}
+
+/**
+ * Checks the policy for a tool and for what it does, so that a pod that skips its own checks has no further rights. A call that the
+ * policy escalates needs a used approval of exactly these arguments, for one call. Throws TEMPER_POLICY_DENIED. Reads the taint of the
+ * session only when the decision depends on it.
+ */
+export async function assertBrokeredCall(
+  { claims, state }: AuthorizedDelivery,
+  { tool: { name, category, action }, input, requests, digests, key }: BrokeredCall,
+  deps: Pick<GatewayDeps, 'directory' | 'sessions' | 'approvals'>,
+): Promise<void> {
+  const all: PolicyRequest[] = [{ kind: 'Tool', name, category, action, forged: false, arguments: input }, ...requests];
+  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), all);
+  let decision = decide(true);
+  if (decision.effect === 'Allow') return;
+  const clean = decide(false);
+  if (clean.effect !== decision.effect && !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
+    decision = clean;
+  }
+  if (decision.effect === 'Allow') return;
+  if (decision.effect === 'Escalate' && (await deps.approvals.permits(claims, { tool: name, digests, key }))) return;
+  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+}
+
+/** A denial before an escalation: what is denied is not a question for an approver. */
+function firstDenial(decider: Decider, requests: readonly PolicyRequest[]): Decision {
+  const decisions = requests.map((request) => decider.decide(request));
+  const result =
+    decisions.find(({ effect }) => effect === 'Deny') ??
+    decisions.find(({ effect }) => effect === 'Escalate') ??
+    decisions.at(-1);
+  if (result === undefined) throw new TypeError('no policy request was given');
+  return result;
+}

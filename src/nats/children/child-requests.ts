@@ -1,0 +1,132 @@
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { createDocumentStore } from '../jetstream/document-store.ts';
+import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
+import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { NotificationListener, notify } from '../notify/notifications.ts';
+
+/** What an agent asks for: a child, or the end of one. A gateway has decided that it may. */
+export type ChildOrder =
+  | { readonly kind: 'Spawn'; readonly template: string }
+  | { readonly kind: 'Spawn'; readonly spec: AgentSpec }
+  | { readonly kind: 'Kill'; readonly uid: string };
+
+/** A request of an agent about a child, from the gateway that accepted it to the operator that carries it out. */
+export interface ChildRequestRecord {
+  /** Identifies the request among those of the agent; derives from the key of its call. */
+  readonly id: string;
+  readonly parent: { readonly uid: string; readonly name: string; readonly namespace: string };
+  /** Name of the child. */
+  readonly name: string;
+  readonly state: 'Requested' | 'Done' | 'Refused';
+  /** Absent when the request has ended: it is of a size that its agent chose. */
+  readonly order?: ChildOrder;
+  /** Why it was refused. */
+  readonly reason?: string;
+  /** RFC 3339. */
+  readonly time: string;
+}
+
+/** Of one agent: requests that wait for the operator, and all that NATS still keeps. */
+const MAX_OPEN = 5;
+const MAX_RECORDS = 200;
+const RECHECK_MS = 5_000;
+/** Limit of a manifest that an agent writes, as JSON. */
+export const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
+
+/** Requests about children. Methods throw TEMPER_BUS_*. */
+export interface ChildRequestStore {
+  /** Stores the request; the one of a repeated call stays. Throws TEMPER_QUOTA_EXCEEDED beyond the limits of an agent. */
+  add(request: ChildRequestRecord): Promise<void>;
+  /** The request when it has ended, or its state after the time. */
+  wait(
+    agentUid: string,
+    id: string,
+    milliseconds: number,
+    signal: AbortSignal,
+  ): Promise<ChildRequestRecord | undefined>;
+  /** Records the end of a request, once. */
+  end(request: ChildRequestRecord, end: { state: 'Done' } | { state: 'Refused'; reason: string }): Promise<void>;
+  /** Requests that wait, stored after this sequence, and the sequence to continue with. */
+  open(after: number): Promise<{ requests: ChildRequestRecord[]; sequence: number }>;
+  /** Changes with every write; 0 while nothing was written. */
+  revision(): Promise<number>;
+}
+
+export function createChildRequests(connection: JetStreamConnection): ChildRequestStore {
+  const documents = createDocumentStore(connection, BUCKETS.childRequests);
+  const stream = bucketStream(BUCKETS.childRequests);
+  const keyOf = (uid: string, id: string): string => `${token(uid)}.${token(id)}`;
+  const get = async (uid: string, id: string): Promise<ChildRequestRecord | undefined> =>
+    parseRequest((await documents.get(keyOf(uid, id)))?.value);
+  return {
+    async add(request) {
+      const { uid } = request.parent;
+      if ((await get(uid, request.id)) !== undefined) return;
+      await assertWithinLimits(connection, uid);
+      await documents.write(keyOf(uid, request.id), request as unknown as Json, 0);
+    },
+    async wait(uid, id, milliseconds, signal) {
+      const until = connection.clock.monotonic() + milliseconds;
+      const ended = AbortSignal.any([signal, connection.closed]);
+      using notifications = new NotificationListener(connection, subjects.notifyInbox(uid));
+      for (;;) {
+        notifications.reset();
+        const found = await get(uid, id);
+        const leftMs = until - connection.clock.monotonic();
+        if (found?.state !== 'Requested' || leftMs <= 0 || ended.aborted) return found;
+        await notifications.wait(Math.min(leftMs, RECHECK_MS), ended);
+      }
+    },
+    async end({ order: _order, ...request }, end) {
+      const { uid } = request.parent;
+      const stored = await documents.get(keyOf(uid, request.id));
+      if (parseRequest(stored?.value)?.state !== 'Requested') return;
+      const value = { ...request, ...end } as unknown as Json;
+      await documents.write(keyOf(uid, request.id), value, stored?.revision ?? 0);
+      notify(connection, subjects.notifyInbox(uid));
+    },
+    async open(after) {
+      const requests: ChildRequestRecord[] = [];
+      let sequence = after;
+      for await (const { data, seq } of readMessages(connection, stream, everyRequest(), after + 1)) {
+        const request = parseRequest(parseJsonBytes(data));
+        if (request?.state === 'Requested') requests.push(request);
+        sequence = seq;
+      }
+      return { requests, sequence };
+    },
+    async revision() {
+      return (await lastMessage(connection, stream, everyRequest()))?.seq ?? 0;
+    },
+  };
+}
+
+function everyRequest(): string {
+  return bucketSubject(BUCKETS.childRequests, '>');
+}
+
+async function assertWithinLimits(connection: JetStreamConnection, uid: string): Promise<void> {
+  let [all, open] = [0, 0];
+  const subject = bucketSubject(BUCKETS.childRequests, `${token(uid)}.*`);
+  for await (const { data } of readMessages(connection, bucketStream(BUCKETS.childRequests), subject)) {
+    all += 1;
+    if (parseRequest(parseJsonBytes(data))?.state === 'Requested') open += 1;
+  }
+  if (all < MAX_RECORDS && open < MAX_OPEN) return;
+  const limit = open >= MAX_OPEN ? `${MAX_OPEN} open requests` : `${MAX_RECORDS} requests per day`;
+  throw new TemperError('TEMPER_QUOTA_EXCEEDED', `an agent may have ${limit} about children; wait, then ask again`);
+}
+
+const STATES: ReadonlySet<unknown> = new Set(['Requested', 'Done', 'Refused']);
+
+/** Only gateways and the operator write these records, so their form is checked as far as it decides. */
+function parseRequest(value: Json | undefined): ChildRequestRecord | undefined {
+  if (!isJsonObject(value) || !STATES.has(value.state) || !isJsonObject(value.parent)) return undefined;
+  const texts = [value.id, value.name, value.parent.uid, value.parent.name, value.parent.namespace];
+  if (!texts.every((text) => typeof text === 'string')) return undefined;
+  if (value.state === 'Requested' && !isJsonObject(value.order)) return undefined;
+  return value as unknown as ChildRequestRecord;
+}
