@@ -58,6 +58,13 @@ allow_file_write = false`);
     assert.deepEqual(agent.spec.denyTools, ['file_list', 'docker_exec', 'file_write']);
   });
 
+  it('an agent that may start agents may start children within its own permissions', () => {
+    const text = 'name = "a"\n[capabilities]\nagent_spawn = true\nagent_kill = ["Worker *"]';
+    const { spec } = importToml(text).agent;
+    assert.deepEqual([spec.children, spec.grants], [{ inherit: true }, { kill: ['worker-*'] }]);
+    assert.equal(importToml(text.replace('true', 'false')).agent.spec.children, undefined);
+  });
+
   it('names and patterns of agents get the form of object names', () => {
     const { agent } = importToml(
       'name = "Customer Support!"\n[capabilities]\nagent_message = ["Sales Team", "ops-*", "*"]',
