@@ -347,26 +347,24 @@ function addTool(tool: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addToolAudit(tool: Command, io: CliIo, finish: SetExitCode): void {
-  tool
-    .command('audit <tool>', { hidden: isPlugin(io) })
-    .description('give tasks to a fresh agent, with the tool and without it, and compare')
-    .addOption(files())
+  addClusterOptions(tool.command('audit <tool>'))
+    .description(
+      'give tasks to a fresh agent, with the tool and without it, and compare; on a cluster in a verifier pod',
+    )
+    .option('-f, --filename <path...>', 'manifest files or folders, for an audit in this process')
     .addOption(new Option('-m, --message <text>', 'a task; may be repeated').argParser(collect).makeOptionMandatory())
-    .option('--agent <name>', 'agent name, when the manifests contain several agents')
-    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
-    .option('--workspace <folder>', 'folder that the fresh agent may read', '.')
+    .option('--agent <name>', 'the agent that has the tool; required on a cluster')
+    .option('--workspace <folder>', 'folder that the fresh agent may read, with -f', '.')
     .option('--max-tokens <number>', 'tokens of all tasks together', parseCount, 200_000)
-    .option('--providers <file>', 'file with model providers')
+    .option('--providers <file>', 'file with model providers, with -f')
     .addOption(
       new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
     )
     .addOption(state())
     .addOption(output())
     .action(async (name: string, options) => {
-      refusePlugin('tool audit', io);
-      const { toolAudit } = await import('./tools/tool-audit.ts');
-      const { readingState } = await import('./state/state-folder.ts');
-      finish(await readingState(options.state, () => toolAudit({ ...options, tool: name }, io)));
+      const { auditToolAnywhere } = await import('./tools/audit/tool-audit.ts');
+      finish(await auditToolAnywhere({ ...options, tool: name }, io));
     });
 }
 

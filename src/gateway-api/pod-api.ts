@@ -27,6 +27,7 @@ export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
 export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
 export type { DiscoveryRequest, DropToolRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
+export type { ToolAuditModelCall, ToolAuditResult, ToolAuditWork } from './verification/tool-audit-schemas.ts';
 export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';
 
 /** Request header: the delivery token of a call whose body does not have it. */
@@ -77,8 +78,12 @@ export const POD_API_PATHS = {
   traces: '/v1/traces',
   /** POST `DiscoveryRequest`: `DiscoveryResponse`. */
   discoverySearch: '/v1/discovery/search',
-  /** GET `?wait=<seconds>`: `VerificationWork` or 204. Only for verifier pods. */
+  /** GET `?wait=<seconds>`: `VerificationWork`, `ToolAuditWork` or 204. Only for verifier pods. */
   verification: '/v1/verification',
   /** POST `VerificationOutputs`: 204. Only for verifier pods. */
   verificationOutputs: '/v1/verification/outputs',
+  /** POST `ToolAuditResult`: 204. Only for verifier pods. */
+  verificationAudit: '/v1/verification/audit',
+  /** POST `ToolAuditModelCall`: one `ModelStreamLine` per line. Only for verifier pods with an audit. */
+  verificationModelStream: '/v1/verification/models/stream',
 } as const;

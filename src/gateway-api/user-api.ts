@@ -9,6 +9,7 @@
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.
  * - POST `…/agents/{agent}/ratings`: `TaskRatingRequest`, `TaskRatingReceipt`; the last rating of a task counts.
+ * - POST `…/agents/{agent}/tool-audits`: `ToolAuditRequest`, `ToolAuditState`; GET `…/tool-audits/{digest}?wait=&runs=`: `ToolAuditState`.
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
  * - GET `…/top`: `TopAgent[]`.
@@ -28,6 +29,7 @@ export type {
   UserMessageReceipt,
   UserMessageRequest,
 } from './user-schemas.ts';
+export type { ToolAuditRequest, ToolAuditState } from './verification/tool-audit-schemas.ts';
 export type { AuditPage } from './provenance/audit-schemas.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';

@@ -1,8 +1,9 @@
+import type { EngineModels } from '../engine/ports.ts';
 import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
-import type { Model, ModelEvent, RepeatedCall, StopReason, ToolCall } from '../models/port.ts';
+import type { Model, ModelCallOptions, ModelEvent, RepeatedCall, StopReason, ToolCall } from '../models/port.ts';
 import type { GatewayRequest, GatewayClient } from './gateway-client.ts';
 import {
   requireList,
@@ -13,10 +14,12 @@ import {
 } from '../gateway-api/response-parsing.ts';
 import {
   ACCEPTED_LINES_HEADER,
+  type Assignment,
   POD_API_PATHS,
   RETRY_LINES,
   type SessionAppend,
   type StreamRequest,
+  type ToolAuditModelCall,
 } from '../gateway-api/pod-api.ts';
 
 /** Milliseconds until the response headers; a reasoning model may take long before its first token. */
@@ -43,34 +46,12 @@ export function remoteModel(options: RemoteModelOptions): Model {
       const body: StreamRequest = { deliveryToken: options.deliveryToken(), ...carried, request };
       const headers = { [ACCEPTED_LINES_HEADER]: RETRY_LINES };
       const path = POD_API_PATHS.modelStream;
-      const call: GatewayRequest = { method: 'POST', path, body, headers, op, timeoutMs: TIMEOUT_MS };
-      let end: ModelEvent | undefined;
-      try {
-        for await (const line of client.lines(call)) {
-          const repeated = repeatedCallIn(line);
-          if (repeated !== undefined) {
-            op.onRepeat?.(repeated);
-            continue;
-          }
-          const event = eventIn(line);
-          // Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call.
-          const signature = event.type === 'end' ? member(line, 'signature') : undefined;
-          if (typeof signature === 'string') options.onAnswerSignature(signature);
-          if (event.type === 'end') end = event;
-          else yield event;
-        }
-      } catch (error) {
-        // A response with its end event is complete, even if the connection fails afterwards.
-        if (end === undefined) throw error;
+      const call = { method: 'POST', path, body, headers, op, timeoutMs: TIMEOUT_MS } as const;
+      for await (const event of modelEvents(client, call, options.onAnswerSignature)) {
+        // The gateway sends the end when the items are stored.
+        if (event.type === 'end') options.onStored(append);
+        yield event;
       }
-      if (end === undefined) {
-        throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', {
-          retry: 'backoff',
-        });
-      }
-      // The gateway sends the end when the items are stored.
-      options.onStored(append);
-      yield end;
     },
     async embed(texts, op) {
       const answer = await client.call({ method: 'POST', path: POD_API_PATHS.modelEmbed, body: { texts }, op });
@@ -79,6 +60,62 @@ export function remoteModel(options: RemoteModelOptions): Model {
       );
     },
   };
+}
+
+const DEFAULT_CONTEXT_TOKENS = 128_000;
+
+/** The models of an assignment for an engine. The gateway charges each call and applies the fallbacks of the agent. */
+export function engineModels(models: Assignment['models'], model: Model): EngineModels {
+  const byName = new Map(Object.entries(models));
+  const byResolvedName = new Map([...byName.values()].map((found) => [found.resolved, found]));
+  return {
+    model,
+    withFallbacks: () => model,
+    resolve: (name) => byName.get(name)?.resolved ?? name,
+    contextTokens: (name) => (byName.get(name) ?? byResolvedName.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
+  };
+}
+
+/** The models for the fresh agent of an audit, which are charged to the audit that the pod was assigned. */
+export function auditModel(client: GatewayClient, round: number): Model {
+  return {
+    stream(request, op) {
+      const body: ToolAuditModelCall = { round, request };
+      const path = POD_API_PATHS.verificationModelStream;
+      return modelEvents(client, { method: 'POST', path, body, op, timeoutMs: TIMEOUT_MS });
+    },
+    embed: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', 'a fresh agent has no memory to search')),
+  };
+}
+
+/** Yields `end` after the stream: a reader that stops earlier would make the connection unusable for the next call. */
+async function* modelEvents(
+  client: GatewayClient,
+  call: GatewayRequest & { readonly op: ModelCallOptions },
+  onAnswerSignature: (signature: string) => void = () => undefined,
+): AsyncGenerator<ModelEvent> {
+  let end: ModelEvent | undefined;
+  try {
+    for await (const line of client.lines(call)) {
+      const repeated = repeatedCallIn(line);
+      if (repeated !== undefined) {
+        call.op.onRepeat?.(repeated);
+        continue;
+      }
+      const event = eventIn(line);
+      const signature = event.type === 'end' ? member(line, 'signature') : undefined;
+      if (typeof signature === 'string') onAnswerSignature(signature);
+      if (event.type === 'end') end = event;
+      else yield event;
+    }
+  } catch (error) {
+    // A response with its end event is complete, even if the connection fails afterwards.
+    if (end === undefined) throw error;
+  }
+  if (end === undefined) {
+    throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the response of the model was cut off', { retry: 'backoff' });
+  }
+  yield end;
 }
 
 /** Undefined for a line of another type. */

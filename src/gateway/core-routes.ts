@@ -10,6 +10,7 @@ import { userDeadLetterRoutes } from './users/dead-letters.ts';
 import { userAuditRoutes } from './users/audit.ts';
 import { userRatingRoutes } from './users/ratings.ts';
 import { userReactivationRoutes } from './users/reactivations.ts';
+import { userToolAuditRoutes } from './users/tool-audits.ts';
 import { userTrustRoutes } from './users/trust.ts';
 import { userStreamRoutes } from './users/stream.ts';
 import { userReportRoutes } from './users/reports.ts';
@@ -37,5 +38,6 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userRatingRoutes,
   userTrustRoutes,
   userReactivationRoutes,
+  userToolAuditRoutes,
   userAuditRoutes,
 ];

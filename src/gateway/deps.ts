@@ -11,6 +11,7 @@ import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
+import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
@@ -130,7 +131,9 @@ export interface GatewayDeps {
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;
   uses: ToolUseReports;
-  verifications: Pick<Verifications, 'waitForWork' | 'putOutputs'>;
+  verifications: Pick<Verifications, 'waitForWork' | 'work' | 'putOutputs'>;
+  /** Audits of tools by fresh agents. */
+  toolAudits: Pick<ToolAuditStore, 'get' | 'write'>;
   /** Bytes per second that an agent reports. */
   reportLimits: Pick<ReportLimits, 'take'>;
   /** Tools per second that an agent submits for review. */

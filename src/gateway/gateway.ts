@@ -17,6 +17,7 @@ import { systemClock as clock } from '../lib/clock.ts';
 import { type Digest, sha256 } from '../lib/canonical.ts';
 import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
+import { createToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../nats/audit-stream.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -395,6 +396,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     auditStream: natsAuditStream(() => bus),
     uses: promotions.uses,
     verifications: promotions.verifications,
+    toolAudits: createToolAuditStore(bus),
     reportLimits: new ReportLimits(clock),
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,

@@ -4,6 +4,7 @@ import { openSharedLedger } from '../nats/ledger/ledger.ts';
 import { createDocumentStore } from '../nats/jetstream/document-store.ts';
 import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
+import { auditModelRoutes } from './tool-audits/model-route.ts';
 import { createToolEvidence } from '../nats/promotion/evidence.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
@@ -59,10 +60,11 @@ export const openModelModule: OpenModule = async (context) => {
   return {
     routes: [
       modelRoutes(modelDeps),
+      auditModelRoutes(modelDeps),
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
-      discoveryRoutes({ catalog, registry: sessionRegistry }),
+      discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],
     catalog: models.catalog,
     usage: createUsageReports(ledger, directory),

@@ -82,6 +82,10 @@ export const ERROR_CODES = {
     meaning: 'An agent can drop only tools that it forged in this session; this one was imported or promoted.',
     fix: 'Ask a user to demote it with `temper demote`.',
   },
+  TEMPER_TOOL_AUDIT_IN_PROGRESS: {
+    meaning: 'Fresh agents of this agent already work on an audit of the tool.',
+    fix: 'Wait for its end; `kubectl temper describe tool NAME` shows it.',
+  },
   TEMPER_TOOL_INPUT_INVALID: {
     meaning: 'The arguments break the input schema of the tool.',
     fix: 'Correct the member the message names.',

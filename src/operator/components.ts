@@ -39,6 +39,7 @@ import { PromotionReconciler } from './promotion/reconcile.ts';
 import { newestHeadOf } from './provenance/newest-head.ts';
 import type { ReadAuditHead } from './sharing/create-request.ts';
 import { ReportedTools } from './sharing/reported-tools.ts';
+import { ToolAudits } from './tool-audits/tool-audits.ts';
 import { ToolReruns } from './reruns/tool-reruns.ts';
 import { verifierTemplate } from './verifier/pod-template.ts';
 import { DEFAULT_MAX_VERIFIERS, VerifierPool } from './verifier/reconcile.ts';
@@ -142,6 +143,7 @@ export interface Components {
   readonly promotionStore: PromotionStore | undefined;
   /** Undefined when `promotions` is. */
   readonly reruns: ToolReruns | undefined;
+  readonly toolAudits: ToolAudits | undefined;
   readonly verifierPods: VerifierPods;
   readonly verifierPool: VerifierPool;
   readonly audit: OperatorAudit | undefined;
@@ -316,7 +318,10 @@ function createPromotions(
   config: OperatorConfig,
   deps: OperatorDeps,
   parts: Pick<Components, 'client' | 'reader' | 'informers' | 'pki' | 'queues' | 'events'>,
-): Pick<Components, 'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns' | 'reportedTools'> {
+): Pick<
+  Components,
+  'verifierPods' | 'verifierPool' | 'promotions' | 'promotionStore' | 'reruns' | 'reportedTools' | 'toolAudits'
+> {
   const { clock, ids } = deps;
   const { client, reader, informers, pki, queues, events } = parts;
   const tools = informers.tools.cache;
@@ -332,7 +337,7 @@ function createPromotions(
   const gatewayEndpoint = () => pki.gatewayEndpoint;
   const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
   const store = template === undefined ? undefined : deps.promotions;
-  const none = { promotions: undefined, promotionStore: undefined, reruns: undefined };
+  const none = { promotions: undefined, promotionStore: undefined, reruns: undefined, toolAudits: undefined };
   if (store === undefined) return { verifierPods, verifierPool, reportedTools, ...none };
   const { cache: agents } = informers.agents;
   const { cache: policies } = informers.policies;
@@ -358,7 +363,9 @@ function createPromotions(
   const requests = { audit: deps.audit, auditHead: newestHeadOf(client, config.namespace) };
   const promotions = new PromotionReconciler({ ...shared, ...approvals, ...requests, admissionAge: age });
   const reruns = new ToolReruns({ client: reader, clock, store, verifierPods });
-  return { verifierPods, verifierPool, reportedTools, promotions, promotionStore: store, reruns };
+  const requeue = (key: string): void => queues.tools.add(key);
+  const toolAudits = new ToolAudits({ store, verifierPods, tools, audit: deps.audit, clock, requeue });
+  return { verifierPods, verifierPool, reportedTools, promotions, promotionStore: store, reruns, toolAudits };
 }
 
 function createPolicyMonitor(

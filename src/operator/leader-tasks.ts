@@ -53,6 +53,7 @@ export interface LeaderTaskDeps
     | 'scheduleStore'
     | 'sourceKeys'
     | 'starts'
+    | 'toolAudits'
     | 'tools'
     | 'trustEvidence'
     | 'withheld'
@@ -176,7 +177,7 @@ function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): Leade
 
 /** Takes requests, continues what an earlier leader left, and follows the results of verifiers and panels. */
 function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
-  const { promotions, promotionStore: store, queues, reruns } = deps;
+  const { promotions, promotionStore: store, queues, reruns, toolAudits } = deps;
   if (promotions === undefined || store === undefined) return [];
   const requeue = (key: string): void => queues.promotions.add(key);
   queues.verifiers.add(VERIFIERS_KEY, PRIORITY.resync);
@@ -191,6 +192,7 @@ function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
     }),
     periodic(deps, 'promotions', async (signal) => {
       reruns?.resume(deps.tools.list());
+      await toolAudits?.resume();
       await promotions.resume(requeue, signal);
       return PROMOTIONS_INTERVAL_MS;
     }),
@@ -199,6 +201,10 @@ function promotionTasks(deps: LeaderTaskDeps): LeaderTask[] {
         promotions.waiting().forEach(requeue);
         for (const key of reruns?.waiting() ?? []) queues.tools.add(key);
       }
+      return signal.aborted ? 0 : RETRY_MS;
+    }),
+    periodic(deps, 'tool-audits', async (signal) => {
+      for await (const _ of store.results(signal)) await toolAudits?.round(signal);
       return signal.aborted ? 0 : RETRY_MS;
     }),
   ];

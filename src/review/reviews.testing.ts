@@ -30,6 +30,19 @@ const VERIFICATION = {
   reruns: { succeeded: 6, total: 6, distinctInputs: 6, rootMessages: 5, observedAnswers: 2, reportedAnswers: 1 },
   generated: [{ name: 'order of rows', passed: true, detail: '20 permutations' }],
 } satisfies ToolReview['verification'];
+const AUDIT = {
+  time: '2026-03-01T09:15:00.000Z',
+  agent: 'analyst',
+  model: 'openai/gpt-4o',
+  evidence: 'Compared',
+  tasks: [
+    {
+      task: 'Sum the orders of May by region.',
+      withTool: { outcome: 'complete', uses: 1, toolCalls: 2, turns: 3, tokens: 4_100 },
+      withoutTool: { outcome: 'truncated', uses: 0, toolCalls: 9, turns: 12, tokens: 38_000 },
+    },
+  ],
+} satisfies ToolReview['audit'];
 const PROVENANCE = [
   {
     time: '2026-03-01T09:00:00.000Z',
@@ -115,6 +128,7 @@ export function aReview(changes: Partial<ToolReview> = {}): ToolReview {
       agents: ['analyst'],
       usedBy: USED_BY,
     },
+    audit: AUDIT,
     verdicts: [
       { model: 'openai/gpt-4o-mini', approved: true, confidence: 0.93, reasoning: 'Pure and bounded.' },
       {

@@ -1,5 +1,6 @@
 import type { ToolArtifact } from '../api/v1alpha1/emergenttool.ts';
 import type { SignedHead } from '../audit/stream-chain.ts';
+import type { ToolAuditReport } from '../tool-audit/report.ts';
 
 /** What a reviewer of a promotion reads. All texts are untrusted: of the tool, of models, of agents. */
 export interface ToolReview {
@@ -15,6 +16,8 @@ export interface ToolReview {
   readonly replaces?: ReplacedTool;
   readonly verification?: Verification;
   readonly uses?: UseFigures;
+  /** The last audit by fresh agents. */
+  readonly audit?: ToolAuditReport;
   readonly verdicts: readonly ReviewVerdict[];
   /** The session of the tool contained untrusted content. */
   readonly tainted?: boolean;

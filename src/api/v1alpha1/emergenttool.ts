@@ -177,6 +177,43 @@ export const ToolVerification = Type.Object(
 );
 export type ToolVerification = Static<typeof ToolVerification>;
 
+const AuditedSession = (description: string) =>
+  Type.Object(
+    {
+      outcome: Text(64, 'How the task ended: `complete`, `refusal`, `truncated`, or the code of an error.'),
+      uses: Count('Calls of the tool.'),
+      toolCalls: Count('Calls of all tools.'),
+      turns: Count('Answers of the model.'),
+      tokens: Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: 'Input and output tokens.' }),
+    },
+    { ...closed, description },
+  );
+
+export const AuditedTool = Type.Object(
+  {
+    auditedAt: Text(40, 'When the last session ended, in RFC 3339 format.'),
+    agent: Text(253, 'The agent whose prompt, model and policy the fresh agents had.'),
+    model: Text(256, 'The model, as `provider/model`.'),
+    evidence: Type.Enum(['Compared', 'NeverCalled'], {
+      description: 'Whether a task called the tool. `NeverCalled` says nothing for or against it.',
+    }),
+    tasks: atomicListOf(
+      Type.Object(
+        {
+          task: Text(200, 'The task, perhaps cut.'),
+          withTool: AuditedSession('A fresh agent with the tool.'),
+          withoutTool: AuditedSession('A fresh agent without it.'),
+        },
+        closed,
+      ),
+      10,
+      'The tasks.',
+    ),
+  },
+  { ...closed, description: 'The last audit by fresh agents. It decides nothing.' },
+);
+export type AuditedTool = Static<typeof AuditedTool>;
+
 export const EmergentToolStatus = Type.Object(
   {
     observedGeneration: Type.Optional(ObservedGeneration),
@@ -187,6 +224,7 @@ export const EmergentToolStatus = Type.Object(
       }),
     ),
     verification: Type.Optional(ToolVerification),
+    audit: Type.Optional(AuditedTool),
     conditions: Type.Optional(Conditions),
   },
   closed,

@@ -28,6 +28,7 @@ const NAME_ARGUMENTS: Readonly<Record<string, string>> = {
   deny: 'approvalrequests',
   demote: 'tools',
   reactivate: 'tools',
+  'tool audit': 'tools',
   'tool export': 'tools',
   trace: 'sessions',
 };

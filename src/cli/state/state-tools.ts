@@ -65,7 +65,7 @@ export async function toolWithEvidence(records: RecordStore, tool: StateTool): P
     ...(isJsonObject(uses) ? { uses: summaryOf(uses, digest as Digest, namespace) } : {}),
     ...(examination === undefined ? {} : { examination: findingsOf(examination) }),
     ...(outcomes.length === 0 ? {} : { outcomes }),
-    ...(audit === undefined ? {} : { audit }),
+    ...(audit === undefined ? {} : { audit: audit as unknown as JsonObject }),
     ...(promotion === undefined ? {} : { promotion: { ...promotion } }),
   };
 }

@@ -1,4 +1,5 @@
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
+import type { DiscoveryEntry } from '../../discovery/entry.ts';
 import { LexicalIndex } from '../../discovery/lexical-index.ts';
 import { LRUCache } from 'lru-cache';
 import { parseArtifact } from '../../forge/parse-artifact.ts';
@@ -15,6 +16,8 @@ export interface CapabilityCatalog {
   index(namespace: string): LexicalIndex;
   /** Tools of tiers Agent and Shared that a pod of this agent can run; names are unique. */
   promotedTools(namespace: string, agent: string): PromotedTool[];
+  /** Entries of the index that the agent does not find, because the tool is deactivated for it. */
+  lostEntries(namespace: string, agent: string): ReadonlySet<DiscoveryEntry>;
   /** The same for the same tools at every replica. */
   version(namespace: string, agent: string): string;
   /** The same tools with their artifacts. Tools that cannot be read at the moment are omitted. */
@@ -112,6 +115,15 @@ export class WatchedCatalog implements CapabilityCatalog {
       if (!byName.has(name)) byName.set(name, tool);
     }
     return [...byName.values()].slice(0, MAX_PROMOTED);
+  }
+
+  lostEntries(namespace: string, agent: string): ReadonlySet<DiscoveryEntry> {
+    const { isDeactivated } = this.#options;
+    const tools = [...(this.#catalogs.get(namespace)?.tools.values() ?? [])];
+    const lost = tools.filter(
+      ({ digest }) => digest !== undefined && isDeactivated?.(namespace, agent, digest) === true,
+    );
+    return new Set(lost.flatMap(({ entry }) => entry ?? []));
   }
 
   async tools(namespace: string, agent: string): Promise<RegisteredTool[]> {

@@ -10,19 +10,21 @@ import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-schemas.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import type { RouteModule } from '../http/routes.ts';
+import { type Demotions, inService } from '../cluster/demotions.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
 
 export interface DiscoveryRouteDeps {
-  catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools'>;
+  catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools' | 'lostEntries'>;
   /** Tools of sessions. */
   registry: Pick<SessionRegistry, 'tools'>;
+  demotions: Demotions;
 }
 
 const MAX_BODY_BYTES = 16 * 1_024;
 /** Full-text search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
-export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): RouteModule {
+export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
@@ -44,14 +46,16 @@ export function discoveryRoutes({ catalog, registry }: DiscoveryRouteDeps): Rout
         const { deliveryToken, ...query } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
         const { agentUid, session, namespace, agent } = claims;
-        const [tainted, tools] = await Promise.all([
+        const [tainted, sessionTools] = await Promise.all([
           deps.sessions.tainted(agentUid, session),
           registry.tools(agentUid, session),
         ]);
+        const tools = inService(sessionTools, (digest) => demotions.reason(claims, digest) !== undefined);
+        const lost = catalog.lostEntries(namespace, agent);
         const decider = deps.directory.decider(state, tainted);
         const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
-          entry !== undefined && isVisible(entry, agent, decider);
+          entry !== undefined && !lost.has(entry) && isVisible(entry, agent, decider);
         const ranked = search(query, {
           indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)],
           permits: visible,

@@ -5,7 +5,7 @@ import type { NamedModelSet } from '../../models/named-models.ts';
 import { calledBy, compose, type ModelPipeline, type ResolvedModel, withNames } from '../../models/pipeline.ts';
 import type { Model } from '../../models/port.ts';
 import { fallbacks } from '../../models/resilience/fallback.ts';
-import type { SharedLedger } from '../../nats/ledger/ledger.ts';
+import type { SharedAccountHolder, SharedLedger } from '../../nats/ledger/ledger.ts';
 import type { Decider } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -37,8 +37,13 @@ export interface ModelAccessDeps {
 
 const DEFAULT_OUTPUT_TOKENS = 4_096;
 
-/** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
-export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted: boolean): AgentModelAccess {
+/** `more`: further accounts that each call is charged to. Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
+export function modelAccessFor(
+  deps: ModelAccessDeps,
+  state: AgentState,
+  tainted: boolean,
+  more: readonly SharedAccountHolder[] = [],
+): AgentModelAccess {
   const { models, health } = deps;
   const { resolve } = models;
   const idOf = (name: string): string => resolve(name).id;
@@ -46,7 +51,7 @@ export function modelAccessFor(deps: ModelAccessDeps, state: AgentState, tainted
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, idOf);
   const decider = deps.directory.decider(state, tainted, agent.spec.model);
-  const ledger = deps.ledger.ledger(accountsOf(state, deps.directory));
+  const ledger = deps.ledger.ledger([...accountsOf(state, deps.directory), ...more]);
   const metered = compose(models.pipeline, [calledBy({ id: state.uid, ledger })]);
   const agentModel = (): AgentModel => createAgentModel(agent, idOf, decider);
   return {

@@ -26,9 +26,9 @@ import { sanitizeRequest } from './request.ts';
 
 export type ModelRouteDeps = Omit<ModelAccessDeps, 'directory'>;
 
-const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
+export const MAX_MODEL_BODY_BYTES = 8 * 1_024 * 1_024;
 /** 5,000 messages with their members, and the schemas of 256 tools. */
-const MAX_BODY_VALUES = 200_000;
+export const MAX_MODEL_BODY_VALUES = 200_000;
 /** Timeout of a response; an earlier deadline of the message applies. */
 const STREAM_TIMEOUT_MS = 10 * 60_000;
 const EMBED_TIMEOUT_MS = 60_000;
@@ -60,8 +60,8 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
     server.post(
       POD_API_PATHS.modelStream,
       {
-        config: { access: 'pod', maxValues: MAX_BODY_VALUES },
-        bodyLimit: MAX_BODY_BYTES,
+        config: { access: 'pod', maxValues: MAX_MODEL_BODY_VALUES },
+        bodyLimit: MAX_MODEL_BODY_BYTES,
         schema: streamSchema,
       },
       async (request, reply) => {
@@ -95,7 +95,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       POD_API_PATHS.modelEmbed,
       {
         config: { access: 'pod' },
-        bodyLimit: MAX_BODY_BYTES,
+        bodyLimit: MAX_MODEL_BODY_BYTES,
         schema: embedSchema,
       },
       async (request) => {
@@ -143,6 +143,6 @@ function opOf(clock: Clock, milliseconds: number, signal: AbortSignal, key: stri
 }
 
 /** Errors that occur before the provider call. */
-function isPreCallError(error: unknown): boolean {
+export function isPreCallError(error: unknown): boolean {
   return isTemperError(error, 'TEMPER_QUOTA_EXCEEDED') || isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE');
 }

@@ -53,8 +53,19 @@ async function nextAssignment(
 }
 
 /** Undefined while the policy of the agent does not exist: nothing is allowed then. */
-function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps): Assignment | undefined {
-  const { agent, policy, level, categoryLevels, suspended, uid, ancestors } = state;
+function assignmentOf(state: AgentState, deps: GatewayDeps): Assignment | undefined {
+  const specs = specsOf(state, deps);
+  if (specs === undefined) return undefined;
+  const { namespace = '', name } = state.agent.metadata;
+  const assignment = { ...specs, suspended: state.suspended, tools: deps.toolsVersion(namespace, name) };
+  return { version: digestOf(assignment as unknown as Json), ...assignment };
+}
+
+/** Everything that an engine of the agent needs. Undefined while its policy does not exist. */
+export function specsOf(
+  { agent, policy, level, categoryLevels, uid, ancestors }: AgentState,
+  { models }: Pick<GatewayDeps, 'models'>,
+): Omit<Assignment, 'version' | 'tools' | 'suspended'> | undefined {
   if (policy === undefined) return undefined;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];
@@ -62,15 +73,12 @@ function assignmentOf(state: AgentState, { models, toolsVersion }: GatewayDeps):
     const model = models.resolve(name);
     return model === undefined ? [] : [[name, model] as const];
   });
-  const assignment = {
+  return {
     agent: { name: agent.metadata.name, namespace: agent.metadata.namespace ?? '', uid, spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
     ...(Object.keys(categoryLevels).length === 0 ? {} : { categoryLevels }),
     ...(ancestors.length === 0 ? {} : { generation: ancestors.length }),
     models: Object.fromEntries(resolved),
-    suspended,
-    tools: toolsVersion(agent.metadata.namespace ?? '', agent.metadata.name),
   };
-  return { version: digestOf(assignment as unknown as Json), ...assignment };
 }

@@ -1,3 +1,5 @@
+import { Type } from 'typebox';
+import { ToolAuditResult, ToolAuditWork } from '../../gateway-api/verification/tool-audit-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import {
   VerificationOutputs,
@@ -9,6 +11,7 @@ import type { GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, NoContent, POD_SECURITY } from '../http/schemas.ts';
+import { auditOrderIn, auditWorkOf } from '../tool-audits/audit-work.ts';
 
 /** The outputs of all cases of a round together. A verifier replaces outputs beyond it by a failure. */
 const MAX_OUTPUT_BYTES = 8 * 1_024 * 1_024;
@@ -27,7 +30,7 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
         ...POD_SECURITY,
         summary: 'What the verifier pod runs in one round of its verification',
         querystring: VerificationQuery,
-        response: { 200: VerificationWork, 204: NoContent, ...ERROR_RESPONSES },
+        response: { 200: Type.Union([VerificationWork, ToolAuditWork]), 204: NoContent, ...ERROR_RESPONSES },
       },
     },
     async (request, reply) => {
@@ -36,7 +39,9 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
       const work = await deps.verifications.waitForWork(request.verifier.podUid, round, signal);
       if (work === undefined) return reply.code(204).send(null);
       request.holdResponse(work.byteLength);
-      return JSON.parse(work.toString('utf8')) as VerificationWork;
+      const value = JSON.parse(work.toString('utf8')) as Json;
+      const order = auditOrderIn(value);
+      return order === undefined ? (value as unknown as VerificationWork) : auditWorkOf(order, deps);
     },
   );
   server.post(
@@ -48,6 +53,23 @@ export function verificationRoutes(server: GatewayServer, deps: GatewayDeps): vo
         ...POD_SECURITY,
         summary: 'The outputs of the cases of one round, once',
         body: VerificationOutputs,
+        response: { 204: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const { body, verifier } = request;
+      await deps.verifications.putOutputs(verifier.podUid, body.round, body as unknown as Json);
+      return reply.code(204).send(null);
+    },
+  );
+  server.post(
+    POD_API_PATHS.verificationAudit,
+    {
+      config: { access: 'verifier' },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'How one session of a fresh agent ended, once',
+        body: ToolAuditResult,
         response: { 204: Done, ...ERROR_RESPONSES },
       },
     },

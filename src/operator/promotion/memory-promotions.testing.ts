@@ -3,6 +3,7 @@ import type { Digest } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import type { PromotionKey } from '../../nats/promotion/promotion-states.ts';
+import type { StoredToolAudit, ToolAudit } from '../../nats/promotion/tool-audits.ts';
 import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
 import type { PromotionRecord } from '../../tempering/promotion/promotion-record.ts';
@@ -24,6 +25,8 @@ export class MemoryPromotions implements PromotionStore {
   readonly records = new Map<string, AuditRecord>();
   /** Failed tasks, by name. */
   readonly failures = new Set<string>();
+  /** By id. */
+  readonly audits = new Map<string, StoredToolAudit>();
   registered: RegisteredTool | undefined;
   tainted = false;
   inputs: RecordedInput[] = [];
@@ -46,6 +49,17 @@ export class MemoryPromotions implements PromotionStore {
 
   async remove(key: PromotionKey): Promise<void> {
     this.states.delete(keyOf(key));
+  }
+
+  async *changedAudits(after: number): AsyncIterable<StoredToolAudit> {
+    for (const stored of this.audits.values()) if (stored.revision > after) yield stored;
+  }
+
+  async writeAudit(audit: ToolAudit, revision: number): Promise<number | undefined> {
+    if ((this.audits.get(audit.id)?.revision ?? 0) !== revision) return undefined;
+    this.#revision += 1;
+    this.audits.set(audit.id, { audit, revision: this.#revision });
+    return this.#revision;
   }
 
   async *list(): AsyncIterable<PromotionRecord> {

@@ -4,6 +4,7 @@ import type { UsedTool } from '../../nats/promotion/evidence.ts';
 import type { PanelReviewRequest, TesterRequest } from '../../nats/promotion/panel-reviews.ts';
 import type { PromotionRequest } from '../../nats/promotion/promotion-requests.ts';
 import type { PromotionKey, StoredPromotion } from '../../nats/promotion/promotion-states.ts';
+import type { StoredToolAudit, ToolAudit } from '../../nats/promotion/tool-audits.ts';
 import type { TesterAnswer } from '../../tempering/examination/testers/ask-tester.ts';
 import type { messageUses } from '../../tempering/hygiene/tool-findings.ts';
 import type { PanelVerdict } from '../../tempering/judge/panel.ts';
@@ -36,6 +37,10 @@ export interface PromotionStore {
   requestReview(review: PanelReviewRequest, repetition: number): Promise<void>;
   review(key: PromotionKey, attempt: string): Promise<PanelVerdict | undefined>;
   removeReviews(key: PromotionKey): Promise<void>;
+  /** Audits of tools by fresh agents that were written after the sequence, oldest first. */
+  changedAudits(after: number): AsyncIterable<StoredToolAudit>;
+  /** Returns the new revision; undefined when another writer was faster. */
+  writeAudit(audit: ToolAudit, revision: number): Promise<number | undefined>;
   /** Records reports of a pod that re-runs contradict as failed tasks of its agent. Idempotent per attempt. */
   recordFailures(
     agentUid: string,

@@ -19,6 +19,7 @@ import {
   type RerunProgress,
 } from '../reruns/rerun-plan.ts';
 import { revocationOf, revoke } from '../reruns/revocation.ts';
+import type { ToolAudits } from '../tool-audits/tool-audits.ts';
 import type { ToolReruns } from '../reruns/tool-reruns.ts';
 import { isInService, type ReadFacts, ToolObserver, type ToolObserverDeps } from './observe.ts';
 import { type Activity, planActivity } from './plan.ts';
@@ -43,6 +44,8 @@ export interface ToolDeps extends Omit<ToolObserverDeps, 'latest'> {
   readonly audit: OperatorAudit | undefined;
   readonly auditHead: ReadAuditHead;
   readonly reportedTools: Pick<ReportedTools, 'has'>;
+  /** Undefined without NATS or without verifiers. */
+  readonly toolAudits: Pick<ToolAudits, 'of'> | undefined;
   readonly promotionStore: Pick<PromotionStore, 'get' | 'statistics'> | undefined;
   /** Undefined without NATS or without verifiers: no Shared tool enters service then. */
   readonly reruns: ToolReruns | undefined;
@@ -198,7 +201,8 @@ export class ToolReconciler {
     const { progress, order } = rerun;
     const verification = progress.kind === 'ended' ? progress.verification : undefined;
     if (progress.kind === 'ended') await this.#beforeResult(tool, progress, { order, operator }, signal);
-    const status = toolStatus(tool, activity, { sharing, verification }, this.#deps.clock.now());
+    const audit = this.#deps.toolAudits?.of(tool.metadata.namespace, tool.facts.digest);
+    const status = toolStatus(tool, activity, { sharing, verification, audit }, this.#deps.clock.now());
     await this.#audit.before(tool, activity);
     const events = await this.#statuses.write(cached, tool, status, signal);
     this.#statuses.recordEvents(tool, events ?? []);

@@ -1,4 +1,4 @@
-import type { EmergentToolStatus, ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
+import type { AuditedTool, EmergentToolStatus, ToolVerification } from '../../api/v1alpha1/emergenttool.ts';
 import { type ConditionUpdate, sameConditions, updateConditions } from '../conditions.ts';
 import type { Activity } from './plan.ts';
 import type { StoredTool } from './stored-tool.ts';
@@ -16,7 +16,12 @@ export function toolStatus(
   {
     sharing,
     verification,
-  }: { sharing?: ConditionUpdate<'Shared'> | undefined; verification?: ToolVerification | undefined },
+    audit,
+  }: {
+    sharing?: ConditionUpdate<'Shared'> | undefined;
+    verification?: ToolVerification | undefined;
+    audit?: AuditedTool | undefined;
+  },
   now: Date,
 ): EmergentToolStatus {
   const { promotion: _before, ...kept } = before ?? {};
@@ -26,19 +31,23 @@ export function toolStatus(
     observedGeneration: metadata.generation,
     active: activity.status === 'True',
     ...(verification === undefined ? {} : { verification }),
+    ...(audit === undefined ? {} : { audit }),
     ...(sharing === undefined ? {} : { promotion: PROMOTION_STATES[sharing.reason] ?? 'Candidate' }),
     conditions: updateConditions(before?.conditions, ['Shared'], findings, metadata.generation, now),
   };
 }
 
 export function toolStatusDiffers({ status }: StoredTool, after: EmergentToolStatus): boolean {
+  const [known, next] = [membersOf(status), membersOf(after)];
   return (
-    status?.observedGeneration !== after.observedGeneration ||
-    status?.active !== after.active ||
-    status?.promotion !== after.promotion ||
-    status?.verification?.verifiedAt !== after.verification?.verifiedAt ||
-    !sameConditions(status?.conditions, after.conditions ?? [])
+    known.some((value, index) => value !== next[index]) || !sameConditions(status?.conditions, after.conditions ?? [])
   );
+}
+
+/** All but the conditions. */
+function membersOf(status: EmergentToolStatus | undefined): readonly unknown[] {
+  const { observedGeneration, active, promotion, verification, audit } = status ?? {};
+  return [observedGeneration, active, promotion, verification?.verifiedAt, audit?.auditedAt];
 }
 
 /** A JSON merge patch removes a member only when the patch has it as null. */

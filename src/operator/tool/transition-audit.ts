@@ -76,7 +76,7 @@ export class TransitionAudit {
 }
 
 function transitionOf(tool: StoredTool, { reason, message }: Activity, action: string): Transition {
-  const { namespace, name, uid, resourceVersion } = tool.metadata;
+  const { namespace, name, uid, generation } = tool.metadata;
   const { tool: toolName, digest, tier, requestNonce } = tool.facts;
   const facts = {
     tool: toolName,
@@ -87,9 +87,11 @@ function transitionOf(tool: StoredTool, { reason, message }: Activity, action: s
     message,
     ...(requestNonce === undefined ? {} : { nonce: requestNonce }),
   };
+  // Not the resourceVersion: a cache that lags behind own writes, or a refused write, would record one transition twice.
+  const since = tool.status?.conditions?.find(({ type }) => type === 'Active')?.lastTransitionTime ?? '';
   return {
     namespace,
     record: { action, actor: 'system', evidence: 'observed', subject: digest, facts },
-    once: `${action}/${uid}/${resourceVersion}`,
+    once: `${action}/${uid}/${generation}/${since}`,
   };
 }

@@ -15,7 +15,7 @@ import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
-import { remoteModel } from '../../gateway-client/model.ts';
+import { engineModels, remoteModel } from '../../gateway-client/model.ts';
 import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
 import { RemoteTools } from '../../gateway-client/tools.ts';
@@ -62,8 +62,6 @@ export interface PodEngine {
   /** What no reply may quote; absent when the agent stores its sources. */
   withheld?: WithheldSources | undefined;
 }
-
-const DEFAULT_CONTEXT_TOKENS = 128_000;
 
 /**
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
@@ -145,8 +143,6 @@ export function engineVersion({ version: _version, tools: _tools, ...rest }: Ass
 function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
   const { client, clock, ids, currentMessage, staged } = deps;
   const { deliveryToken, signal } = currentMessage;
-  const byName = new Map(Object.entries(models));
-  const byResolvedName = new Map([...byName.values()].map((model) => [model.resolved, model]));
   const store = (append: SessionAppend): Promise<void> =>
     storeAppend(currentMessage.stamp().session, { client, clock, ids, deliveryToken, signal })(append);
   const model = remoteModel({
@@ -156,13 +152,7 @@ function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
     onStored: (append) => staged.stored(append),
     onAnswerSignature: currentMessage.addSignature,
   });
-  return {
-    // The gateway charges each call and applies the fallbacks of the agent.
-    model,
-    withFallbacks: () => model,
-    resolve: (name) => byName.get(name)?.resolved ?? name,
-    contextTokens: (name) => (byName.get(name) ?? byResolvedName.get(name))?.contextTokens ?? DEFAULT_CONTEXT_TOKENS,
-  };
+  return engineModels(models, model);
 }
 
 const noFetch: SafeFetch = () =>

@@ -2,7 +2,12 @@ import { rm } from 'node:fs/promises';
 import { POLL_GRACE_MS } from '../../gateway-client/assignment.ts';
 import { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
-import { POD_API_PATHS, type VerificationOutputs, type VerificationWork } from '../../gateway-api/pod-api.ts';
+import {
+  POD_API_PATHS,
+  type ToolAuditWork,
+  type VerificationOutputs,
+  type VerificationWork,
+} from '../../gateway-api/pod-api.ts';
 import { MAX_ROUNDS } from '../../gateway-api/verification/verification-limits.ts';
 import { requireList, requireObject, requireText } from '../../gateway-api/response-parsing.ts';
 import { whenAborted } from '../../lib/async/abort.ts';
@@ -16,6 +21,7 @@ import { SandboxConnection } from '../agent/sandbox-connection.ts';
 import { ErrorReporter } from '../error-reporter.ts';
 import { markReady } from '../ready-file.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
+import { runAudit } from './audit.ts';
 import { runVerification } from './verification.ts';
 
 export interface VerifierRoleOptions {
@@ -73,7 +79,9 @@ export async function serveVerifier(options: VerifierRoleOptions): Promise<void>
   const verifier = { options, client, sandbox, setAccepted: (accepted: boolean) => update({ accepted }) };
   for (let round = 0; round <= MAX_ROUNDS && !signal.aborted; round += 1) {
     const work = await waitForWork(verifier, round);
-    if (work !== undefined) await verify(verifier, work);
+    if (work === undefined) continue;
+    if ('audit' in work) await audit(verifier, work);
+    else await verify(verifier, work);
   }
   await whenAborted(signal);
 }
@@ -82,7 +90,7 @@ export async function serveVerifier(options: VerifierRoleOptions): Promise<void>
 async function waitForWork(
   { options, client, setAccepted }: Verifier,
   round: number,
-): Promise<VerificationWork | undefined> {
+): Promise<VerificationWork | ToolAuditWork | undefined> {
   const { signal, ids, clock, log } = options;
   const errors = new ErrorReporter(log, 'cannot get a verification from the gateway');
   // The first request does not wait: the gateway's response makes the pod ready.
@@ -123,6 +131,21 @@ async function verify({ options, client, sandbox, setAccepted }: Verifier, work:
   log.info({ attempt, round, outputs: outputs.outputs.length }, 'outputs sent');
 }
 
+/** One session of a fresh agent. A failure that says nothing about the task leaves the audit without a result; the operator then ends it. */
+async function audit({ options, client, sandbox, setAccepted }: Verifier, work: ToolAuditWork): Promise<void> {
+  const { signal, clock, log } = options;
+  const { attempt, round } = work;
+  log.info({ attempt, round }, 'audit of a tool');
+  try {
+    const body = await runAudit(work, { sandbox, clock, client }, signal);
+    const op: CallOptions = { signal, deadline: clock.monotonic() + SEND_TIMEOUT_MS, key: `${attempt}-${round}` };
+    await client.call({ method: 'POST', path: POD_API_PATHS.verificationAudit, body, op });
+  } catch (error) {
+    if (!signal.aborted) log.error({ error, attempt, round }, 'a session of an audit failed');
+  }
+  setAccepted(false);
+}
+
 /** A gateway that does not accept them leaves the verification without outputs; the operator then starts another. */
 async function sendOutputs(
   { options, client }: Pick<Verifier, 'options' | 'client'>,
@@ -138,9 +161,16 @@ async function sendOutputs(
 }
 
 /** Checks only the members that a run reads first. */
-function workIn(response: Json): VerificationWork {
+function workIn(response: Json): VerificationWork | ToolAuditWork {
   const work = requireObject(response, 'verification');
   requireText(work, 'attempt', 'verification');
+  if (work['audit'] !== undefined) {
+    const audited = requireObject(work['audit'], 'verification.audit');
+    requireText(audited, 'task', 'verification.audit');
+    requireObject(audited['agent'], 'verification.audit.agent');
+    requireList(audited['tools'], 'verification.audit.tools');
+    return work as unknown as ToolAuditWork;
+  }
   requireObject(work['artifact'], 'verification.artifact');
   requireList(work['dependencies'], 'verification.dependencies');
   requireList(work['cases'], 'verification.cases');

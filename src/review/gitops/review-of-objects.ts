@@ -62,6 +62,7 @@ export function reviewOfObjects(
     },
     ...(replaces === undefined ? {} : { replaces }),
     ...evidenceOf(request),
+    ...auditOf(tool),
     provenance: [],
   };
 }
@@ -103,6 +104,13 @@ function earlierOfAgent(
     .toSorted((one, other) => (created(one) < created(other) ? 1 : -1))
     .map(replacedArtifact)
     .find((found) => found !== undefined);
+}
+
+/** What the operator wrote into the status of the object, when fresh agents compared the tool. */
+function auditOf({ status }: EmergentTool): Pick<ToolReview, 'audit'> {
+  if (status?.audit === undefined) return {};
+  const { auditedAt: time, ...audit } = status.audit;
+  return { audit: { time, ...audit } };
 }
 
 /** What the operator wrote into the request, when there is one. */

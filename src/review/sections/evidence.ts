@@ -1,6 +1,7 @@
 import { type Block, foreign, heading, type Inline, paragraph, warning } from '../page/document.ts';
 import { codeLines } from '../page/code-lines.ts';
 import { evidenceBlocks } from './evidence-kinds.ts';
+import { auditBlocks } from './audit.ts';
 import { headBlocks } from './audit-heads.ts';
 import type { OpenQuestion, ReviewVerdict, ToolReview } from '../tool-review.ts';
 
@@ -11,6 +12,7 @@ export function evidenceSections(review: ToolReview): Block[] {
   return [
     heading(2, 'Evidence'),
     ...evidenceBlocks(review),
+    ...auditBlocks(review),
     ...questionBlocks(review.questions ?? []),
     heading(2, 'Verdicts'),
     ...verdictBlocks(review.verdicts),

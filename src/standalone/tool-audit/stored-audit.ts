@@ -1,36 +1,10 @@
 import type { Digest } from '../../lib/canonical.ts';
-import type { Json, JsonObject } from '../../lib/json.ts';
-import { printable } from '../../lib/printable.ts';
+import { type JsonObject, member, textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { hexOf } from '../../tempering/registry/object-name.ts';
-import type { AuditedTask } from './tool-audit.ts';
-
-/** The last audit of a tool, for users and reviewers. It decides nothing. */
-export interface ToolAuditReport {
-  /** RFC 3339. */
-  readonly time: string;
-  readonly agent: string;
-  readonly model: string;
-  /** A tool that no task called was not tested. */
-  readonly evidence: 'Compared' | 'NeverCalled';
-  readonly tasks: readonly AuditedTask[];
-}
-
-const MAX_TASK_TEXT = 500;
+import type { ToolAuditReport } from '../../tool-audit/report.ts';
 
 const collectionOf = (namespace: string): string => `toolaudits/${namespace}`;
-
-export function toAuditReport(
-  of: Pick<ToolAuditReport, 'time' | 'agent' | 'model'>,
-  tasks: readonly AuditedTask[],
-): ToolAuditReport {
-  const isCalled = tasks.some(({ withTool }) => withTool.uses > 0);
-  return {
-    ...of,
-    evidence: isCalled ? 'Compared' : 'NeverCalled',
-    tasks: tasks.map((one) => ({ ...one, task: printable(one.task, MAX_TASK_TEXT) })),
-  };
-}
 
 export async function storeAudit(
   records: RecordStore,
@@ -41,6 +15,13 @@ export async function storeAudit(
   await records.put(collectionOf(namespace), hexOf(digest), report as unknown as JsonObject);
 }
 
-export function storedAudit(records: RecordStore, namespace: string, digest: Digest): Promise<Json | undefined> {
-  return records.get(collectionOf(namespace), hexOf(digest));
+/** Undefined without one, and for a file of another form. */
+export async function storedAudit(
+  records: RecordStore,
+  namespace: string,
+  digest: Digest,
+): Promise<ToolAuditReport | undefined> {
+  const found = await records.get(collectionOf(namespace), hexOf(digest));
+  const isReport = Array.isArray(member(found, 'tasks')) && textAt(found, ['evidence']) !== '';
+  return isReport ? (found as unknown as ToolAuditReport) : undefined;
 }

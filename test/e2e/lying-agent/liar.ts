@@ -2,7 +2,7 @@ import { DELIVERY_TOKEN_HEADER, POD_API_PATHS } from '../../../src/gateway-api/p
 import type { RemoteDelivery } from '../../../src/gateway-client/bus.ts';
 import type { GatewayClient, GatewayRequest } from '../../../src/gateway-client/gateway-client.ts';
 import { isTemperError } from '../../../src/lib/errors.ts';
-import { ulids } from '../../../src/lib/ids.ts';
+import { ulids as ids } from '../../../src/lib/ids.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { type Carried, honestReport, LIES, LIES_OF_A_POD, type Report } from '../../support/promotion/lies.ts';
@@ -11,6 +11,15 @@ import { lyingCandidates, TOOL_OF_ORIGINS, toolOfLie, VERIFIED_LIES } from './ly
 /** What the gateway answered: `ok`, the status of an error, or the gate that refused a tool; by what the pod asked. */
 export type Answers = Record<string, string>;
 
+/** What another agent of the namespace has. */
+export interface Neighbour {
+  readonly agent: string;
+  readonly session: string;
+  readonly digest: string;
+}
+
+/** The text that the pod puts into the mouth of a neighbour. */
+export const INVENTED = 'invented by a neighbour';
 const REVIEW_TIMEOUT_MS = 60_000;
 const ORIGINS = [1, 2, 3, 4, 5];
 
@@ -81,6 +90,50 @@ export class Liar {
     };
   }
 
+  /** Claims about the session and the tool of a neighbour in its namespace, under its name. */
+  async accuse(delivery: RemoteDelivery, { agent, session, digest }: Neighbour): Promise<Answers> {
+    const { token: deliveryToken, message } = delivery;
+    const items = [{ role: 'assistant', text: INVENTED, toolCalls: [] }];
+    const failing = Array.from({ length: 20 }, (_, value) => ({
+      ...this.#plainReport(TOOL_OF_ORIGINS, delivery, { input: { value }, output: { result: 0 } }).uses[0],
+      agent,
+      session,
+      digest,
+      succeeded: false,
+    }));
+    const stamp = { agent, session, rootMessage: message.root, time: message.time };
+    const event = { type: 'message', text: INVENTED, delta: false, ...stamp };
+    const record = {
+      action: 'tool.demoted',
+      actor: `agent/${agent}`,
+      evidence: 'observed',
+      subject: digest,
+      facts: {},
+    };
+    const ofSession = `${POD_API_PATHS.sessions}/${session}`;
+    const read = (path: string) => this.#request({ method: 'GET', path });
+    return {
+      history: String((await read(ofSession)).includes('"items":[]')),
+      tools: String(!(await read(`${ofSession}/tools`)).includes(digest)),
+      items: await this.#post(`${ofSession}/items`, { deliveryToken, afterSeq: 0, items, tainted: true }, () => 'ok'),
+      uses: await this.#send({ deliveryToken, uses: failing }),
+      calls: await this.#send({ deliveryToken, toolCalls: [{ digest, calls: 20, failures: 20 }] }),
+      events: await this.#send({ deliveryToken, events: [event] }),
+      audit: await this.#send({ deliveryToken, audit: [record] }),
+      drop: await this.#post(POD_API_PATHS.forgeDrop, { deliveryToken, digest }, () => 'ok'),
+      close: await this.#request({ method: 'DELETE', path: ofSession }),
+    };
+  }
+
+  async #request({ method, path }: Pick<GatewayRequest, 'method' | 'path'>): Promise<string> {
+    try {
+      const answer = await this.#client.call({ method, path, op: { ...callOptions(), key: ids.next('lie') } });
+      return answer === undefined ? 'ok' : JSON.stringify(answer);
+    } catch (error) {
+      return statusOf(error);
+    }
+  }
+
   async #search({ token }: RemoteDelivery, value: number): Promise<Carried> {
     const query = `topic ${value}`;
     const request = { method: 'GET', path: POD_API_PATHS.memory, query: { query, limit: '5' } } as const;
@@ -116,16 +169,20 @@ export class Liar {
   }
 
   async #post(path: string, body: object, read: (answer: Json | undefined) => string): Promise<string> {
-    const op = { ...callOptions(REVIEW_TIMEOUT_MS), key: ulids.next('lie') };
+    const op = { ...callOptions(REVIEW_TIMEOUT_MS), key: ids.next('lie') };
     const request: GatewayRequest = { method: 'POST', path, body, op, timeoutMs: REVIEW_TIMEOUT_MS };
     try {
       return read(await this.#client.call(request));
     } catch (error) {
-      if (!isTemperError(error)) throw error;
-      const { status } = error.details;
-      return typeof status === 'number' ? String(status) : error.code;
+      return statusOf(error);
     }
   }
+}
+
+function statusOf(error: unknown): string {
+  if (!isTemperError(error)) throw error;
+  const { status } = error.details;
+  return typeof status === 'number' ? String(status) : error.code;
 }
 
 function reviewed(answer: Json | undefined): string {

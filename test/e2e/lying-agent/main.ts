@@ -1,6 +1,6 @@
 /**
  * The program of an agent image that an attacker controls: it takes the place of `serve agent`, with the token of its pod. Each message
- * names what it does: `prepare`, `lie NUMBER` or `invent`. Its reply is what the gateway answered.
+ * names what it does: `prepare`, `lie NUMBER`, `invent`, or `accuse AGENT SESSION DIGEST`. Its reply is what the gateway answered.
  */
 import { POD_PATHS } from '../../../src/api/cluster.ts';
 import { fetchAssignment } from '../../../src/gateway-client/assignment.ts';
@@ -47,8 +47,9 @@ async function answerNext(teller: Liar): Promise<void> {
 }
 
 function answersTo(teller: Liar, delivery: RemoteDelivery): Promise<Answers> {
-  const [verb, number] = delivery.message.text.split(' ');
+  const [verb, number = '', session = '', digest = ''] = delivery.message.text.split(' ');
   if (verb === 'prepare') return teller.prepare(delivery);
+  if (verb === 'accuse') return teller.accuse(delivery, { agent: number, session, digest });
   return verb === 'lie' ? teller.lie(delivery, Number(number)) : teller.invent(delivery);
 }
 

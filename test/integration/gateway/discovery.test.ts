@@ -17,6 +17,7 @@ import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import { toolRequest } from '../../../src/tools/authorize.ts';
 import { deniedHostCalls } from '../../../src/tools/host/host-calls.ts';
 import { createSchemaCompiler } from '../../../src/tools/json-schema/compiler.ts';
+import { lostToolContract } from '../../contracts/discovery.ts';
 import { GatewayFixture, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { pollValue } from '../../support/poll.ts';
 import { callOptions } from '../../support/call-options.ts';
@@ -308,6 +309,23 @@ describe('discovery through the gateway', { timeout: 240_000 }, () => {
       await searchIds(analyst, 'okapi_sum').then((ids) => ids.includes('emergent-tool:okapi_sum')),
       false,
     );
+  });
+
+  lostToolContract('the gateway', async () => {
+    const artifact = anArtifact('quagga_sum', { description: 'Sums up a quagga.' });
+    await emergentTool(artifact);
+    const forging = { forge: { enabled: true, modes: ['Sandbox'] }, trustPolicyRef: { name: 'restricted' } };
+    const neighbour = await aCaller('neighbour', forging);
+    const entry = { digest: artifactDigest(artifact), tool: artifact.name, cause: 'Harmful', message: 'figures' };
+    const setLost = (deactivatedTools: object[]) =>
+      fixture.patchStatus(`${TEMPER}/${NAMESPACE}/agents/analyst`, { deactivatedTools });
+    return {
+      query: 'quagga',
+      tool: artifact.name,
+      found: async (agent) => (await search(agent === 'loser' ? analyst : neighbour, 'quagga')).map(({ name }) => name),
+      lose: () => setLost([{ ...entry, since: new Date().toISOString() }]),
+      regain: () => setLost([]),
+    };
   });
 
   it('a search needs a valid body within the size limit and the delivery token of the calling pod', async () => {

@@ -28,6 +28,9 @@ import {
   testerAnswer,
 } from '../../support/gateway/review-answers.ts';
 import { promotionJobTests } from './suites/promotion-jobs.ts';
+import { toolAuditTests } from './suites/tool-audits.ts';
+
+const DOUBLE_CALL = { id: 'c1', name: 'double', arguments: { value: 21 } };
 
 describe('review of forged tools', () => {
   let fixture: ModelGatewayFixture;
@@ -46,6 +49,9 @@ describe('review of forged tools', () => {
         { when: { model: 'first' }, answer: { text: testerAnswer() } },
         { when: { model: 'second' }, answer: { text: testerAnswer(1) } },
         { when: { model: 'veto' }, answer: { text: reviewerAnswer(false) } },
+        { when: { model: 'fresh', tools: ['double'], turn: 1 }, answer: { toolCalls: [DOUBLE_CALL] } },
+        { when: { model: 'fresh', turn: 2 }, answer: { text: 'It is 42.' } },
+        { when: { model: 'fresh' }, answer: { text: 'I cannot.', stopReason: 'refusal' } },
         { answer: { text: 'hello' } },
       ],
     });
@@ -312,6 +318,7 @@ describe('review of forged tools', () => {
     accept: async (agent, candidate) => assert.ok((await result(agent, candidate)).accepted),
     createForgingAgent,
   }));
+  toolAuditTests(() => ({ fixture, one }));
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],

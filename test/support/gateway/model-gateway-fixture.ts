@@ -37,6 +37,7 @@ import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
+import { createToolAuditStore } from '../../../src/nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
@@ -265,6 +266,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       },
       deliveryTokens: this.#deliveryTokens,
       answerSignatures: this.#answerSignatures,
+      toolAudits: createToolAuditStore(bus),
       inbox,
       answers,
       childRequests: createChildRequests(bus),

@@ -2,6 +2,7 @@ import type { ChainedRecord } from '../../../audit/port.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
 import type { RecordStore } from '../../../lib/record-store.ts';
+import { storedAudit } from '../../../standalone/tool-audit/stored-audit.ts';
 import { isListedAction } from '../../../review/listed-actions.ts';
 import { sharedObjectName } from '../../../review/gitops/review-of-objects.ts';
 import type { ProvenanceReference, RevokedPromotion, ToolReview, UseFigures } from '../../../review/tool-review.ts';
@@ -24,6 +25,7 @@ export async function statePromotion(
   const revoked = tool.active ? undefined : revocationOf(own, namespace);
   assertShareable(tool, revoked);
   const uses = await usesOf(tool, registry, records);
+  const audit = await storedAudit(records, namespace, digest);
   const replaces = registry
     .all()
     .find(
@@ -49,6 +51,7 @@ export async function statePromotion(
       promotion: { from: tool.tier, nonce, approvedBy, ...(revoked === undefined ? {} : { revoked }) },
       ...(replaces === undefined ? {} : { replaces: { artifact: replaces.artifact, digest: replaces.digest } }),
       uses,
+      ...(audit === undefined ? {} : { audit }),
       verdicts: tool.verdicts,
       authorModel: tool.authorModel,
       provenance: own.filter(({ action }) => isListedAction(action)).map(referenceOf),

@@ -14,6 +14,7 @@ import {
 } from '../../../nats/promotion/panel-reviews.ts';
 import { createPromotionRequests, type PromotionRequest } from '../../../nats/promotion/promotion-requests.ts';
 import { createPromotionStates, type PromotionKey } from '../../../nats/promotion/promotion-states.ts';
+import { createToolAuditStore, type ToolAudit } from '../../../nats/promotion/tool-audits.ts';
 import { createTaskRecords, readToolRecords } from '../../../nats/tasks/task-records.ts';
 import { createVerifications } from '../../../nats/promotion/verifications.ts';
 import { openSessionRegistry } from '../../../nats/sessions/session-registry.ts';
@@ -139,6 +140,14 @@ export class NatsPromotionStore implements PromotionStore {
 
   async removeReviews(key: PromotionKey): Promise<void> {
     await this.#states.removeReviews(key);
+  }
+
+  changedAudits(after: number) {
+    return createToolAuditStore(this.#link.current()).changed(after);
+  }
+
+  async writeAudit(audit: ToolAudit, revision: number) {
+    return createToolAuditStore(this.#link.current()).write(audit, revision);
   }
 
   async recordFailures(

@@ -4,11 +4,19 @@ import type { SessionToolSummary } from '../../../../src/gateway-api/user-api.ts
 import { jsonLines } from '../../../support/json-lines.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { LIES, LIES_OF_A_POD } from '../../../support/promotion/lies.ts';
+import { INVENTED } from '../../lying-agent/liar.ts';
 import { TOOL_OF_ORIGINS, toolOfLie, VERIFIED_LIES } from '../../lying-agent/lying-tools.ts';
 import { readSessionLines } from '../../support/session-lines.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
 import type { ForgedTools } from '../../support/forged-tools-world.ts';
+import { NESTED } from '../../support/forging-script.ts';
 
+interface AgentStatus {
+  readonly status?: { readonly level?: string; readonly deactivatedTools?: readonly unknown[] };
+}
+
+/** Two forges and five uses. */
+const MESSAGES_OF_SMITH = 7;
 const USES = [1, 2, 3, 4, 5];
 const MESSAGES = ['prepare', ...USES.map((number) => `lie ${number}`), 'invent'];
 const SESSION = 'lies';
@@ -21,10 +29,11 @@ export async function tellLies({ sessionOf }: ForgedTools): Promise<void> {
 
 /** An agent image that reports what did not happen, with the token of its pod. */
 export function lyingAgent(current: () => ForgedTools): void {
-  const toolsOfLiar = async (): Promise<SessionToolSummary[]> => {
-    const { stdout } = await current().agents.temper('top', 'tools', 'liar', '--output', 'json');
+  const toolsOf = async (agent: string): Promise<SessionToolSummary[]> => {
+    const { stdout } = await current().agents.temper('top', 'tools', agent, '--output', 'json');
     return jsonLines(stdout);
   };
+  const toolsOfLiar = () => toolsOf('liar');
 
   describe('an agent image that lies', () => {
     it('a pod of another image than its neighbours gets its lies answered as the gateway answers them', async () => {
@@ -92,6 +101,40 @@ export function lyingAgent(current: () => ForgedTools): void {
         ),
       ) as { items: unknown[] };
       assert.deepEqual(items, [], 'no tool of the lying agent became an object');
+    });
+
+    it('claims about the session, the uses and the tools of a neighbour change nothing of the neighbour', async () => {
+      const { agents, cluster, sessionOf } = current();
+      const smith = sessionOf('smith', 'forges');
+      const stateOfSmith = async () => {
+        const { items, tainted } = (await agents.sessions('smith')).find(({ session }) => session === 'forges') ?? {};
+        const { level, deactivatedTools } = ((await agents.get('smith')) as AgentStatus).status ?? {};
+        const tool = (await toolsOf('smith')).find(({ name }) => name === NESTED);
+        const lines = await readSessionLines(cluster.node.kubeconfig, smith);
+        return { tool, items, tainted, deactivatedTools, level, lines: JSON.stringify(lines) };
+      };
+      await endsOf(smith, MESSAGES_OF_SMITH);
+      const before = await stateOfSmith();
+      const liar = sessionOf('liar', 'accusations');
+      await sendAll(liar, [`accuse smith forges ${before.tool?.digest}`]);
+      const [end = ''] = await endsOf(liar, 1);
+      assert.deepEqual(JSON.parse(end), {
+        history: 'true',
+        tools: 'true',
+        items: '403',
+        uses: 'ok',
+        calls: 'ok',
+        events: 'ok',
+        audit: 'ok',
+        drop: 'ok',
+        close: 'ok',
+      });
+      const { stdout } = await agents.temper('audit', 'show', before.tool?.digest ?? '', '--output', 'json');
+      const demoted = jsonLines<{ action: string }>(stdout).filter(({ action }) => action === 'tool.demoted');
+      assert.deepEqual(demoted, [], 'what a pod reports is no observed record');
+      const after = await stateOfSmith();
+      assert.ok(!after.lines.includes(INVENTED), 'no event of the liar is in the session of its neighbour');
+      assert.deepEqual(after, before);
     });
 
     it('the trust in the agent falls, and its neighbours keep theirs', async () => {

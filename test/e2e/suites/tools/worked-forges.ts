@@ -6,6 +6,7 @@ import type { KubeObject } from '../../../../src/kube/informer/store.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { FETCHING, RISING } from '../../support/forging-script.ts';
 import { endsOf, sendAll } from '../../support/user-session.ts';
+import type { ToolAuditReport } from '../../../../src/tool-audit/report.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import type { ForgedTools } from '../../support/forged-tools-world.ts';
 
@@ -102,6 +103,31 @@ export function workedForges(current: () => ForgedTools): void {
           call_0_2: { slug: 'the-second' },
         },
       );
+    });
+
+    it('a user compares tasks with a shared tool and without it, by fresh agents in a verifier pod', async () => {
+      const { agents, cluster } = current();
+      const task = ['--agent', 'caller', '-m', 'call what is shared', '--output', 'json'];
+      const { code, stdout, stderr } = await agents.temper('tool', 'audit', 'slugify', ...task);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /session 2 of 2: task 1 without the tool/);
+      const [report] = jsonLines<ToolAuditReport>(stdout);
+      const [compared] = report?.tasks ?? [];
+      assert.deepEqual([report?.evidence, report?.agent, report?.tasks.length], ['Compared', 'caller', 1]);
+      assert.deepEqual([compared?.withTool.outcome, compared?.withoutTool.uses], ['complete', 0], stdout);
+      assert.ok((compared?.withTool.uses ?? 0) >= 3, stdout);
+      const shared = await pollValue(
+        'the audit in the status of the Shared tool',
+        async () =>
+          (await list<EmergentTool>('emergenttools')).find(
+            ({ spec, status }) =>
+              spec.tier === 'Shared' && spec.artifact.name === 'slugify' && status?.audit !== undefined,
+          ),
+        (found) => found !== undefined,
+      );
+      assert.equal(shared?.status?.audit?.evidence, 'Compared');
+      const printed = await cluster.kubectl('get', 'agent', 'caller', '-n', agents.namespace, '-o', 'json');
+      assert.equal((JSON.parse(printed) as { status: { deactivatedTools?: [] } }).status.deactivatedTools, undefined);
     });
 
     it('the one that fetches has no successful use, and its state names the egress that it waits for', async () => {

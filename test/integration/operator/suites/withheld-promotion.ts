@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { before, it } from 'node:test';
+import { RELEASE_OBJECTS } from '../../../../src/api/cluster.ts';
 import type { ToolArtifact } from '../../../../src/api/v1alpha1/emergenttool.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { createEncryptedTexts } from '../../../../src/nats/sources/encrypted-texts.ts';
-import { createSourceCipher } from '../../../../src/nats/sources/source-cipher.ts';
+import { createSourceCipher, SourceKeyring } from '../../../../src/nats/sources/source-cipher.ts';
+import { parseSourceKeys, type SourceKey, sourceKeysText } from '../../../../src/nats/sources/source-keys.ts';
 import { createToolSources, sourceKey } from '../../../../src/nats/sources/tool-sources.ts';
 import { openSessionRegistry } from '../../../../src/nats/sessions/session-registry.ts';
-import { TYPES } from '../../../../src/operator/kube/types.ts';
+import { type PlainObject, TYPES } from '../../../../src/operator/kube/types.ts';
 import { createSupervisor } from '../../../../src/sandbox/supervisor.ts';
 import { artifactWithSource } from '../../../../src/tempering/withheld/artifact-with-source.ts';
 import { artifactDigest } from '../../../../src/tempering/registry/serialization.ts';
 import { streamsWithText } from '../../../support/nats/stored-text.ts';
-import { poll } from '../../../support/poll.ts';
+import { RELEASE_NAMESPACE } from '../../../support/api-server/api-server-fixture.ts';
+import { poll, pollValue } from '../../../support/poll.ts';
 import { APPROVING, type PromotionFixture, REVIEWERS } from '../../../support/promotion/promotion-fixture.ts';
 import { sandboxedOutputs } from '../../../support/promotion/simulated-verifier.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
@@ -24,7 +27,27 @@ const IMPLEMENTATION: ToolArtifact['implementation'] = {
 };
 const KINDS = [TYPES.emergentTools, TYPES.agents, TYPES.trustPolicies, TYPES.approvalRequests, TYPES.events];
 
+/** Reads the keys as a gateway mounts them, or replaces them. */
+async function sourceKeysSecret({ apiServer }: PromotionFixture, text?: string): Promise<string> {
+  const ref = { namespace: RELEASE_NAMESPACE, name: RELEASE_OBJECTS.sourceKeys };
+  if (text !== undefined) {
+    const data = { 'keys.json': Buffer.from(text).toString('base64') };
+    await apiServer.client.patch(TYPES.secrets, ref, { data }, NEVER_ABORTED);
+  }
+  const found = await apiServer.client.get<PlainObject>(TYPES.secrets, ref, NEVER_ABORTED);
+  const { 'keys.json': stored = '' } = (found?.['data'] ?? {}) as Record<string, string>;
+  return Buffer.from(stored, 'base64').toString('utf8');
+}
+
 export function withheldPromotion(open: () => PromotionFixture): void {
+  before(() =>
+    pollValue(
+      'the first key',
+      async () => open().sourceKeys.keys,
+      ({ length }) => length > 0,
+    ),
+  );
+
   const sourcesOf = ({ gateway, sourceKeys }: PromotionFixture) =>
     createEncryptedTexts(gateway, createSourceCipher(sourceKeys, systemClock));
 
@@ -93,6 +116,52 @@ export function withheldPromotion(open: () => PromotionFixture): void {
     await fixture.stop();
     await fixture.start();
     await poll('the tool in service', async () => (await reasonOf()) === 'Verified');
+  });
+
+  it('a key that is replaced after 90 days keeps every source readable, and leaves when nothing has it', async () => {
+    const fixture = open();
+    const agent = await fixture.prepare({ models: REVIEWERS }, 5, {
+      artifact: { implementation: IMPLEMENTATION },
+      withheld: true,
+    });
+    await fixture.request(agent);
+    assert.equal((await fixture.settled(agent))?.state, 'Promoted');
+    const keysOf = async (): Promise<SourceKey[]> => parseSourceKeys(await sourceKeysSecret(fixture));
+    /** Whether a gateway with these keys of the Secret alone serves the tool. */
+    const isServed = async (keys: readonly SourceKey[]): Promise<boolean> => {
+      const keyring = Object.assign(new SourceKeyring(), { keys });
+      const sources = createToolSources(
+        createEncryptedTexts(fixture.gateway, createSourceCipher(keyring, systemClock)),
+      );
+      const [object] = await fixture.objectsOf(agent.name);
+      const read = await artifactWithSource(object as never, sources).catch(() => undefined);
+      return read !== undefined && artifactDigest(read) === agent.tool.digest;
+    };
+    /** The next operator finds a Secret whose newest key is that old. */
+    const age = async (hours: number): Promise<void> => {
+      await fixture.stop();
+      const keys = await keysOf();
+      const createdAt = new Date(Date.now() - hours * 3_600_000);
+      const aged = keys.map((key, index) => (index === keys.length - 1 ? { ...key, createdAt } : key));
+      await sourceKeysSecret(fixture, sourceKeysText(aged));
+      fixture.sourceKeys.keys = aged;
+      await fixture.start();
+    };
+    const [first] = await keysOf();
+    assert.ok(first !== undefined && (await isServed([first])));
+    await age(91 * 24);
+    const [, second] = await pollValue('the second key', keysOf, ({ length }) => length === 2);
+    assert.ok(second !== undefined && (await isServed([first])), 'a new key is distributed before it encrypts');
+    assert.equal(await isServed([second]), false);
+    await age(2);
+    await poll('every source under the second key', () => isServed([second]));
+    assert.ok(await isServed(await keysOf()), 'gateways read it meanwhile');
+    await age(49);
+    await poll('the look at what is encrypted', async () => fixture.sourceKeys.inUse?.has(first.id) === false);
+    await age(49);
+    const left = await pollValue('the end of the first key', keysOf, ({ length }) => length === 1);
+    assert.equal(left[0]?.id, second.id);
+    assert.ok(await isServed(left));
   });
 
   it('a policy that asks a user promotes no tool whose source is withheld', async () => {

@@ -1,35 +1,36 @@
-import { createRecordMemory } from '../../agent/tools/memory.ts';
-import { createRecordSessionStore } from '../../agent/session/session-store.ts';
-import { openAudit } from '../../audit/recorded-trail.ts';
-import { builtInDescriptors } from '../../engine/built-in.ts';
-import { createEngine, type Engine } from '../../engine/engine.ts';
-import { localModels } from '../../engine/local-models.ts';
-import type { EngineAgent } from '../../engine/ports.ts';
-import { openLedgerBook } from '../../ledger/ledger.ts';
-import type { Digest } from '../../lib/canonical.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
-import { ulids } from '../../lib/ids.ts';
-import { memoryRecordStore } from '../../lib/record-store.ts';
-import type { NamedModelSet } from '../../models/named-models.ts';
-import { createSafeFetch } from '../../net/fetch.ts';
-import type { Sandbox } from '../../sandbox/port.ts';
-import type { SessionSandbox } from '../../sandbox/session-port.ts';
-import type { RegisteredTool } from '../../tempering/types.ts';
-import type { Approvals } from '../../tools/approvals.ts';
+import { createRecordMemory } from '../agent/tools/memory.ts';
+import { createRecordSessionStore } from '../agent/session/session-store.ts';
+import { openAudit } from '../audit/recorded-trail.ts';
+import { builtInDescriptors } from '../engine/built-in.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
+import type { EngineAgent, EngineModels } from '../engine/ports.ts';
+import type { Ledger } from '../ledger/port.ts';
+import type { Digest } from '../lib/canonical.ts';
+import { systemClock } from '../lib/clock.ts';
+import { TemperError } from '../lib/errors.ts';
+import { ulids } from '../lib/ids.ts';
+import { memoryRecordStore } from '../lib/record-store.ts';
+import { createSafeFetch } from '../net/fetch.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import type { SessionSandbox } from '../sandbox/session-port.ts';
+import type { RegisteredTool } from '../tempering/types.ts';
+import type { Approvals } from '../tools/approvals.ts';
 
 export interface FreshAgentDeps {
   readonly agent: EngineAgent;
-  readonly models: NamedModelSet;
+  /** Their calls are limited where they are charged. */
+  readonly models: EngineModels;
+  readonly ledger: Ledger;
   readonly sandbox: Sandbox & SessionSandbox;
   readonly tools: readonly RegisteredTool[];
-  readonly workspace: string;
+  /** A folder that the agent may read; undefined: it has no files. */
+  readonly workspace: string | undefined;
   readonly protectedPaths: readonly string[];
-  /** Tokens of all sessions of this agent together. */
-  readonly maxTokens: number;
   /** A call of a forged tool by the agent or by another tool. */
   onUse(digest: Digest): void;
 }
+
+const NO_WORKSPACE = '/nonexistent';
 
 /**
  * An engine with the tools and the policy of an agent and nothing else of it: no session, no memory, no record. Its calls change nothing
@@ -38,17 +39,15 @@ export interface FreshAgentDeps {
 export async function openFreshAgent(deps: FreshAgentDeps): Promise<Engine> {
   const records = memoryRecordStore();
   const clock = systemClock;
-  const agent = withoutEffects(deps.agent);
-  const book = await openLedgerBook(records, clock);
-  const ledger = book.ledger([{ name: 'audit', quotas: { tokensPerDay: deps.maxTokens }, prefix: '--max-tokens ' }]);
+  const agent = withoutEffects(deps.agent, deps.workspace !== undefined);
   const tools = [...deps.tools];
   return createEngine(
     {
       clock,
       ids: ulids,
-      models: localModels(deps.models, { ledger, ids: ulids }),
+      models: deps.models,
       sandbox: deps.sandbox,
-      ledger,
+      ledger: deps.ledger,
       sessions: createRecordSessionStore(records, clock, { agent: agent.name, namespace: agent.namespace }),
       memory: createRecordMemory(records, 'memory'),
       audit: await openAudit({ records, clock }),
@@ -65,7 +64,7 @@ export async function openFreshAgent(deps: FreshAgentDeps): Promise<Engine> {
         reportUse: ({ digest }) => deps.onUse(digest),
       },
       fetch: createSafeFetch({ clock }),
-      workspace: deps.workspace,
+      workspace: deps.workspace ?? NO_WORKSPACE,
       protectedPaths: deps.protectedPaths,
     },
     agent,
@@ -73,14 +72,16 @@ export async function openFreshAgent(deps: FreshAgentDeps): Promise<Engine> {
   );
 }
 
-function withoutEffects(agent: EngineAgent): EngineAgent {
-  const effects = builtInDescriptors().filter(({ sideEffects }) => sideEffects);
+function withoutEffects(agent: EngineAgent, hasFiles: boolean): EngineAgent {
+  const denied = builtInDescriptors().filter(
+    ({ sideEffects, category }) => sideEffects || (category === 'file_system' && !hasFiles),
+  );
   const { spec } = agent;
   return {
     ...agent,
     spec: {
       ...spec,
-      denyTools: [...new Set([...(spec.denyTools ?? []), ...effects.map(({ name }) => name)])],
+      denyTools: [...new Set([...(spec.denyTools ?? []), ...denied.map(({ name }) => name)])],
       grants: { ...spec.grants, network: [] },
       forge: { ...spec.forge, enabled: false },
     },

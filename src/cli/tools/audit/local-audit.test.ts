@@ -3,14 +3,14 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { openAudit } from '../../audit/recorded-trail.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { fileRecordStore } from '../../lib/file-record-store.ts';
-import { openRegistry } from '../../tempering/registry/registry.ts';
-import { aCaller, anAcceptance, anArtifact } from '../../tempering/tempering.testing.ts';
-import { aTerminal } from '../io.testing.ts';
-import { toolWithEvidence, listStateTools } from '../state/state-tools.ts';
-import { toolAudit, type ToolAuditOptions } from './tool-audit.ts';
+import { openAudit } from '../../../audit/recorded-trail.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { fileRecordStore } from '../../../lib/file-record-store.ts';
+import { openRegistry } from '../../../tempering/registry/registry.ts';
+import { aCaller, anAcceptance, anArtifact } from '../../../tempering/tempering.testing.ts';
+import { aTerminal } from '../../io.testing.ts';
+import { toolWithEvidence, listStateTools } from '../../state/state-tools.ts';
+import { toolAudit, type ToolAuditOptions } from './local-audit.ts';
 
 const MANIFESTS = `
 apiVersion: temper.dev/v1alpha1
@@ -97,7 +97,7 @@ describe('temper tool audit', () => {
   });
 
   it('a budget that is too low, too many tasks and an unknown tool are refused before any call', async () => {
-    await assert.rejects(run({ maxTokens: 500 }), { code: 'TEMPER_USAGE', message: /set it to 2000 or more/ });
+    await assert.rejects(run({ maxTokens: 500 }), { code: 'TEMPER_USAGE', message: /set 2000 or more/ });
     await assert.rejects(run({ message: Array.from({ length: 11 }, () => 'x') }), { code: 'TEMPER_USAGE' });
     await assert.rejects(run({ tool: 'other' }), { code: 'TEMPER_NOT_FOUND' });
   });

@@ -4,8 +4,12 @@ import { sha256 } from '../../../../src/lib/canonical.ts';
 import { readToolRecords } from '../../../../src/nats/tasks/task-records.ts';
 import { AGENTS, type MessageClient, parsed } from '../../../support/gateway/message-client.ts';
 import { pollValue } from '../../../support/poll.ts';
+import { toolAuditRequestTests } from './tool-audit-requests.ts';
 
-export function reactivationTests(open: () => MessageClient): void {
+/** What users do about the tools of an agent. */
+export function agentToolTests(open: () => MessageClient): void {
+  toolAuditRequestTests(open);
+
   it('a user has a tool verified again that the agent lost, and neither a pod nor another tool is accepted', async () => {
     const messages = open();
     const { fixture, one, userToken } = messages;

@@ -1,27 +1,28 @@
 import { resolve } from 'node:path';
-import { openAudit } from '../../audit/recorded-trail.ts';
-import { builtInNames } from '../../engine/built-in.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { TemperError } from '../../lib/errors.ts';
-import { fileRecordStore } from '../../lib/file-record-store.ts';
-import { printable } from '../../lib/printable.ts';
-import type { RecordStore } from '../../lib/record-store.ts';
-import { openModels } from '../../models/named-models.ts';
-import { createSupervisor } from '../../sandbox/supervisor.ts';
-import { evaluateLocalTrust } from '../../standalone/levels/local-trust.ts';
-import { storeAudit, toAuditReport, type ToolAuditReport } from '../../standalone/tool-audit/stored-audit.ts';
-import { type AuditedRun, auditTool } from '../../standalone/tool-audit/tool-audit.ts';
-import { privateFiles } from '../../standalone/trust/private-folder.ts';
-import { stateKeys } from '../../standalone/trust/state-key.ts';
-import { openRegistry, type Registry } from '../../tempering/registry/registry.ts';
-import type { RegisteredTool } from '../../tempering/types.ts';
-import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
-import { openModelSource } from '../run/model-source.ts';
-import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
-import { selectAgent } from '../run/select-agent.ts';
-import { configFolder } from '../state/config-folder.ts';
-import { stateFolder } from '../state/state-folder.ts';
-import { table } from '../table.ts';
+import { openAudit } from '../../../audit/recorded-trail.ts';
+import { builtInNames } from '../../../engine/built-in.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { fileRecordStore } from '../../../lib/file-record-store.ts';
+import { printable } from '../../../lib/printable.ts';
+import type { RecordStore } from '../../../lib/record-store.ts';
+import { openModels } from '../../../models/named-models.ts';
+import { createSupervisor } from '../../../sandbox/supervisor.ts';
+import { evaluateLocalTrust } from '../../../standalone/levels/local-trust.ts';
+import { auditTool } from '../../../standalone/tool-audit/local-audit.ts';
+import { storeAudit } from '../../../standalone/tool-audit/stored-audit.ts';
+import { auditBoundProblem, toAuditReport, tokensPerRun } from '../../../tool-audit/report.ts';
+import { privateFiles } from '../../../standalone/trust/private-folder.ts';
+import { stateKeys } from '../../../standalone/trust/state-key.ts';
+import { openRegistry, type Registry } from '../../../tempering/registry/registry.ts';
+import type { RegisteredTool } from '../../../tempering/types.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
+import { openModelSource } from '../../run/model-source.ts';
+import { existingFolder, governingFiles, readManifests } from '../../run/run.ts';
+import { selectAgent } from '../../run/select-agent.ts';
+import { configFolder } from '../../state/config-folder.ts';
+import { stateFolder } from '../../state/state-folder.ts';
+import { auditText } from './audit-text.ts';
 
 export interface ToolAuditOptions {
   /** Object name, digest, or the name that models use. */
@@ -38,15 +39,13 @@ export interface ToolAuditOptions {
   output: 'text' | 'json';
 }
 
-const MAX_TASKS = 10;
-const MIN_TOKENS_PER_TASK = 1_000;
 const DEFAULT_NAMESPACE = 'default';
 
 /** Gives each task to a fresh agent with the tool and to one without it, prints and stores the comparison. */
 export async function toolAudit(options: ToolAuditOptions, io: CliIo): Promise<number> {
   const tasks = options.message;
-  const maxTokensPerTask = Math.floor(options.maxTokens / (2 * tasks.length));
-  assertBounds(tasks.length, maxTokensPerTask);
+  const problem = auditBoundProblem(tasks.length, options.maxTokens);
+  if (problem !== undefined) throw new TemperError('TEMPER_USAGE', `--message, --max-tokens: ${problem}`);
   const folder = await stateFolder(io, options.state);
   privateFiles(folder);
   const records = fileRecordStore(folder);
@@ -76,7 +75,7 @@ export async function toolAudit(options: ToolAuditOptions, io: CliIo): Promise<n
       tools: registry.resolve(name, namespace, tool.tier === 'Session' ? tool.owner.session : ''),
       workspace: await existingFolder(resolve(io.cwd, options.workspace)),
       protectedPaths: [folder, stateKeys(configFolder(io)).folder, ...governingFiles(options, manifests, io.cwd)],
-      maxTokensPerTask,
+      maxTokensPerRun: tokensPerRun(options.maxTokens, tasks.length),
     },
     tasks,
     io.signal,
@@ -84,16 +83,8 @@ export async function toolAudit(options: ToolAuditOptions, io: CliIo): Promise<n
   const report = toAuditReport({ time: systemClock.now().toISOString(), agent: name, model: modelName }, audited);
   await storeAudit(records, namespace, tool.digest, report);
   if (options.output === 'json') writeJsonLine(io, { tool: tool.artifact.name, digest: tool.digest, ...report });
-  else io.out(textOf(tool, report));
+  else io.out(auditText(tool.artifact.name, report, `temper describe tool ${tool.artifact.name}`));
   return EXIT.ok;
-}
-
-function assertBounds(tasks: number, maxTokensPerTask: number): void {
-  if (tasks > MAX_TASKS)
-    throw new TemperError('TEMPER_USAGE', `--message is given ${tasks} times; an audit has at most ${MAX_TASKS} tasks`);
-  if (maxTokensPerTask >= MIN_TOKENS_PER_TASK) return;
-  const least = 2 * tasks * MIN_TOKENS_PER_TASK;
-  throw new TemperError('TEMPER_USAGE', `--max-tokens is too low for ${tasks} tasks; set it to ${least} or more`);
 }
 
 /** Only read: another process may have locked the folder. */
@@ -122,23 +113,4 @@ function findTool(
     'TEMPER_NOT_FOUND',
     `agent "${agent}" has no active tool "${printable(target, 253)}"; temper get tools lists the tools`,
   );
-}
-
-function textOf({ artifact }: RegisteredTool, { evidence, tasks }: ToolAuditReport): string {
-  const row = (task: string, variant: string, { outcome, uses, toolCalls, turns, tokens }: AuditedRun): string[] => [
-    task,
-    variant,
-    outcome,
-    ...[uses, toolCalls, turns, tokens].map(String),
-  ];
-  const rows = tasks.flatMap(({ task, withTool, withoutTool }) => [
-    row(task, 'with', withTool),
-    row(task, 'without', withoutTool),
-  ]);
-  const headings = ['TASK', 'TOOL', 'OUTCOME', 'USES', 'CALLS', 'TURNS', 'TOKENS'];
-  const note =
-    evidence === 'Compared'
-      ? `temper describe tool ${artifact.name} shows this comparison to reviewers\n`
-      : `no task called ${artifact.name}, so this is no evidence for or against it; choose tasks that need it\n`;
-  return `${table(headings, rows, 60)}${note}`;
 }
