@@ -1,13 +1,5 @@
 import { Type, type Static } from 'typebox';
-import {
-  ACTION_CATEGORIES,
-  ACTION_TYPES,
-  BUILTIN_LEVELS,
-  DEFAULT_LEVELS,
-  DEFAULT_UNTRUSTED_SOURCES,
-  TOOL_CATEGORIES,
-  UNTRUSTED_SOURCES,
-} from './actions.ts';
+import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -29,6 +21,7 @@ import {
 import type { Resource } from './common.ts';
 import { ChildLimits } from './trust/child-limits.ts';
 import { Decay, Strategy } from './trust/strategy.ts';
+import { Tainted } from './trust/tainted.ts';
 
 const ActionEntry = Type.String({
   minLength: 1,
@@ -421,32 +414,7 @@ export const TrustPolicySpec = Type.Object(
         { ...closed, description: 'Settings for ApprovalRequests.' },
       ),
     ),
-    tainted: Type.Optional(
-      Type.Object(
-        {
-          deny: Type.Optional({
-            ...setOf(
-              Type.Enum(['forge', 'promote', 'message', 'network'], { description: 'A denied operation.' }),
-              4,
-              'Operations that are denied in a tainted session.',
-            ),
-            default: ['forge', 'promote'],
-          }),
-          sources: Type.Optional({
-            ...setOf(
-              Type.Enum([...UNTRUSTED_SOURCES], { description: 'The source of a message.' }),
-              4,
-              'Messages from these sources taint the session that receives them: of agents of the namespace (`Agent`), their answers (`Reply`), triggers and agents elsewhere.',
-            ),
-            default: [...DEFAULT_UNTRUSTED_SOURCES],
-          }),
-          network: Type.Optional(
-            patternsOf('Patterns for the hosts that a tainted session may connect to. When absent, the grants apply.'),
-          ),
-        },
-        { ...closed, description: 'Restrictions for tainted sessions, which contain untrusted content.' },
-      ),
-    ),
+    tainted: Type.Optional(Tainted),
     suspend: Type.Optional(
       Type.Boolean({ default: false, description: 'The kill switch: stops all agents under this policy.' }),
     ),

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { publicData } from '../../../test/support/public-data.ts';
 import { dottedPath } from '../../api/findings.ts';
 import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
@@ -66,8 +67,10 @@ describe('thirty public manifests of OpenFang', { skip }, () => {
     const all = specs();
     const pairs = all.flatMap((parent) => all.filter((child) => child !== parent).map((child) => ({ parent, child })));
     assert.equal(pairs.length, 870);
-    const admitted = pairs.filter(({ parent, child }) => inherits(child, parent).length === 0);
-    const expected = pairs.filter(({ parent, child }) => isWithin(child, parent));
+    const titleOf = ({ parent, child }: { parent: AgentSpec; child: AgentSpec }): string =>
+      `${child.description} within ${parent.description}`;
+    const admitted = pairs.filter(({ parent, child }) => inherits(child, parent).length === 0).map(titleOf);
+    const expected = pairs.filter(({ parent, child }) => isWithin(child, parent)).map(titleOf);
     assert.deepEqual(admitted, expected);
     assert.ok(admitted.length > 0 && admitted.length < 870, `${admitted.length}`);
   });
@@ -90,6 +93,7 @@ function isWithin(child: AgentSpec, parent: AgentSpec): boolean {
   const within = (asked: number | undefined, limit: number): boolean => (asked ?? 0) <= limit;
   return (
     covered &&
+    (child.schedule === undefined || isDeepStrictEqual(child.schedule, parent.schedule)) &&
     within(child.quotas?.tokensPerHour, parent.quotas?.tokensPerHour ?? Number.POSITIVE_INFINITY) &&
     within(child.model.maxOutputTokens, parent.model.maxOutputTokens ?? Number.POSITIVE_INFINITY) &&
     within(child.limits?.turns, parent.limits?.turns ?? 30)

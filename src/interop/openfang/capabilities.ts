@@ -38,8 +38,25 @@ const GRANT_KEYS: readonly GrantKey[] = [
     implied: uses('agent_'),
     convert: (text) => ({ pattern: namePattern(text) }),
   },
+  {
+    key: 'agent_kill',
+    field: 'spec.grants.kill',
+    kind: 'name',
+    implied: () => [],
+    convert: (text) => ({ pattern: namePattern(text) }),
+  },
   { key: 'shell', field: 'spec.grants.shell', kind: 'name', implied: uses('shell_') },
 ];
+
+/** In OpenFang a child has no more capabilities than its parent, so it may be started with a manifest of its own. */
+export function importSpawn(source: JsonObject, profile: string | undefined, log: ImportLog): AgentSpec['children'] {
+  const path: FieldPath = ['capabilities', 'agent_spawn'];
+  const mayStart = booleanAt(source, path, log);
+  const isImplied = mayStart === undefined && uses('agent_')(PROFILES[profile ?? ''] ?? []).length > 0;
+  if (isImplied) log.add(['profile'], 'Changed', { value: profile ?? '', field: 'spec.children.inherit' });
+  if (mayStart !== undefined) log.imported(path, mayStart, 'spec.children.inherit');
+  return mayStart === true || isImplied ? { inherit: true } : undefined;
+}
 
 /** Grants of the agent beside its tools. An execution policy that forbids a kind of access leaves its list empty. */
 export function importCapabilities(
@@ -59,6 +76,7 @@ export function importCapabilities(
     ...(of('network').length === 0 ? {} : { network: of('network') }),
     ...(Object.keys(memory).length === 0 ? {} : { memory }),
     ...(of('agent_message').length === 0 ? {} : { messages: of('agent_message') }),
+    ...(of('agent_kill').length === 0 ? {} : { kill: of('agent_kill') }),
     ...(of('shell').length === 0 ? {} : { shell: of('shell') }),
   };
 }

@@ -58,6 +58,13 @@ allow_file_write = false`);
     assert.deepEqual(agent.spec.denyTools, ['file_list', 'docker_exec', 'file_write']);
   });
 
+  it('an agent that may start agents may start children within its own permissions', () => {
+    const text = 'name = "a"\n[capabilities]\nagent_spawn = true\nagent_kill = ["Worker *"]';
+    const { spec } = importToml(text).agent;
+    assert.deepEqual([spec.children, spec.grants], [{ inherit: true }, { kill: ['worker-*'] }]);
+    assert.equal(importToml(text.replace('true', 'false')).agent.spec.children, undefined);
+  });
+
   it('names and patterns of agents get the form of object names', () => {
     const { agent } = importToml(
       'name = "Customer Support!"\n[capabilities]\nagent_message = ["Sales Team", "ops-*", "*"]',
@@ -111,6 +118,39 @@ complex_threshold = 900`;
     assert.equal(results['routing.complex_threshold'], 'NotImported -');
     const off = text.replace('[routing]', '[routing]\nenabled = false');
     assert.equal(importToml(off).agent.spec.model.routing, undefined);
+  });
+
+  it('schedules of both forms become due times, and events start no runs', () => {
+    const scheduleOf = (text: string) => {
+      const { keys, agent } = importToml(`name = "a"\n${text}`);
+      assert.deepEqual(
+        keys.filter(({ result }) => result === 'Unknown'),
+        [],
+      );
+      const { message, ...schedule } = agent.spec.schedule ?? {};
+      assert.equal(message !== undefined, agent.spec.schedule !== undefined);
+      return schedule;
+    };
+    const hourly = { mode: 'Periodic', cron: 'every 1h' };
+    assert.deepEqual(scheduleOf('[schedule]\nperiodic = { cron = "every 1h" }'), hourly);
+    assert.deepEqual(scheduleOf('[schedule]\nmode = "periodic"\ncron = "0 9 * * *"'), {
+      mode: 'Periodic',
+      cron: '0 9 * * *',
+    });
+    const often = { mode: 'Continuous', interval: '120s' };
+    assert.deepEqual(scheduleOf('[schedule]\ncontinuous = { check_interval_secs = 120 }'), often);
+    assert.deepEqual(scheduleOf('[schedule]\nmode = "continuous"\ninterval_seconds = 5'), {
+      mode: 'Continuous',
+      interval: '60s',
+    });
+    assert.deepEqual(scheduleOf('[schedule]\nmode = "continuous"'), { mode: 'Continuous', interval: '60s' });
+    for (const text of [
+      'schedule = "reactive"',
+      '[schedule]\nmode = "reactive"\ncron = "0 9 * * *"',
+      '[schedule]\nproactive = { conditions = ["event:agent_spawned"] }',
+      '[schedule]\nmode = "proactive"\n[[schedule.triggers]]\nevent = "file_created"\npattern = "/data/*.json"',
+    ])
+      assert.deepEqual(scheduleOf(text), {}, text);
   });
 
   it('approvals by tool become the loosest preset under which these tools wait', () => {

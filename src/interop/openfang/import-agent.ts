@@ -5,7 +5,7 @@ import { describeNotInForce, fieldsNotInForce } from '../../api/not-in-force.ts'
 import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { suggestName } from '../../lib/suggest.ts';
-import { importCapabilities } from './capabilities.ts';
+import { importCapabilities, importSpawn } from './capabilities.ts';
 import { importDescription, importMetadata, importModule } from './identity.ts';
 import type { ImportContext } from './import-context.ts';
 import { type ImportedKey, ImportLog, isLimiting, leavesOf } from './keys/import-log.ts';
@@ -48,7 +48,8 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
     ...(granted.length === 0 ? {} : { tools: [...granted] }),
     ...importCapabilities(source, profile, context, log),
   };
-  importSchedule(source, log);
+  const schedule = importSchedule(source, log);
+  const children = importSpawn(source, profile, log);
   const limits = importLimits(source, granted, context, log);
   return {
     apiVersion: API_VERSION,
@@ -62,6 +63,8 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
       ...(Object.keys(grants).length === 0 ? {} : { grants }),
       ...(denied.length === 0 ? {} : { denyTools: [...denied] }),
       ...limits,
+      ...(children === undefined ? {} : { children }),
+      ...(schedule === undefined ? {} : { schedule }),
     },
   };
 }
