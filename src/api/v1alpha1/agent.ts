@@ -44,7 +44,11 @@ const Grants = Type.Object(
           read: Type.Optional(patternsOf('Patterns for the memory keys that the agent may read.')),
           write: Type.Optional(patternsOf('Patterns for the memory keys that the agent may write.')),
         },
-        { ...closed, description: "Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent." },
+        {
+          ...closed,
+          description:
+            'Access to long-term memory. Keys below `shared` belong to all agents of the namespace, all others to this agent.',
+        },
       ),
     ),
     messages: Type.Optional(patternsOf('Patterns for the names of the agents that the agent may send messages to.')),
