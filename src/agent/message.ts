@@ -1,3 +1,4 @@
+import type { MessageSource } from '../bus/port.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { FinishReason } from '../bus/port.ts';
 
@@ -6,6 +7,8 @@ export interface IncomingMessage {
   /** Id of the first message of the chain; the id of this message when it starts the chain. */
   rootMessage: string;
   text: string;
+  /** Default `User`. */
+  source?: MessageSource;
   /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
 }

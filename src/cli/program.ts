@@ -45,6 +45,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addRun(program, io, finish);
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
+  addAcp(program, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addReactivate(program, io, finish);
@@ -111,6 +112,26 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
+    });
+}
+
+function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('acp', { hidden: isPlugin(io) })
+    .description('serve an agent to an editor (Agent Client Protocol on standard input and output)')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--providers <file>', 'file with model providers')
+    .addOption(
+      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
+    )
+    .addOption(state())
+    .action(async (options) => {
+      refusePlugin('acp', io);
+      const { acp } = await import('./acp/acp.ts');
+      finish(await acp(options, io));
     });
 }
 

@@ -56,6 +56,17 @@ describe('the engine', () => {
     assert.ok(other.ok, JSON.stringify(other));
   });
 
+  it('a message whose source the policy names taints its session before the model reads it', async () => {
+    const { engine, call } = await anEngine({ policy: { tainted: { sources: ['Agent'] } }, respond: () => 'read' });
+    const forgedAfter = async (source: 'User' | 'Agent' | 'Trigger', session: string): Promise<boolean> => {
+      await engine.handle({ session, text: 'forge a tool', source }, anOp());
+      return (await call('forge_tool', TWICE, session)).ok;
+    };
+    assert.equal(await forgedAfter('Agent', 's-1'), false);
+    assert.equal(await forgedAfter('User', 's-1'), false, 'a tainted session stays tainted');
+    assert.equal(await forgedAfter('Trigger', 's-2'), true, 'the policy does not name it');
+  });
+
   it('a tool is promoted after uses in different messages and is available in later sessions', async () => {
     const { call, engine, registry, events } = await anEngine();
     await call('forge_tool', TWICE);

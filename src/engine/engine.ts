@@ -22,6 +22,8 @@ import {
   createLocalLifecycle,
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
+import type { MessageSource } from '../bus/port.ts';
+import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
@@ -40,6 +42,8 @@ interface EngineMessage {
   rootMessage?: string;
   /** Id of the message. The engine resumes a redelivered message where an earlier process stopped. */
   message?: string;
+  /** Who caused the message; absent for a user. */
+  source?: MessageSource;
 }
 
 export interface Engine {
@@ -68,7 +72,8 @@ export interface Engine {
  * policy does not allow the agent's model.
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
-  const { forge, lifecycle, invoker, loop, background, guards, runningAgent } = createComponents(ports, agent, events);
+  const components = createComponents(ports, agent, events);
+  const { forge, lifecycle, invoker, loop, background, guards, runningAgent, taint } = components;
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -80,10 +85,12 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle: (message, op) =>
-      guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
+    handle({ source, ...message }, op) {
+      if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+      return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, events, op),
-      ),
+      );
+    },
     invoke: (tool, input, session, op) =>
       guards.withGuard(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
     demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
@@ -114,6 +121,7 @@ interface EngineComponents {
   background: BackgroundTasks;
   guards: LoopGuards;
   runningAgent: RunningAgent;
+  taint: TaintTracker;
 }
 
 /**
@@ -173,7 +181,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
-  return { forge, lifecycle, invoker, loop, background, guards, runningAgent };
+  return { forge, lifecycle, invoker, loop, background, guards, runningAgent, taint };
 }
 
 /** Resolves the models of the agent and compiles its policy. */

@@ -23,6 +23,7 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.pendingCalls,
     BUCKETS.childRequests,
     BUCKETS.tasks,
+    BUCKETS.schedules,
   ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),

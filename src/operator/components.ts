@@ -55,6 +55,8 @@ import {
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
+import type { ScheduleStore } from './schedules/ports.ts';
+import { ScheduleReconciler } from './schedules/reconcile.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { readerWithSources } from './withheld/tool-reader.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -85,6 +87,7 @@ export interface OperatorDeps {
   readonly sourceKeys?: SourceKeyring;
   /** The encrypted store of withheld sources. */
   readonly withheld?: WithheldStore;
+  readonly scheduleStore?: ScheduleStore;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -145,6 +148,9 @@ export interface Components {
   readonly sourceKeys: SourceKeyring;
   /** Undefined without NATS. */
   readonly withheld: WithheldStore | undefined;
+  /** Undefined without NATS: no schedule runs. */
+  readonly schedules: ScheduleReconciler | undefined;
+  readonly scheduleStore: ScheduleStore | undefined;
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
@@ -181,7 +187,6 @@ export function createComponents(
     log,
     operatorMetrics,
     isLeader,
-    starts: new StartTimes(clock, operatorMetrics),
     hasPool: (namespace, template) => isPooled(config, templates, namespace, template),
     client,
     reader,
@@ -205,9 +210,25 @@ export function createComponents(
     crashBackoff: new CrashBackoff(),
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
+    ...schedulesOf(deps, { agents, policies, validation, queues }),
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
+  };
+}
+
+type ScheduleParts = Pick<Components, 'agents' | 'policies' | 'validation' | 'queues'>;
+
+function schedulesOf(
+  { clock, operatorMetrics: metrics, scheduleStore: store }: OperatorDeps,
+  parts: ScheduleParts,
+): Pick<Components, 'starts' | 'schedules' | 'scheduleStore'> {
+  const starts = new StartTimes(clock, metrics);
+  if (store === undefined) return { starts, schedules: undefined, scheduleStore: undefined };
+  return {
+    starts,
+    schedules: new ScheduleReconciler({ ...parts, clock, metrics, starts, store }),
+    scheduleStore: store,
   };
 }
 
@@ -287,6 +308,7 @@ function createQueues(deps: OperatorDeps): AllQueues {
     tools: queue('tools'),
     requests: queue('requests'),
     approvals: queue('approvals'),
+    schedules: queue('schedules'),
   };
 }
 

@@ -12,6 +12,8 @@ type Reconcile = ControllerOptions['reconcile'];
 
 const AGENT_CONCURRENCY = 8;
 const PROMOTION_CONCURRENCY = 4;
+/** Many schedules are due in the same second. */
+const SCHEDULE_CONCURRENCY = 32;
 const RETRY_MS = 1_000;
 const ALTERED_RETRY_MS = 60_000;
 
@@ -27,7 +29,10 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     quotaReleases: components.quotaReleases,
     onAgentCreated: ({ metadata }) =>
       components.isLeader() ? components.starts.begin(metadata.uid, 'cold') : undefined,
-    onAgentDeleted: (agent) => agents.forget(agent),
+    onAgentDeleted: (agent) => {
+      agents.forget(agent);
+      components.schedules?.forget(agent);
+    },
     onPolicyDeleted: (policy) => policies.forget(policy),
     isExternalAgentStatus: (agent) => agents.isExternalStatus(agent),
     isExternalPolicyStatus: (policy) => policies.isExternalStatus(policy),
@@ -57,6 +62,11 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       'promotions',
       PROMOTION_CONCURRENCY,
       async (key, context) => (await components.promotions?.reconcile(key, context)) ?? { kind: 'done' },
+    ),
+    create(
+      'schedules',
+      SCHEDULE_CONCURRENCY,
+      async (key, context) => (await components.schedules?.reconcile(key, context)) ?? { kind: 'done' },
     ),
     create(
       'namespaces',

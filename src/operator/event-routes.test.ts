@@ -28,6 +28,7 @@ function queuesOf(): Queues {
     namespaces: queue('n'),
     promotions: queue('m'),
     verifiers: queue('v'),
+    schedules: queue('s'),
   };
 }
 

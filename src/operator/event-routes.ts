@@ -26,6 +26,8 @@ export interface Queues {
   readonly namespaces: WorkQueue;
   /** Keys are those of `queueKeyOf`. */
   readonly promotions: WorkQueue;
+  /** Keys are those of agents. */
+  readonly schedules: WorkQueue;
   /** One key, for all verifier pods of the release. */
   readonly verifiers: WorkQueue;
 }
@@ -84,6 +86,7 @@ function onAgent(deps: RouteDeps, change: Change<StoredAgent>, priority: Priorit
   if (isOnlyStatus(change) && !deps.isExternalAgentStatus(object)) return;
   if (change.type === 'added' && priority === PRIORITY.normal) deps.onAgentCreated(object);
   queues.agents.add(keyOf(object), priority);
+  queues.schedules.add(keyOf(object), priority);
   const before = change.type === 'updated' ? policyKeyOf(change.before) : undefined;
   if (change.type === 'updated' && before === policyKeyOf(object)) return;
   for (const key of new Set([policyKeyOf(object), before ?? policyKeyOf(object)])) {
@@ -105,7 +108,10 @@ function onPolicy(deps: RouteDeps, change: Change<StoredPolicy>, priority: Prior
   if (change.type === 'deleted') onPolicyDeleted(change.object);
   queues.policies.add(key, priority);
   const agents = informers.agents.cache.byIndex(INDEX.policy, key);
-  for (const agent of agents) queues.agents.add(keyOf(agent), priority);
+  for (const agent of agents) {
+    queues.agents.add(keyOf(agent), priority);
+    queues.schedules.add(keyOf(agent), priority);
+  }
   // The quotas of the policy are part of the ResourceQuota of the namespace.
   queues.namespaces.add(change.object.metadata.namespace, priority);
 }

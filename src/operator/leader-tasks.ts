@@ -15,6 +15,7 @@ import type { Components } from './components.ts';
 import { activeNamespaces, requeueAllNamespaces, requeueNamespace, VERIFIERS_KEY } from './event-routes.ts';
 import { countWakeups } from './metrics.ts';
 import { DataGarbageCollector, type DataGcRound } from './data-gc.ts';
+import type { ScheduleStore } from './schedules/ports.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { SourceCollector } from './withheld/source-collector.ts';
@@ -48,6 +49,8 @@ export interface LeaderTaskDeps
     | 'requestsInGit'
     | 'reruns'
     | 'revocationsInGit'
+    | 'schedules'
+    | 'scheduleStore'
     | 'sourceKeys'
     | 'starts'
     | 'tools'
@@ -106,6 +109,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
   if (natsReload !== undefined) {
     periodicTasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(pki.natsServer, signal)));
   }
+  if (deps.scheduleStore !== undefined) periodicTasks.push(scheduledRunEnds(deps, deps.scheduleStore));
   if (deps.pullRequests !== undefined) periodicTasks.push(pullRequestTask(deps, deps.pullRequests));
   if (deps.pendingCalls !== undefined) {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
@@ -149,6 +153,13 @@ function withheldSourcesTask(deps: LeaderTaskDeps, store: WithheldStore): Leader
   return periodic(deps, 'withheld-sources', async () => {
     await collector.round();
     return SOURCES_INTERVAL_MS;
+  });
+}
+
+function scheduledRunEnds(deps: LeaderTaskDeps, store: ScheduleStore): LeaderTask {
+  return periodic(deps, 'scheduled-run-ends', async (signal) => {
+    for await (const end of store.ends(signal)) deps.schedules?.onEnd(end);
+    return RETRY_MS;
   });
 }
 

@@ -222,6 +222,17 @@ export const OPERATOR_METRICS = {
     labels: ['resource', 'verb', 'outcome'],
     help: 'Writes to the API server by resource, verb and outcome: ok, conflict, failed. Excludes Leases and Events.',
   },
+  temper_schedule_runs_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Due times of schedules by outcome: started, missed, skipped because the previous run had not ended; and ends of runs: completed, failed.',
+  },
+  temper_schedule_delay_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'From the due time of a run until its message was in the inbox of the agent.',
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800],
+  },
   temper_agent_wakeups_total: { type: 'counter', labels: [], help: 'Reconciles of agents triggered by a new message.' },
   temper_certificate_expiration_timestamp_seconds: {
     type: 'gauge',

@@ -8,7 +8,7 @@ const SRC = resolve(import.meta.dirname, '../../src');
 /** The modules that each module may import, besides itself. */
 const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
-const TOOLS_MAY = [...FOUNDATION, 'api', 'net', ...PORTS, 'policy'];
+const TOOLS_MAY = [...FOUNDATION, 'schedule', 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
 const ROLES_MAY = [
@@ -25,7 +25,8 @@ const ROLES_MAY = [
 const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
-  api: ['lib'],
+  schedule: ['lib'],
+  api: ['lib', 'schedule'],
   kube: FOUNDATION,
   net: ['lib'],
   approvals: ['lib', 'api'],
@@ -90,11 +91,13 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@fastify/under-pressure': ['gateway'],
   commander: ['cli'],
   'p-limit': ['net', 'nats', 'cli'],
+  croner: ['schedule'],
   'smol-toml': ['interop'],
   ulid: ['lib'],
   'fast-check': ['*'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
+  '@agentclientprotocol/sdk': ['cli'],
 };
 
 /** The command line may import every module. */

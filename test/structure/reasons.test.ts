@@ -15,6 +15,7 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
     'operator/admission-policies',
     'operator/agent',
     'operator/nats',
+    'operator/schedules',
     'operator/spec-conditions.ts',
     'operator/trust',
     'policy/trust',

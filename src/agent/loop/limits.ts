@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import type { MessageSource } from '../../bus/port.ts';
 
 export interface LoopLimits {
   /** Model turns with tool calls per message. One closing turn may follow. */
@@ -15,10 +16,12 @@ export interface LoopLimits {
 /** How often a truncated answer is continued. */
 export const MAX_CONTINUATIONS = 3;
 
-export function loopLimits(spec: AgentSpec): LoopLimits {
+/** A run of the schedule may have its own limit of tool calls. */
+export function loopLimits(spec: AgentSpec, source: MessageSource = 'User'): LoopLimits {
+  const perRun = source === 'Schedule' ? spec.schedule?.maxActionsPerRun : undefined;
   return {
     turns: spec.limits?.turns ?? 30,
-    steps: spec.limits?.steps ?? 30,
+    steps: perRun ?? spec.limits?.steps ?? 30,
     outputCharacters: spec.limits?.outputCharacters ?? 50_000,
     maxOutputTokens: spec.model.maxOutputTokens ?? 4_096,
     modelTimeoutMs: 300_000,

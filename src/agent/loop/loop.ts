@@ -112,7 +112,7 @@ async function handleMessage(
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
   let conversation: AgentConversation | undefined;
   try {
-    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec), trace);
+    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec, message.source), trace);
     const outcome = await runTurns(deps, conversation, op);
     reportEnd(conversation, outcome, sink);
     return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };

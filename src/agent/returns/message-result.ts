@@ -16,7 +16,7 @@ export interface MessageResult {
   withFinish(invoker: Invoker): Invoker;
 }
 
-export function createMessageResult(required: RequiredValue): MessageResult {
+function createMessageResult(required: RequiredValue): MessageResult {
   let accepted: string | undefined;
   let problem: string | undefined;
   const finish: MessageResult['finish'] = (value) => {

@@ -1,6 +1,7 @@
 import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
+import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
@@ -16,6 +17,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
 ];

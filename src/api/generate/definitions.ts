@@ -45,6 +45,11 @@ const text = (name: string, jsonPath: string, description: string): Column => ({
   description,
 });
 
+const date = (name: string, jsonPath: string, description: string): Column => ({
+  ...text(name, jsonPath, description),
+  type: 'date',
+});
+
 const condition = (name: string, type: string, field: 'status' | 'reason', description: string): Column =>
   text(name, `.status.conditions[?(@.type=="${type}")].${field}`, description);
 
@@ -96,6 +101,25 @@ const levelExists = (field: string): CelRule => ({
 const isElevated = (field: string): string =>
   `(self.level.${field} == 'elevated' || (has(self.levels) && self.levels.exists(l, l.name == self.level.${field} && l.base == 'elevated')))`;
 
+const SCHEDULE_MODE = "(has(self.mode) ? self.mode : 'Reactive')";
+
+const SCHEDULE_RULES: readonly CelRule[] = [
+  {
+    rule: `(${SCHEDULE_MODE} == 'Periodic') == has(self.cron)`,
+    message: 'cron and mode Periodic need each other',
+  },
+  { rule: `${SCHEDULE_MODE} == 'Continuous' || !has(self.interval)`, message: 'interval needs mode Continuous' },
+  { rule: `${SCHEDULE_MODE} == 'Periodic' || !has(self.jitter)`, message: 'jitter needs mode Periodic' },
+  {
+    rule: `${SCHEDULE_MODE} == 'Reactive' || has(self.message)`,
+    message: 'message is missing: write what the agent does in a run',
+  },
+  {
+    rule: '!has(self.quietHours) || self.quietHours.from != self.quietHours.to',
+    message: 'quietHours begin when they end',
+  },
+].map((rule) => ({ at: ['spec', 'schedule'], ...rule }));
+
 export const DEFINITIONS: readonly Definition[] = [
   {
     kind: 'Agent',
@@ -114,6 +138,9 @@ export const DEFINITIONS: readonly Definition[] = [
       wide(text('Node', '.status.pod.node', 'The node of the pod.')),
       wide(text('Runtime', '.status.runtime', 'The sandbox class of the pod.')),
       wide({ name: 'Queue', type: 'integer', jsonPath: '.status.queue', description: 'Number of waiting messages.' }),
+      wide(text('Schedule', '.spec.schedule.cron', 'The times of the runs.')),
+      wide(date('Last run', '.status.schedule.lastScheduleTime', 'The age of the last run of the schedule.')),
+      wide(text('Next run', '.status.schedule.nextScheduleTime', 'When the next run is due.')),
     ],
     rules: [
       SHORT_NAME,
@@ -127,6 +154,7 @@ export const DEFINITIONS: readonly Definition[] = [
         rule: "!has(self.apis) || self.apis.size() == 0 || (has(self.modes) && 'Sandbox' in self.modes)",
         message: 'apis has no effect without mode Sandbox',
       },
+      ...SCHEDULE_RULES,
       {
         at: ['spec', 'hooks', '[]'],
         rule: `!(self.tool in [${NO_HOOK_TOOLS.map((name) => `'${name}'`).join(', ')}])`,

@@ -99,6 +99,11 @@ export const DEFAULT_ACTION: Readonly<Record<ToolCategoryName, string>> = {
   other: 'comms:external',
 };
 
+/** Sources of messages that a policy may treat as untrusted content; those of users never are. */
+export const UNTRUSTED_SOURCES = ['Agent', 'Reply', 'Trigger', 'Peer'] as const;
+/** Texts from outside the namespace. */
+export const DEFAULT_UNTRUSTED_SOURCES: readonly string[] = ['Trigger', 'Peer'];
+
 /** The access levels that exist in every policy, lowest first. */
 export const BUILTIN_LEVELS = ['sandboxed', 'restricted', 'standard', 'elevated'] as const;
 export type BuiltinLevel = (typeof BUILTIN_LEVELS)[number];

@@ -25,6 +25,8 @@ import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
+import { AgentSchedule } from './schedule/spec.ts';
+import { ScheduleStatus } from './schedule/status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -316,6 +318,7 @@ export const AgentSpec = Type.Object(
         { ...closed, description: 'Behaviour while the agent has no messages.' },
       ),
     ),
+    schedule: Type.Optional(AgentSchedule),
     suspend: Type.Optional(
       Type.Boolean({
         default: false,
@@ -357,6 +360,7 @@ export const AgentStatus = Type.Object(
         'Number of messages that wait for the agent. Updated every few minutes; for an agent without a pod, updated at once when messages start or stop waiting.',
       ),
     ),
+    schedule: Type.Optional(ScheduleStatus),
     conditions: Type.Optional(Conditions),
   },
   closed,

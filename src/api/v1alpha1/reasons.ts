@@ -115,6 +115,14 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       },
     },
     {
+      type: 'Scheduled',
+      meaning: 'The schedule of the agent starts runs. Present only when it starts none because the last ones failed.',
+      reasons: {
+        TooManyFailures:
+          'Five runs in a row failed. `kubectl temper deadletters` has the causes. Correct them; any change of the spec of the Agent starts runs again.',
+      },
+    },
+    {
       type: 'TrustLevel',
       meaning: 'The level of the agent changed, or a rise waits for an approver. Present only then.',
       reasons: {

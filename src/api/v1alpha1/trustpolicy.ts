@@ -1,5 +1,13 @@
 import { Type, type Static } from 'typebox';
-import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
+import {
+  ACTION_CATEGORIES,
+  ACTION_TYPES,
+  BUILTIN_LEVELS,
+  DEFAULT_LEVELS,
+  DEFAULT_UNTRUSTED_SOURCES,
+  TOOL_CATEGORIES,
+  UNTRUSTED_SOURCES,
+} from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -443,6 +451,14 @@ export const TrustPolicySpec = Type.Object(
               'Operations that are denied in a tainted session.',
             ),
             default: ['forge', 'promote'],
+          }),
+          sources: Type.Optional({
+            ...setOf(
+              Type.Enum([...UNTRUSTED_SOURCES], { description: 'The source of a message.' }),
+              4,
+              'Messages from these sources taint the session that receives them: of agents of the namespace (`Agent`), their answers (`Reply`), triggers and agents elsewhere.',
+            ),
+            default: [...DEFAULT_UNTRUSTED_SOURCES],
           }),
           network: Type.Optional(
             patternsOf('Patterns for the hosts that a tainted session may connect to. When absent, the grants apply.'),

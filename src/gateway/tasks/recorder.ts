@@ -4,12 +4,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
+import type { TaskEnd } from '../../nats/tasks/task-record.ts';
 import type { TaskRecords } from '../../nats/tasks/task-records.ts';
 import type { ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
-/** Records the tasks that this gateway sees. A task is a message of a user; a record that cannot be stored is logged and lost. */
+/** Records the tasks and the runs of schedules that this gateway sees. A task is a message of a user; a record that cannot be stored is logged and lost. */
 export interface TaskRecorder {
   answered(claims: DeliveryTokenClaims, finishReason: FinishReason): Promise<void>;
   deadLettered(letter: StoredDeadLetter): Promise<void>;
@@ -19,9 +20,13 @@ export interface TaskRecorder {
   used(claims: DeliveryTokenClaims, category: ToolCategoryName): Promise<void>;
 }
 
-/** A message of an older release without a source is of a user when it starts a chain. */
-function isOfUser(source: string | undefined): boolean {
-  return source === undefined || source === 'User';
+/** A message of an older release without a source is of a user when it starts a chain. Replies and the like have no record. */
+function isRecorded(source: string | undefined): boolean {
+  return source === undefined || source === 'User' || source === 'Schedule';
+}
+
+function scheduled(source: string | undefined): Pick<TaskEnd, 'source'> {
+  return source === 'Schedule' ? { source } : {};
 }
 
 export interface TaskRecorderDeps {
@@ -43,16 +48,19 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
   };
   return {
     async answered({ agentUid, message, session, depth, source, at }, finishReason) {
-      if (depth > 0 || !isOfUser(source)) return;
+      if (depth > 0 || !isRecorded(source)) return;
       // An answer that was cut or refused is what the pod reports against itself; that it is complete stays the word of the pod.
       const outcome = finishReason === 'complete' ? 'completed' : 'failed';
-      const end = { message, session, outcome, deliveries: at.deliveries, endedAt: clock.now().getTime() } as const;
+      const { deliveries } = at;
+      const ended = { deliveries, endedAt: clock.now().getTime(), ...scheduled(source) };
+      const end = { message, session, outcome, ...ended } as const;
       await stored(agentUid, () => records.end(agentUid, end));
     },
     async deadLettered({ agentUid, message, deliveries, code }) {
-      if (message === undefined || message.depth > 0 || !isOfUser(message.source)) return;
-      const { id, session } = message;
-      const end = { message: id, session, outcome: outcomeOf(code), deliveries, endedAt: clock.now().getTime() };
+      if (message === undefined || message.depth > 0 || !isRecorded(message.source)) return;
+      const { id, session, source } = message;
+      const ended = { deliveries, endedAt: clock.now().getTime(), ...scheduled(source) };
+      const end = { message: id, session, outcome: outcomeOf(code), ...ended };
       await stored(agentUid, () => records.end(agentUid, end));
     },
     async called({ agentUid, message, at }, tools) {

@@ -90,6 +90,29 @@ model = "Default/gemini-2.0-flash"`);
     });
   });
 
+  it('routing names models of the provider of the primary model, with fixed thresholds', () => {
+    const text = `name = "a"
+[model]
+provider = "anthropic"
+model = "sonnet"
+[routing]
+simple_model = "haiku"
+complex_model = "openai/gpt-4o"
+simple_threshold = 100
+complex_threshold = 900`;
+    assert.deepEqual(importToml(text).agent.spec.model.routing, {
+      simple: 'anthropic/haiku',
+      complex: 'openai/gpt-4o',
+    });
+    const results = resultsOf(text);
+    assert.equal(results['routing.simple_model'], 'Changed spec.model.routing.simple');
+    assert.equal(results['routing.complex_model'], 'Imported spec.model.routing.complex');
+    assert.equal(results['routing.simple_threshold'], 'Imported spec.model.routing');
+    assert.equal(results['routing.complex_threshold'], 'NotImported -');
+    const off = text.replace('[routing]', '[routing]\nenabled = false');
+    assert.equal(importToml(off).agent.spec.model.routing, undefined);
+  });
+
   it('approvals by tool become the loosest preset under which these tools wait', () => {
     const autonomyOf = (tools: string): string | undefined =>
       importToml(`name = "a"

@@ -14,6 +14,7 @@ import { isIgnoredByOpenFang, knownSiblings, listedKey } from './keys/listed-key
 import { withPlacedKeys } from './source/misplaced-keys.ts';
 import { importModels } from './models.ts';
 import { importPrompt } from './prompt.ts';
+import { importRouting } from './routing.ts';
 import { importSchedule } from './schedule.ts';
 import { importTools } from './tools.ts';
 
@@ -38,7 +39,9 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
   const metadata = importMetadata(source, fallbackName, log);
   importModule(source, log);
   const description = importDescription(source, log);
-  const model = importModels(source, log);
+  const models = importModels(source, log);
+  const routing = importRouting(source, models.primary, log);
+  const model = { ...models, ...(routing === undefined ? {} : { routing }) };
   const { granted, denied, profile } = importTools(source, context, log);
   const system = importPrompt(source, granted, context, log);
   const grants = {

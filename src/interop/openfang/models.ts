@@ -106,7 +106,12 @@ function modelNameAt(source: JsonObject, path: FieldPath, modelKey: string, log:
   // A name such as `openai/gpt-4o` without a provider has both parts.
   const name =
     provider === undefined && model?.includes('/') === true ? model : `${provider ?? 'default'}/${model ?? 'default'}`;
-  return name.length <= MAX_NAME && MODEL_NAME.test(name) ? name : 'invalid';
+  return modelName(name) ?? 'invalid';
+}
+
+/** The name, if manifests can have it. */
+export function modelName(name: string): string | undefined {
+  return name.length <= MAX_NAME && MODEL_NAME.test(name) ? name : undefined;
 }
 
 function isAlias(name: string): boolean {

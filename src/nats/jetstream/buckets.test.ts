@@ -11,6 +11,7 @@ const PLATFORM: readonly BucketName[] = [
   BUCKETS.pendingCalls,
   BUCKETS.health,
   BUCKETS.residents,
+  BUCKETS.schedules,
 ];
 
 describe('the streams of buckets', () => {

@@ -33,6 +33,7 @@ const DECLARED_BUCKETS: readonly BucketDeclaration[] = [
   { name: BUCKETS.pendingCalls, storePercent: 1, days: 8 },
   { name: BUCKETS.childRequests, storePercent: 1, days: 1 },
   { name: BUCKETS.tasks, storePercent: 2, days: 180 },
+  { name: BUCKETS.schedules, storePercent: 1, days: 0 },
   { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 

@@ -42,6 +42,8 @@ export const BUCKETS = {
   childRequests: 'temper-child-requests',
   /** How messages of users ended, and their ratings. */
   tasks: 'temper-tasks',
+  /** When the schedule of each agent is due next, and its active run. */
+  schedules: 'temper-schedules',
   /** One entry per agent with stored data, and the owner of the account. */
   residents: 'temper-residents',
 } as const;
@@ -75,6 +77,7 @@ const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
   [BUCKETS.pendingCalls]: 'temper-state',
   [BUCKETS.childRequests]: 'temper-state',
   [BUCKETS.health]: 'temper-state',
+  [BUCKETS.schedules]: 'temper-state',
   [BUCKETS.residents]: 'temper-state',
   [BUCKETS.sessionTools]: 'temper-tools',
   [BUCKETS.sources]: 'temper-tools',

@@ -61,6 +61,7 @@ export const operatorPermissions: RolePermissions = {
       BUCKETS.sources,
       // Reports of pods that re-runs contradict count as failed tasks.
       BUCKETS.tasks,
+      BUCKETS.schedules,
     ].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,

@@ -5,7 +5,7 @@ import type { TaskOutcome } from '../../policy/trust/evidence.ts';
 import type { MessageToolCalls, ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
 import { MAX_TASK_TOOLS } from '../../tempering/hygiene/tool-task.ts';
 
-/** How a message of a user ended, as the gateway saw it. */
+/** How a message at the start of a chain ended, as the gateway saw it. */
 export interface TaskEnd {
   readonly message: string;
   readonly session: string;
@@ -13,6 +13,8 @@ export interface TaskEnd {
   readonly deliveries: number;
   /** Epoch milliseconds. */
   readonly endedAt: number;
+  /** Set for a run of the schedule, which is no task: no user sent it, and an agent can schedule its own runs. */
+  readonly source?: 'Schedule';
 }
 
 /** What users say about a task. */
@@ -32,10 +34,11 @@ export function isToolCategory(text: unknown): text is ToolCategoryName {
 /** Undefined for a value that is not a valid record. */
 export function parseTaskEnd(message: string, value: Json | undefined): TaskEnd | undefined {
   if (!isJsonObject(value)) return undefined;
-  const { session, outcome, deliveries, endedAt } = value;
+  const { session, outcome, deliveries, endedAt, source } = value;
   if (typeof session !== 'string' || typeof outcome !== 'string' || !OUTCOMES.includes(outcome)) return undefined;
   if (!isCount(deliveries) || !isCount(endedAt)) return undefined;
-  return { message, session, outcome: outcome as TaskOutcome, deliveries, endedAt };
+  const scheduled = source === 'Schedule' ? ({ source: 'Schedule' } as const) : {};
+  return { message, session, outcome: outcome as TaskOutcome, deliveries, endedAt, ...scheduled };
 }
 
 export function parseTaskRating(value: Json | undefined): TaskRating | undefined {

@@ -109,10 +109,7 @@ export function createTaskRecords(
     },
     read: (agentUid) => readTasks(connection, agentUid),
     async find(agentUid, of) {
-      if ('message' in of) {
-        const found = await lastMessage(connection, STREAM, subject(agentUid, `end.${token(of.message)}`));
-        return found === undefined ? undefined : parseTaskEnd(of.message, parseJsonBytes(found.data));
-      }
+      if ('message' in of) return findTaskEnd(connection, agentUid, of.message);
       let latest: TaskEnd | undefined;
       for await (const { subject: key, data } of readMessages(connection, STREAM, subject(agentUid, 'end.*'))) {
         const end = parseTaskEnd(key.split('.').at(-1) ?? '', parseJsonBytes(data));
@@ -136,7 +133,7 @@ export async function readTasks(connection: JetStreamConnection, agentUid: strin
   for await (const { key, value } of readRecords(connection, agentUid, TASK_KINDS)) {
     const [kind, message = '', category] = key;
     const end = kind === 'end' ? parseTaskEnd(message, value) : undefined;
-    if (end !== undefined) ends.push(end);
+    if (end !== undefined && end.source !== 'Schedule') ends.push(end);
     const rating = kind === 'rating' ? parseTaskRating(value) : undefined;
     if (rating !== undefined) ratings.set(message, rating);
     const used = kind === 'use' ? category : rating?.category;
@@ -188,6 +185,39 @@ async function* readSubjects(connection: JetStreamConnection, filters: readonly 
   for (const filter of filters) {
     yield* (await lastMessages(connection, STREAM, [filter])) ?? readMessages(connection, STREAM, filter);
   }
+}
+
+/** How one message at the start of a chain ended. */
+export async function findTaskEnd(
+  connection: JetStreamConnection,
+  agentUid: string,
+  message: string,
+): Promise<TaskEnd | undefined> {
+  const found = await lastMessage(connection, STREAM, subject(agentUid, `end.${token(message)}`));
+  return found === undefined ? undefined : parseTaskEnd(message, parseJsonBytes(found.data));
+}
+
+/** How a run of the schedule of an agent ended. */
+export interface ScheduledEnd extends Pick<TaskEnd, 'message' | 'outcome' | 'endedAt'> {
+  readonly agentUid: string;
+}
+
+/** The ends of runs of schedules after this sequence, and the sequence to continue with. */
+export async function scheduledEnds(
+  connection: JetStreamConnection,
+  after: number,
+): Promise<{ ends: ScheduledEnd[]; sequence: number }> {
+  const prefix = bucketSubject(BUCKETS.tasks, '');
+  const filter = bucketSubject(BUCKETS.tasks, '*.end.*');
+  const ends: ScheduledEnd[] = [];
+  let sequence = after;
+  for await (const { subject: key, data, seq } of readMessages(connection, STREAM, filter, after + 1)) {
+    const [agentUid = '', , message = ''] = key.slice(prefix.length).split('.');
+    const end = parseTaskEnd(message, parseJsonBytes(data));
+    if (end?.source === 'Schedule') ends.push({ agentUid, message, outcome: end.outcome, endedAt: end.endedAt });
+    sequence = seq;
+  }
+  return { ends, sequence };
 }
 
 /** The sequence of the newest record. */

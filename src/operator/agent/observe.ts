@@ -13,6 +13,7 @@ import type { WarmPool } from '../pool/warm-pool.ts';
 import type { AgentActivity, AgentStats, TrustEvidence } from '../ports.ts';
 import { evidenceOf } from '../trust/evaluate-agent.ts';
 import { latestWarning, isLate } from '../pods/start-delay.ts';
+import type { ScheduleReconciler } from '../schedules/reconcile.ts';
 import type { ValidationCache } from './validation-cache.ts';
 import type { CrashBackoff } from '../pods/crash-backoff.ts';
 import type { ObservedAgent } from './observed.ts';
@@ -38,6 +39,8 @@ export interface ObserveDeps {
   readonly agentStats: AgentStats;
   readonly agentActivity: AgentActivity | undefined;
   readonly trustEvidence: TrustEvidence | undefined;
+  /** Undefined without NATS. */
+  readonly schedules: Pick<ScheduleReconciler, 'state'> | undefined;
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
 }
@@ -118,9 +121,14 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
+    schedule: scheduleState(deps, agent),
     tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
+}
+
+function scheduleState({ schedules }: ObserveDeps, agent: StoredAgent): ObservedAgent['schedule'] {
+  return schedules?.state(agent);
 }
 
 type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;

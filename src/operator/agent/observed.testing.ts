@@ -76,6 +76,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
     lastActivity: undefined,
     runtimeState: {},
     taskEvidence: undefined,
+    schedule: undefined,
     tools: undefined,
     natsUnavailableSince: undefined,
     ...change,

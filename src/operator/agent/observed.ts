@@ -1,4 +1,5 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
+import type { ScheduleState } from '../../schedule/advance.ts';
 import type { TaskEvidence } from '../../policy/trust/evidence.ts';
 import type { ObservedAgentTools } from '../hygiene/plan.ts';
 import type { AgentRuntimeState } from '../ports.ts';
@@ -53,6 +54,8 @@ export interface ObservedAgent {
   readonly runtimeState: AgentRuntimeState;
   /** The folded records of its tasks. Undefined while they are not read, and for a policy without rules of trust. */
   readonly taskEvidence: TaskEvidence | undefined;
+  /** The state of its schedule. Undefined without one, and until it is read. */
+  readonly schedule: ScheduleState | undefined;
   /** Its promoted tools, and what its records say about them. Undefined for an agent without any. */
   readonly tools: ObservedAgentTools | undefined;
   readonly natsUnavailableSince: Date | undefined;

@@ -21,6 +21,7 @@ import type { ToolPlan } from '../hygiene/plan.ts';
 import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, natsUnavailable } from './plan.ts';
 import { podState } from '../pods/pod-state.ts';
+import { hasSchedule, scheduleCondition, scheduleStatus } from '../schedules/schedule-facts.ts';
 import { canForgeCondition, fieldsInForceCondition } from '../spec-conditions.ts';
 
 /** Computes the status after the plan was applied. Pure. */
@@ -42,6 +43,7 @@ export function summarize(
     observedGeneration: agent.metadata.generation,
     ...trustFields(observed, evaluation),
     ...toolFields(before, tools),
+    schedule: scheduleField(observed),
     ...bound,
     conditions: conditionsOf(observed, planned, applied, evaluation),
   } as AgentStatus;
@@ -51,6 +53,12 @@ export function summarize(
 function toolFields(before: AgentStatus, tools: ToolPlan | undefined): Pick<AgentStatus, 'deactivatedTools'> {
   if (tools === undefined || (tools.entries.length === 0 && before.deactivatedTools === undefined)) return {};
   return { deactivatedTools: [...tools.entries] };
+}
+
+/** Unchanged until the state of the schedule is read. */
+function scheduleField({ agent, schedule }: ObservedAgent): AgentStatus['schedule'] {
+  if (!hasSchedule(agent)) return undefined;
+  return schedule === undefined ? agent.status?.schedule : scheduleStatus(schedule);
 }
 
 function conditionsOf(
@@ -74,6 +82,7 @@ function conditionsOf(
     runtimeState.budget,
     canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
     fieldsInForceCondition('Agent', spec),
+    scheduleCondition(observed.schedule),
     trust === 'remove' ? undefined : trust,
   ];
   // Only this function sets ModelDenied, so it must also clear it.
@@ -82,6 +91,8 @@ function conditionsOf(
     ...PROGRESS_CONDITIONS,
     'CanForge',
     'FieldsInForce',
+    // A schedule that is not read yet may still be suspended.
+    ...(observed.schedule !== undefined || !hasSchedule(agent) ? ['Scheduled'] : []),
     ...(isStale ? ['ModelAvailable'] : []),
     ...(trust === 'remove' ? [TRUST_CONDITION] : []),
   ];
@@ -192,8 +203,18 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   if (previous.observedGeneration !== after.observedGeneration) return true;
   if (DECIDING_FIELDS.some((field) => !isDeepStrictEqual(previous[field], after[field]))) return true;
   if (!sameConditions(previous.conditions, after.conditions ?? [])) return true;
-  if (after.pod === undefined && changesQueueState(previous, after)) return true;
-  return includeNumbers && NUMBER_FIELDS.some((field) => previous[field] !== after[field]);
+  if (changesWork(previous, after)) return true;
+  return includeNumbers && numbersDiffer(previous, after);
+}
+
+/** Does a schedule appear or end, or does an agent without a pod get its first message, or lose its last one? */
+function changesWork(before: AgentStatus, after: AgentStatus): boolean {
+  if ((before.schedule === undefined) !== (after.schedule === undefined)) return true;
+  return after.pod === undefined && changesQueueState(before, after);
+}
+
+function numbersDiffer(before: AgentStatus, after: AgentStatus): boolean {
+  return [...NUMBER_FIELDS, 'schedule' as const].some((field) => !isDeepStrictEqual(before[field], after[field]));
 }
 
 /** The JSON merge patch between two statuses. Removed fields become null. */
@@ -206,6 +227,8 @@ export function statusPatch(before: AgentStatus | undefined, after: AgentStatus)
   };
   // A merge patch merges maps, so the old node would remain without an explicit null.
   if (after.pod !== undefined && before?.pod?.node !== undefined) patch['pod'] = { node: null, ...after.pod };
+  if (after.schedule !== undefined)
+    patch['schedule'] = { ...nullsFor(before?.schedule ?? {}, after.schedule), ...after.schedule };
   if (after.trust !== undefined) patch['trust'] = { ...nullsFor(before?.trust ?? {}, after.trust), ...after.trust };
   return patch;
 }

@@ -20,8 +20,10 @@ import { NatsPromotionStore } from './sources/promotion-store.ts';
 import { natsOperatorAudit } from './audit-writer.ts';
 import { ledgerSpendReader } from './spend-reader.ts';
 import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
+import type { ScheduleStore } from '../schedules/ports.ts';
 import type { WithheldStore } from '../withheld/ports.ts';
 import { natsWithheldStore } from './sources/withheld-store.ts';
+import { natsScheduleStore } from './sources/schedule-store.ts';
 import { NatsTrustEvidence } from './sources/task-evidence.ts';
 
 /** The NATS adapters of the operator. Disposing closes the connection. */
@@ -39,6 +41,7 @@ export interface OperatorNats extends AsyncDisposable {
   /** Gets its keys from the Secret of the release. */
   readonly sourceKeys: SourceKeyring;
   readonly withheld: WithheldStore;
+  readonly scheduleStore: ScheduleStore;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -70,6 +73,7 @@ export function openOperatorNats(
     audit: natsOperatorAudit(link),
     sourceKeys,
     withheld: natsWithheldStore(link, sourceKeys, deps.clock),
+    scheduleStore: natsScheduleStore({ ...deps, link, release: options.release }),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };
 }

@@ -117,8 +117,8 @@ export class Worker {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
       await tools.open(message.session, op, delivery.session.tools);
-      const { session, text, root } = message;
-      const handled = await engine.handle({ session, text, rootMessage: root, message: message.id }, op);
+      const { session, text, root, source = 'User' } = message;
+      const handled = await engine.handle({ session, text, rootMessage: root, message: message.id, source }, op);
       // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.
       await reports.last(op);
       return replyOutcome(handled);

@@ -89,6 +89,7 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = 
   ['spec.forge.modes', { forge: { enabled: true } }],
   ['spec.forge.apis', { forge: { enabled: true, modes: ['Sandbox'], apis: ['fetch'] } }],
   ['spec.forge.persistSource', { forge: { enabled: true, modes: ['Sandbox'], persistSource: true } }],
+  ['spec.schedule', { schedule: { mode: 'Continuous', message: 'Look.' } }],
   ['spec.limits.turns', { limits: { turns: 11 } }],
   ['spec.limits.steps', { limits: { steps: 31 } }],
   ['spec.limits.toolTimeout', { limits: { toolTimeout: '21s' } }],

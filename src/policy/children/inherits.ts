@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { modelNames } from '../../api/names.ts';
 import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
@@ -40,6 +41,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,
+  schedule: scheduleOfParent,
   children: ({ child, parent }) => [
     ...(child.children?.inherit === true && parent.children?.inherit !== true
       ? [refusal('spec.children.inherit', 'true', 'no right to write manifests')]
@@ -103,6 +105,13 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
       'maxOutputTokens',
     ]),
   ];
+}
+
+/** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
+function scheduleOfParent({ child, parent }: Pair): Refusal[] {
+  const asked = child.schedule?.mode ?? 'Reactive';
+  if (asked === 'Reactive' || isDeepStrictEqual(child.schedule, parent.schedule)) return [];
+  return [refusal('spec.schedule', asked, parent.schedule?.mode ?? 'Reactive')];
 }
 
 function profileOfParent({ child, parent, patterns }: Pair): Refusal[] {

@@ -3,7 +3,7 @@ import type { Json } from '../../lib/json.ts';
 import type { CallerContext, ToolResult } from '../contract.ts';
 
 /** A call that the hooks of the agent see. */
-export interface HookedCall {
+interface HookedCall {
   tool: string;
   input: Json;
   caller: CallerContext;

@@ -36,6 +36,7 @@ import { withRetry } from '../../support/nats/retry.ts';
 import { pollAssertion, pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { callOptions } from '../../support/call-options.ts';
+import { scheduleTests } from '../../support/operator/schedule-tests.ts';
 import { trustTests } from '../../support/operator/trust-tests.ts';
 import { clockWithShortPauses } from '../../support/clocks.ts';
 
@@ -471,6 +472,8 @@ describe('an operator and its NATS server', () => {
   });
 
   trustTests(() => fixture);
+
+  scheduleTests(() => fixture);
 
   it('nats-server accepts new users after their keys were lost', async () => {
     const { apiServer, config } = fixture;

@@ -8,6 +8,17 @@ const CATEGORY = 'spec.strategy.categories[]';
 
 export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   Agent: {
+    'api/schedule/definition.ts': [
+      'spec.schedule.mode',
+      'spec.schedule.interval',
+      'spec.schedule.cron',
+      'spec.schedule.timeZone',
+      'spec.schedule.jitter',
+      'spec.schedule.startingDeadlineSeconds',
+      'spec.schedule.suspend',
+    ],
+    'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
+    'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
     'pod/agent/serve.ts': ['spec.limits.concurrency'],
     'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
@@ -18,6 +29,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     ],
     'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
     'agent/loop/limits.ts': [
+      'spec.schedule.maxActionsPerRun',
       'spec.model.maxOutputTokens',
       'spec.limits.turns',
       'spec.limits.steps',
@@ -67,6 +79,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
   TrustPolicy: {
     'policy/children/admission.ts': ['spec.children.perAgent', 'spec.children.total'],
     'policy/rules/children.ts': ['spec.children.generations'],
+    'policy/untrusted-source.ts': ['spec.tainted.sources'],
     'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
     'policy/trust/trust-state.ts': ['spec.strategy.type'],
     'policy/trust/evaluate.ts': ['spec.strategy.requireHuman'],

@@ -54,6 +54,36 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'cron and mode Periodic need each other',
+    change: { 'spec.schedule': { mode: 'Periodic', message: 'Report.' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'interval needs mode Continuous',
+    change: { 'spec.schedule': { interval: '5m' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'jitter needs mode Periodic',
+    change: { 'spec.schedule': { mode: 'Continuous', message: 'Look.', jitter: '5m' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'message is missing: write what the agent does in a run',
+    change: { 'spec.schedule': { mode: 'Continuous' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'quietHours begin when they end',
+    change: { 'spec.schedule': { quietHours: { from: '22:00', to: '22:00' } } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'a tool that changes the tools of the session or ends the message cannot be a hook',
     change: { 'spec.hooks': [{ events: ['ToolCall'], tool: 'forge_tool' }] },
   },

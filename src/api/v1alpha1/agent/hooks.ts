@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { atomicListOf, closed, Duration, setOf } from '../common.ts';
 
 /** The events of the loop that a hook can receive, as manifests name them. */
-export const HOOK_EVENTS = [
+const HOOK_EVENTS = [
   'TurnStart',
   'Message',
   'Reasoning',

@@ -12,6 +12,7 @@ const GATEWAY = 'keys and addresses of providers are in the configuration of the
 const NO_MONEY = 'Temper handles no money of agents';
 const NO_PEERS = 'Temper has no peer-to-peer network';
 const LATER = 'not imported yet';
+const ROUTED = 'name models by the points of a message in spec.model.routing';
 
 /** The first entry that matches applies. */
 const LISTED_KEYS: readonly ListedKey[] = [
@@ -22,7 +23,9 @@ const LISTED_KEYS: readonly ListedKey[] = [
   { key: 'fallback_models.*.base_url', result: 'NotImported', note: GATEWAY },
   { key: 'pinned_model', result: 'NotImported', note: 'name the model in model.model' },
   { key: 'schedule.**', result: 'NotImported', note: `${LATER}: an agent runs when it receives a message` },
-  { key: 'routing.**', result: 'NotImported', note: `${LATER}: every call uses spec.model` },
+  { key: 'routing.frontier_threshold', result: 'NotImported', note: ROUTED },
+  { key: 'routing.smart_threshold', result: 'NotImported', note: ROUTED },
+  { key: 'routing.balanced_threshold', result: 'NotImported', note: ROUTED },
   { key: 'priority', result: 'NotImported', note: `${LATER}: agents have no priority` },
   { key: 'capabilities.agent_spawn', result: 'NotImported', note: `${LATER}: agents start no other agents` },
   { key: 'capabilities.agent_kill.**', result: 'NotImported', note: `${LATER}: agents end no other agents` },
@@ -87,7 +90,7 @@ const LISTED_KEYS: readonly ListedKey[] = [
     result: 'NotImported',
     note: 'a conversation is trimmed to the context window of the model',
   },
-  { key: 'response_format.**', result: 'NotImported', note: `${LATER}: answers have no schema` },
+  { key: 'response_format.**', result: 'NotImported', note: 'write the schema of the answer into spec.returns' },
   { key: 'thinking.**', result: 'NotImported', note: 'a setting of the model provider' },
   { key: 'context_injection.**', result: 'NotImported', note: 'write the text into spec.prompt.system' },
   { key: 'inherit_parent_context', result: 'NotImported', note: 'a setting of workflows, which Temper does not have' },
@@ -124,6 +127,10 @@ const MAPPED_KEYS: readonly string[] = [
   'model.system_prompt',
   'fallback_models.*.provider',
   'fallback_models.*.model',
+  'routing.enabled',
+  'routing.simple_model',
+  'routing.medium_model',
+  'routing.complex_model',
   'resources.max_llm_tokens_per_hour',
   'resources.max_tokens_per_hour',
   'resources.max_tool_calls_per_minute',

@@ -1,0 +1,96 @@
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { assertTimeZone } from '../../schedule/cron.ts';
+import { MAX_INTERVAL_MS, MIN_INTERVAL_MS, occurrencesOf, parseTiming } from '../../schedule/definition.ts';
+import { checkMeasures } from '../checks/shared.ts';
+import type { FieldPath, Finding, ValidPart } from '../findings.ts';
+import { parseDuration } from '../quantities.ts';
+import type { AgentSpec } from '../v1alpha1/agent.ts';
+
+type Schedule = ValidPart<NonNullable<AgentSpec['schedule']>>;
+
+const PATH: FieldPath = ['spec', 'schedule'];
+const MAX_JITTER_MS = 3_600_000;
+/** Any time: whether a schedule has an occurrence at all does not depend on it. */
+const REFERENCE = Date.parse('2028-01-01T00:00:00Z');
+
+/** Cross-field rules of the schedule of an Agent, and what only the scheduler can read. */
+export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
+  if (schedule === undefined) return [];
+  return [...fieldsFitMode(schedule), ...measuresAreInRange(schedule), ...timesAreValid(schedule)];
+}
+
+function fieldsFitMode(schedule: Schedule): Finding[] {
+  const { mode = 'Reactive', cron, interval, jitter, message } = schedule;
+  const findings: Finding[] = [];
+  const add = (field: string, text: string, fix: string) =>
+    findings.push({ path: [...PATH, field], rule: 'schedule-mode', message: `spec.schedule.${field} ${text}`, fix });
+  if (mode === 'Periodic' && cron === undefined) add('cron', 'is missing', 'write the times, such as "0 9 * * 1-5"');
+  if (mode !== 'Periodic' && cron !== undefined) add('cron', `has no effect with mode ${mode}`, 'set mode: Periodic');
+  if (mode !== 'Periodic' && jitter !== undefined) add('jitter', 'has no effect without cron', 'remove it');
+  if (mode !== 'Continuous' && interval !== undefined)
+    add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
+  if (mode !== 'Reactive' && message === undefined) add('message', 'is missing', 'write what the agent does in a run');
+  return findings;
+}
+
+function measuresAreInRange({ interval, jitter }: Schedule): Finding[] {
+  return checkMeasures([
+    {
+      path: [...PATH, 'interval'],
+      value: interval,
+      parse: parseDuration,
+      minimum: MIN_INTERVAL_MS,
+      maximum: MAX_INTERVAL_MS,
+      allowed: 'a duration from 60s to 24h',
+    },
+    {
+      path: [...PATH, 'jitter'],
+      value: jitter,
+      parse: parseDuration,
+      minimum: 0,
+      maximum: MAX_JITTER_MS,
+      allowed: 'a duration up to 1h',
+    },
+  ]);
+}
+
+function timesAreValid({ cron, timeZone = 'UTC', quietHours }: Schedule): Finding[] {
+  const zone = problemOf('timeZone', () => assertTimeZone(timeZone));
+  if (zone.length > 0) return zone;
+  const { from, to } = quietHours ?? {};
+  if (from !== undefined && from === to) return [NO_HOURS];
+  if (cron === undefined) return [];
+  return problemOf('cron', () => {
+    const quiet = from === undefined || to === undefined ? {} : { quietHours: { from, to } };
+    const timing = parseTiming(cron, timeZone);
+    const definition = {
+      key: '',
+      timing,
+      timeZone,
+      jitterMs: 0,
+      startingDeadlineMs: 0,
+      suspended: false,
+      generation: 0,
+    };
+    if (occurrencesOf({ ...definition, ...quiet }).next(REFERENCE) !== undefined) return;
+    throw new TemperError('TEMPER_MANIFEST_INVALID', 'every time of the schedule is within spec.schedule.quietHours');
+  });
+}
+
+const NO_HOURS: Finding = {
+  path: [...PATH, 'quietHours'],
+  rule: 'quiet-hours',
+  message: 'spec.schedule.quietHours begin when they end',
+  fix: 'write two different times, or set spec.schedule.suspend',
+};
+
+function problemOf(field: string, check: () => void): Finding[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (!isTemperError(error)) throw error;
+    const message = `spec.schedule.${field}: ${error.message}`;
+    return [{ path: [...PATH, field], rule: 'schedule', message, fix: 'see docs/reference/schedules.md' }];
+  }
+}

@@ -1,0 +1,36 @@
+import { parseTiming, type ScheduleDefinition } from '../../schedule/definition.ts';
+import { parseDuration } from '../quantities.ts';
+import type { AgentSchedule } from '../v1alpha1/schedule/spec.ts';
+
+/** The agent whose schedule it is. */
+interface ScheduledAgent {
+  /** The same for as long as the agent exists. */
+  readonly key: string;
+  readonly generation: number;
+  readonly spec: { readonly schedule?: AgentSchedule | undefined; readonly suspend?: boolean | undefined };
+}
+
+const DEFAULT_INTERVAL = '60s';
+const DEFAULT_STARTING_DEADLINE_SECONDS = 3_600;
+
+/** Undefined for an agent that works on messages only. Throws TEMPER_MANIFEST_INVALID for a spec that the rules of the kind refuse. */
+export function scheduleOf({ key, generation, spec }: ScheduledAgent): ScheduleDefinition | undefined {
+  const { schedule } = spec;
+  if (schedule === undefined || (schedule.mode ?? 'Reactive') === 'Reactive') return undefined;
+  const { timeZone = 'UTC', quietHours } = schedule;
+  return {
+    key,
+    generation,
+    timeZone,
+    timing: timingOf(schedule, timeZone),
+    jitterMs: schedule.jitter === undefined ? 0 : parseDuration(schedule.jitter),
+    startingDeadlineMs: (schedule.startingDeadlineSeconds ?? DEFAULT_STARTING_DEADLINE_SECONDS) * 1_000,
+    suspended: schedule.suspend === true || spec.suspend === true,
+    ...(quietHours === undefined ? {} : { quietHours }),
+  };
+}
+
+function timingOf({ mode, interval, cron = '' }: AgentSchedule, timeZone: string): ScheduleDefinition['timing'] {
+  if (mode === 'Periodic') return parseTiming(cron, timeZone);
+  return { kind: 'Interval', every: parseDuration(interval ?? DEFAULT_INTERVAL) };
+}

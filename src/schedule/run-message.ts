@@ -1,0 +1,36 @@
+/** What the agent gets for the run that is due at this time. */
+export interface RunMessage {
+  readonly session: string;
+  readonly text: string;
+  /** The same for the same due time: a repeated run is the same message. */
+  readonly key: string;
+}
+
+export interface RunTemplate {
+  readonly message?: string | undefined;
+  readonly session?: string | undefined;
+  readonly timeZone?: string | undefined;
+}
+
+export function runMessage({ message = '', session, timeZone = 'UTC' }: RunTemplate, due: number): RunMessage {
+  const key = new Date(due).toISOString();
+  return {
+    key,
+    session: session ?? `schedule-${key.slice(0, 19).replaceAll(/[-:]/g, '')}Z`,
+    text: message.replaceAll('{{time}}', localTime(due, timeZone)),
+  };
+}
+
+/** RFC 3339 in the time zone: `2026-03-03T09:00:00+01:00`. */
+function localTime(time: number, timeZone: string): string {
+  const date = new Date(time);
+  const parts = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    hourCycle: 'h23',
+    dateStyle: 'short',
+    timeStyle: 'medium',
+  }).format(date);
+  const zone =
+    new Intl.DateTimeFormat('en', { timeZone, timeZoneName: 'longOffset' }).format(date).split('GMT')[1] ?? '';
+  return `${parts.replace(', ', 'T')}${zone === '' || zone === '+00:00' ? 'Z' : zone}`;
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { JetStreamConnection } from '../../../src/nats/connection/connection.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { STREAMS } from '../../../src/nats/jetstream/names.ts';
+import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
+import { createScheduleStates } from '../../../src/nats/schedules/schedule-states.ts';
+import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
+import { buildAgent, buildTrustPolicy } from '../builders.ts';
+import type { OperatorNatsFixture } from '../nats/operator-nats-fixture.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
+
+const AGENTS = 40;
+const UNLIMITED = { reserve: async () => undefined };
+
+/** Tests of schedules, for the suite of an operator that is connected to NATS and serves namespace team-a. */
+export function scheduleTests(fixture: () => OperatorNatsFixture): void {
+  it('a due schedule puts its message into the inbox, and the end of the run is in its state and in the status', async () => {
+    const { apiServer } = fixture();
+    const gateway = await fixture().connectGateway();
+    await apiServer.apply(buildTrustPolicy('team-a', {}, 'scheduled'));
+    const { due, cron } = inSeconds(6);
+    const { uid } = await applyScheduled(fixture(), 'reporter', cron);
+    const scheduled = await apiServer.waitForAgent(
+      'team-a',
+      'reporter',
+      'has a next run',
+      ({ status }) => status?.schedule?.nextScheduleTime !== undefined,
+    );
+    assert.equal(scheduled.status?.schedule?.nextScheduleTime, `${due.toISOString().slice(0, 19)}Z`);
+    const inbox = createNatsInbox(gateway);
+    const delivery = await inbox.fetchNext(uid, 30_000, NEVER_ABORTED);
+    assert.ok(delivery !== undefined);
+    const { message, coordinates } = delivery;
+    assert.equal(message.source, 'Schedule');
+    assert.deepEqual([message.root, message.depth, message.from], [message.id, 0, 'schedule']);
+    assert.equal(message.text, `Report for ${due.toISOString().slice(0, 19)}Z.`);
+    const end = { message: message.id, session: message.session, outcome: 'completed', source: 'Schedule' } as const;
+    const records = createTaskRecords(gateway, () => UNLIMITED);
+    await inbox.ack(coordinates, () => records.end(uid, { ...end, deliveries: 1, endedAt: Date.now() }));
+    const state = await pollValue(
+      'the end of the run',
+      () =>
+        createScheduleStates(gateway)
+          .read(uid)
+          .then((stored) => stored.state),
+      (stored) => stored?.lastSuccess !== undefined,
+    );
+    assert.deepEqual([state?.last, state?.active, state?.failures], [due.getTime(), undefined, 0]);
+    assert.deepEqual(await records.read(uid), [], 'a run of a schedule is no task');
+  });
+
+  it('each of many schedules that are due in one second runs once, while an operator ends and another one begins', async () => {
+    const gateway = await fixture().connectGateway();
+    const { due, cron } = inSeconds(15);
+    const names = Array.from({ length: AGENTS }, (_, index) => `due-${index}`);
+    const agents = await Promise.all(names.map((name) => applyScheduled(fixture(), name, cron)));
+    const inbox = (): Promise<number[]> => messagesOf(gateway, agents);
+    assert.ok(Date.now() < due.getTime(), 'the agents exist before they are due');
+    const first = fixture().operator;
+    await pollValue('the first run', inbox, (counts) => counts.some((count) => count > 0));
+    fixture().operator = await fixture().startOperator();
+    await first[Symbol.asyncDispose]();
+    await pollValue('all runs', inbox, (counts) => counts.every((count) => count > 0));
+    const states = createScheduleStates(gateway);
+    for (const { uid } of agents) {
+      const { state } = await states.read(uid);
+      assert.deepEqual([state?.last, state?.missed, state?.skipped], [due.getTime(), 0, 0]);
+    }
+    assert.deepEqual(
+      await inbox(),
+      agents.map(() => 1),
+    );
+  });
+}
+
+/** A cron expression that is due once a day, for the first time in some seconds. */
+function inSeconds(seconds: number): { due: Date; cron: string } {
+  const due = new Date(Math.ceil(Date.now() / 1_000 + seconds) * 1_000);
+  return { due, cron: `${due.getUTCSeconds()} ${due.getUTCMinutes()} ${due.getUTCHours()} * * *` };
+}
+
+async function applyScheduled(
+  { apiServer }: OperatorNatsFixture,
+  name: string,
+  cron: string,
+): Promise<{ uid: string }> {
+  const schedule = { mode: 'Periodic', cron, message: 'Report for {{time}}.' };
+  const spec = { trustPolicyRef: { name: 'scheduled' }, schedule };
+  await apiServer.apply(buildAgent('team-a', name, spec));
+  const { metadata } = await apiServer.waitForAgent('team-a', name, 'exists', () => true);
+  return { uid: metadata.uid };
+}
+
+async function messagesOf(connection: JetStreamConnection, agents: readonly { uid: string }[]): Promise<number[]> {
+  const counts = await messageCounts(connection, STREAMS.inbox, 'temper.inbox.*');
+  return agents.map(({ uid }) => counts[`temper.inbox.${uid}`] ?? 0);
+}
