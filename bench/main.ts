@@ -9,6 +9,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   'full-call': async () => (await import('./full-call.ts')).benchFullCall(),
   'tool-check': async () => (await import('./tool-check.ts')).benchToolCheck(),
   decide: async () => (await import('./decide.ts')).benchDecide(),
+  children: async () => (await import('./children.ts')).benchChildren(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),
