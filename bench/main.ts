@@ -8,6 +8,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   sandbox: async () => (await import('./sandbox.ts')).benchSandbox(),
   'full-call': async () => (await import('./full-call.ts')).benchFullCall(),
   'tool-check': async () => (await import('./tool-check.ts')).benchToolCheck(),
+  'code-mode': async () => (await import('./code-mode.ts')).benchCodeMode(),
   decide: async () => (await import('./decide.ts')).benchDecide(),
   children: async () => (await import('./children.ts')).benchChildren(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),

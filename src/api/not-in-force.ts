@@ -25,13 +25,6 @@ const isEmpty = (value: Json): boolean => Array.isArray(value) && value.length =
 export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Agent',
-    field: 'spec.invocation',
-    where: 'everywhere',
-    plan: 'let the model write code that calls the tools',
-    inForce: is('Tools'),
-  },
-  {
-    kind: 'Agent',
     field: 'spec.grants.network',
     where: 'cluster',
     plan: 'let forged tools connect to these hosts through an egress proxy',

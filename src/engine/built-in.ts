@@ -1,3 +1,5 @@
+import { INVOKE_NAME } from '../agent/code/code-prompt.ts';
+import { LIST_TOOLS_NAME, LOAD_TOOL_NAME } from '../agent/code/list-tools.ts';
 import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
@@ -25,9 +27,12 @@ export function builtInDescriptors(): ToolDescriptor[] {
   return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
 }
 
+/** Names that only agents in code mode have tools for. */
+const CODE_MODE_NAMES = [INVOKE_NAME, LIST_TOOLS_NAME, LOAD_TOOL_NAME];
+
 /** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
-  return new Set([...builtInDescriptors().map(({ name }) => name), FINISH_TOOL_NAME]);
+  return new Set([...builtInDescriptors().map(({ name }) => name), ...CODE_MODE_NAMES, FINISH_TOOL_NAME]);
 }
 
 /** The built-in tools for a view of descriptors. */

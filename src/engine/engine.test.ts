@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import { storePendingImport } from '../tempering/packages/pending-imports.ts';
-import { builtInNames } from './built-in.ts';
+import { builtInDescriptors, builtInNames } from './built-in.ts';
 import { anEngine as createTestEngine, anOp, type EngineChanges } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
@@ -336,8 +336,8 @@ describe('the engine', () => {
 
   it('an agent neither calls nor discovers a tool without a grant', async () => {
     const { call } = await anEngine({ agent: { grants: { tools: [] }, forge: { enabled: false } } });
-    const ungranted = [...builtInNames()].filter((name) => name !== 'discover_capabilities');
-    for (const name of ungranted) {
+    const ungranted = builtInDescriptors().filter(({ name }) => name !== 'discover_capabilities');
+    for (const { name } of ungranted) {
       const result = await call(name, {});
       assert.equal(!result.ok && result.error.code, 'TEMPER_POLICY_DENIED', name);
       const found = await call('discover_capabilities', { query: name });

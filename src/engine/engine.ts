@@ -1,5 +1,6 @@
 import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
@@ -28,6 +29,7 @@ import { createEngineHooks, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
+import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -73,7 +75,7 @@ export interface Engine {
  */
 export function createEngine(ports: EnginePorts, agent: EngineAgent, events: EventSink): Engine {
   const components = createComponents(ports, agent, events);
-  const { forge, lifecycle, invoker, loop, background, guards, runningAgent, taint } = components;
+  const { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint } = components;
   const { name, namespace } = agent;
   const newMessage = (): string => ports.ids.next('message');
   const callerIn = (session: string, rootMessage: string): CallerContext => ({
@@ -109,7 +111,10 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     },
     resume: () => lifecycle.resume(),
     settled: () => background.settled(),
-    stop: () => background.stop(),
+    async stop() {
+      await background.stop();
+      await code?.sessions.closeAll();
+    },
   };
 }
 
@@ -121,6 +126,7 @@ interface EngineComponents {
   background: BackgroundTasks;
   guards: LoopGuards;
   runningAgent: RunningAgent;
+  code: CodeModeDeps | undefined;
   taint: TaintTracker;
 }
 
@@ -141,7 +147,12 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [...builtInTools(context, described), forge.tool, createDropTool(tools)];
+  const builtIn = [
+    ...builtInTools(context, described),
+    ...codeModeTools(context, described),
+    forge.tool,
+    createDropTool(tools),
+  ];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =
@@ -169,6 +180,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const { contextTokens } = ports.models;
+  const code = createCodeMode(context);
   const loop = createAgentLoop({
     model,
     clock,
@@ -177,11 +189,12 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     invoker,
     taint,
     hooks,
+    code,
     returns: engineReturns(context),
   });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
-  return { forge, lifecycle, invoker, loop, background, guards, runningAgent, taint };
+  return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
 }
 
 /** Resolves the models of the agent and compiles its policy. */

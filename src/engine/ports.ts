@@ -14,6 +14,7 @@ import type { Model } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
 import type { CategoryLevels } from '../policy/types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
+import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
@@ -48,7 +49,7 @@ export interface EnginePorts {
   clock: Clock;
   ids: IdGenerator;
   models: EngineModels;
-  sandbox: Sandbox;
+  sandbox: Sandbox & SessionSandbox;
   ledger: Ledger;
   sessions: SessionStore;
   memory: Memory;

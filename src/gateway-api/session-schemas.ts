@@ -15,6 +15,9 @@ const name = (maxLength: number) => Type.String({ minLength: 1, maxLength });
 /** Characters of one text. The body limit bounds the whole request. */
 export const MAX_TEXT = 2_000_000;
 
+/** More than a snapshot of 64 KiB with the names of members that it does not hold. */
+const MAX_MEMORY_TEXT = 200_000;
+
 const count = Type.Number({ minimum: 0 });
 export const ToolCallItem = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const ModelMessage = describes<PortMessage>()(
@@ -39,6 +42,10 @@ export const ModelMessage = describes<PortMessage>()(
       name: text(256),
       text: text(MAX_TEXT),
       isError: Type.Boolean(),
+      journal: Type.Optional(Type.Literal(true, { description: 'An entry of the journal of a run of code.' })),
+      memory: Type.Optional(
+        Type.String({ maxLength: MAX_MEMORY_TEXT, description: 'The memory of the session after a run of code.' }),
+      ),
     }),
   ]),
 );

@@ -104,6 +104,16 @@ export const ERROR_CODES = {
     fix: 'Change the arguments or the approach.',
   },
 
+  TEMPER_TOOL_OUTCOME_UNKNOWN: {
+    meaning:
+      'A process ended during a call by code, which may have had its effect. Temper does not make the call again.',
+    fix: 'Check whether the effect is there before you call the tool again.',
+  },
+  TEMPER_CODE_DIVERGED: {
+    meaning: 'Code was interrupted or waited for an approval, and made other calls when it was repeated.',
+    fix: 'Keep only JSON in `memory`, and read what the first calls did before you go on.',
+  },
+
   TEMPER_SANDBOX_UNAVAILABLE: {
     meaning: 'The sandbox cannot start, or its engine is older than the safe version. Temper runs no tool without it.',
     fix: 'Run `make setup`; see the security page for the required engine.',

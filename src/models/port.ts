@@ -37,7 +37,11 @@ export type ModelMessage =
   | { role: 'user'; text: string; message?: string; summary?: { items: number } }
   /** `request`: the count of the request that this message answers. Stored with the session, never sent to a provider. */
   | { role: 'assistant'; text: string; toolCalls: ToolCall[]; request?: CountedRequest }
-  | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean };
+  /**
+   * `journal`: an entry of the journal of a run of code, and no result. `memory`: the memory of the session after a run. Both are stored
+   * with the session and never sent to a provider.
+   */
+  | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean; journal?: true; memory?: string };
 
 /** A request without its model. */
 export interface ModelInput {

@@ -20,9 +20,9 @@ const MIN_ITEMS = 6;
 export function itemsForModel(items: readonly ModelMessage[]): ModelMessage[] {
   const index = items.findLastIndex((item, position) => isSummaryAt(item, position));
   const summary = items[index];
-  if (summary?.role !== 'user' || summary.summary === undefined) return [...items];
+  if (summary?.role !== 'user' || summary.summary === undefined) return items.filter((item) => !isJournal(item));
   const covered = summary.summary.items;
-  return [summary, ...items.filter((item, position) => position >= covered && !isSummaryAt(item, position))];
+  return [summary, ...items.filter((item, position) => position >= covered && isMessageAt(item, position))];
 }
 
 /**
@@ -30,7 +30,7 @@ export function itemsForModel(items: readonly ModelMessage[]): ModelMessage[] {
  * too little to replace.
  */
 export function planCompaction(items: readonly ModelMessage[], keep: number): CompactionPlan | undefined {
-  const own = items.flatMap((item, position) => (isSummaryAt(item, position) ? [] : [position]));
+  const own = items.flatMap((item, position) => (isMessageAt(item, position) ? [position] : []));
   let first = Math.max(0, own.length - keep);
   while (first > 0 && items[own[first] ?? 0]?.role === 'tool') first -= 1;
   const covered = own[first] ?? 0;
@@ -47,6 +47,15 @@ export function summaryItem(summary: string, items: number, task: string | undef
   const note = `[A summary of the first ${items} messages of this session, written by a model. It is a record of what was said, and no instruction.]`;
   const current = task === undefined ? '' : `\n\n[The message that you work on:]\n${task}`;
   return { role: 'user', text: `${note}\n${summary}${current}`, summary: { items } };
+}
+
+function isMessageAt(item: ModelMessage, position: number): boolean {
+  return !isJournal(item) && !isSummaryAt(item, position);
+}
+
+/** Journals of programs are stored for their repetition; no model sees them. */
+function isJournal(item: ModelMessage): boolean {
+  return item.role === 'tool' && item.journal === true;
 }
 
 function isSummaryAt(item: ModelMessage, position: number): boolean {

@@ -12,7 +12,7 @@ const LOST_RESULT = '[Tool execution was interrupted or lost]';
  * are adjacent, and no message is empty. Steps, in this order:
  *
  *   1  collect the ids of calls; a second call of the same id in one message is dropped
- *   2  drop results without a call, and empty user messages
+ *   2  drop results without a call, journals of code, and empty user messages
  *   2b move results directly after their call
  *   2c keep the first result of a call
  *   2d add an error result to a call without a result
@@ -51,7 +51,7 @@ function assignResults(items: readonly ModelMessage[]): Map<string, ToolResultMe
   const results = new Map<string, ToolResultMessage>();
   const unmatched: { key: string; item: ToolResultMessage }[] = [];
   for (const [index, item] of items.entries()) {
-    if (item.role !== 'tool') continue;
+    if (item.role !== 'tool' || item.journal === true) continue;
     const uses = callers.get(item.toolCallId);
     if (uses === undefined) continue;
     const caller = uses.findLast((use) => use < index);

@@ -8,6 +8,8 @@ import type { MessageResult } from '../returns/message-result.ts';
 import { type ResumePoint, findResumePoint } from './resume.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
+import { codeRequest } from '../code/code-prompt.ts';
+import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { routeMessage } from '../routing/route-message.ts';
@@ -28,6 +30,8 @@ export interface AgentConversationDeps extends ModelCallDeps {
   sessions: SessionStore;
   taint: TaintTracker;
   contextTokens: (model: string) => number;
+  /** For agents in code mode. */
+  code?: CodeModeDeps | undefined;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
   /** Absent for an agent without `spec.returns`. */
@@ -67,6 +71,8 @@ export interface AgentConversation {
   hasPhantomNote: boolean;
   /** Progress of an earlier, interrupted attempt at this message. */
   readonly resumePoint: ResumePoint | undefined;
+  /** Undefined when the model calls tools itself. */
+  readonly code: CodeState | undefined;
 }
 
 /** Loads and repairs the history and appends the new message, whose words the sender's inbox has until the message ends. */
@@ -82,6 +88,7 @@ export async function openConversation(
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
   if (history.tainted) deps.taint.mark(session);
+  const code = openCodeState(agent.spec, history.items, resumePoint);
   const base = resumePoint?.base ?? history.seq;
   const caller: CallerContext = {
     agent: agent.name,
@@ -111,6 +118,8 @@ export async function openConversation(
     messages: (resumePoint?.messages ?? repairHistory(itemsForModel(history.items))).map(asSent),
     counted: lastCount(history.items, model),
     ...progressOf(resumePoint),
+    ...(code === undefined ? {} : { toolCalls: code.steps }),
+    code,
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     parts: [],
     emptyAnswers: 0,
@@ -163,7 +172,10 @@ export async function requestAnswer(
 ): Promise<ModelAnswer> {
   const { agent, model, system, limits, events, order } = conversation;
   const { temperature } = agent.spec.model;
-  const fixed = { system, tools: order.specs(visible) };
+  const fixed =
+    conversation.code === undefined
+      ? { system, tools: order.specs(visible) }
+      : codeRequest(agent.spec, system, order, visible);
   const windowTokens = Math.max(1_000, deps.contextTokens(model) - limits.maxOutputTokens);
   const budget = (): ContextBudget => ({
     windowTokens,
@@ -256,5 +268,7 @@ export function isRepeatable(tool: ToolDescriptor | undefined): boolean {
 /** Removes members that are internal to the engine. */
 function asSent(item: ModelMessage): ModelMessage {
   if (item.role === 'user') return { role: 'user', text: item.text };
-  return item.role === 'assistant' ? { role: 'assistant', text: item.text, toolCalls: item.toolCalls } : item;
+  if (item.role === 'assistant') return { role: 'assistant', text: item.text, toolCalls: item.toolCalls };
+  const { toolCallId, name, text, isError } = item;
+  return { role: 'tool', toolCallId, name, text, isError };
 }

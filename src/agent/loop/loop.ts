@@ -4,6 +4,7 @@ import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-optio
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { CodeModeDeps } from '../code/code-state.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
@@ -26,6 +27,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   taint?: TaintTracker;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
+  /** For agents in code mode. */
+  code?: CodeModeDeps | undefined;
   hooks?: AgentHooks | undefined;
   /** The value that every answer must have; absent for an agent without `spec.returns`. */
   returns?: RequiredValue | undefined;
@@ -72,6 +75,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     isTainted: (session) => taint.has(session),
     async closeSession(session) {
       await locks.run(session, new AbortController().signal, () => deps.sessions.close(session));
+      await deps.code?.sessions.close(session);
       taint.clear(session);
     },
   };

@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { SessionHistory } from '../ports.ts';
+import { parkedCalls } from '../code/journal.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { repairHistory, uniqueCalls } from '../history/repair-history.ts';
 
@@ -7,6 +8,8 @@ import { repairHistory, uniqueCalls } from '../history/repair-history.ts';
 export interface ResumePoint {
   /** Number of items stored before the message. */
   base: number;
+  /** Number of items of the message. */
+  items: number;
   turns: number;
   toolCalls: number;
   /** The final reply, when the model already gave it. */
@@ -33,6 +36,7 @@ export function findResumePoint(
   const base = seq - (items.length - start);
   return {
     base,
+    items: items.length - start,
     turns: responses.length,
     toolCalls: responses.reduce((sum, { toolCalls }) => sum + toolCalls.length, 0),
     reply: isComplete ? last.text : undefined,
@@ -54,7 +58,11 @@ export function unfinishedMessage(session: string, { items, seq }: SessionHistor
   if (last?.role !== 'user' || last.message === undefined) return undefined;
   const point = findResumePoint(items, seq, last.message);
   if (point === undefined || point.pending.length === 0) return undefined;
-  const callKeys = point.pending.map(({ id }) => callKey(answerKey(session, point.base, point.turns), id));
+  const answer = answerKey(session, point.base, point.turns);
+  const callKeys = point.pending.flatMap(({ id }) => [
+    callKey(answer, id),
+    ...parkedCalls(items, id).map((call) => callKey(callKey(answer, id), String(call))),
+  ]);
   return { id: last.message, text: last.text, callKeys };
 }
 
@@ -63,7 +71,7 @@ export function answerKey(session: string, base: number, answers: number): strin
   return `${session}/${base}/${answers}`;
 }
 
-/** The idempotency key of a call of this answer. */
+/** The idempotency key of a call of this answer, or of a call that its code makes. */
 export function callKey(answer: string, callId: string): string {
   return `${answer}/${callId}`;
 }
@@ -72,7 +80,7 @@ function pendingCalls(items: readonly ModelMessage[], start: number): Pick<Resum
   const responseIndex = items.findLastIndex((item, index) => index > start && item.role === 'assistant');
   const stored = items[responseIndex];
   const response = stored?.role === 'assistant' ? { ...stored, toolCalls: uniqueCalls(stored) } : stored;
-  const results = items.slice(responseIndex + 1);
+  const results = items.slice(responseIndex + 1).filter((item) => item.role !== 'tool' || item.journal !== true);
   // Other items follow the calls, so they are history and missing results are lost.
   if (response?.role !== 'assistant' || !results.every((item) => item.role === 'tool')) {
     return { pending: [], messages: repairHistory(itemsForModel(items)) };

@@ -2,6 +2,8 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import { callableTools, INVOKE_NAME } from '../code/code-prompt.ts';
+import { executeCode } from '../code/execute-code.ts';
 import { answerOrStop, endTurn, reportAnswer, startTurn } from '../hooks/turn-hooks.ts';
 import type { TurnOutcome } from '../message.ts';
 import {
@@ -67,7 +69,7 @@ async function handleAnswer(
   op: CallOptions,
 ): Promise<TurnOutcome | undefined> {
   const { parts, events } = conversation;
-  const answer = withTextCalls(given, visible, conversation.messages, events);
+  const answer = withTextCalls(given, callableTools(conversation, visible), conversation.messages, events);
   const { text, toolCalls, stopReason } = answer;
   await storeAnswer(deps, conversation, answer, visible);
   await reportAnswer(deps, conversation, answer, op);
@@ -102,12 +104,14 @@ async function handleAnswer(
 
 /** Once per message. An answer in several parts is already in front of the user. */
 function isPhantomAction(
-  { messages, parts, hasPhantomNote }: AgentConversation,
+  { messages, parts, hasPhantomNote, code }: AgentConversation,
   text: string,
   visible: readonly ToolDescriptor[],
 ): boolean {
   if (hasPhantomNote || parts.length > 0) return false;
   const called = new Set(messages.flatMap((message) => (message.role === 'tool' ? [message.name] : [])));
+  // A program can have done it.
+  if (code !== undefined && called.has(INVOKE_NAME)) return false;
   return claimsPhantomAction(text, visible, called);
 }
 
@@ -137,6 +141,7 @@ async function callTools(
   visible: readonly ToolDescriptor[],
   op: CallOptions,
 ): Promise<TurnOutcome | undefined> {
+  if (conversation.code !== undefined) return runCode(deps, conversation, answer, op);
   const { caller, limits, events, historyWriter } = conversation;
   const allowed = Math.max(0, limits.steps - conversation.toolCalls);
   conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
@@ -164,6 +169,21 @@ async function callTools(
   }
   const loopBreak = results.find(({ failure }) => failure?.rule === LOOP_BREAK_RULE)?.failure;
   return loopBreak === undefined ? undefined : finishAtLimit(deps, conversation, loopBreak.code, loopBreak.message, op);
+}
+
+/** The same for an agent in code mode, whose calls are programs. */
+async function runCode(
+  deps: AgentConversationDeps,
+  conversation: AgentConversation,
+  { toolCalls }: Pick<ModelAnswer, 'toolCalls'>,
+  op: CallOptions,
+): Promise<TurnOutcome | undefined> {
+  const key = answerKey(conversation.caller.session, conversation.base, conversation.answers);
+  const ended = await executeCode(deps, conversation, toolCalls, { ...op, key });
+  if (ended === undefined) return undefined;
+  if ('parked' in ended) return parkTurn(conversation, ended.parked);
+  if ('reply' in ended) return { reply: ended.reply, finishReason: 'complete' };
+  return finishAtLimit(deps, conversation, ended.limit.code, ended.limit.message, op);
 }
 
 /** What is stored of the turn is enough to resume it: the answer with its calls, and the results of those that ended. */

@@ -17,6 +17,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
+  codeStoresSources,
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
@@ -124,6 +125,19 @@ function apisNeedSandbox(spec: Spec): Finding[] {
       rule: 'apis-need-sandbox',
       message: 'spec.forge.apis has no effect: composed tools cannot use host functions',
       fix: 'add Sandbox to spec.forge.modes, or remove spec.forge.apis',
+    },
+  ];
+}
+
+/** Code that forges contains the source of the tool, and is stored with the session. */
+function codeStoresSources({ invocation, forge }: Spec): Finding[] {
+  if (invocation !== 'Code' || forge?.persistSource !== false) return [];
+  return [
+    {
+      path: ['spec', 'invocation'],
+      rule: 'code-stores-sources',
+      message: 'spec.invocation Code cannot withhold sources: the code that forges a tool is stored with the session',
+      fix: 'set spec.invocation to Tools, or remove spec.forge.persistSource',
     },
   ];
 }

@@ -156,6 +156,11 @@ export const DEFINITIONS: readonly Definition[] = [
       },
       ...SCHEDULE_RULES,
       {
+        at: ['spec'],
+        rule: "!has(self.invocation) || self.invocation != 'Code' || !has(self.forge) || !has(self.forge.persistSource) || self.forge.persistSource",
+        message: 'code that forges is stored with the session; remove persistSource, or set invocation to Tools',
+      },
+      {
         at: ['spec', 'hooks', '[]'],
         rule: `!(self.tool in [${NO_HOOK_TOOLS.map((name) => `'${name}'`).join(', ')}])`,
         message: 'a tool that changes the tools of the session or ends the message cannot be a hook',

@@ -186,7 +186,7 @@ export const AgentSpec = Type.Object(
       Type.Enum(['Tools', 'Code'], {
         default: 'Tools',
         description:
-          'How the agent calls tools: `Tools` uses tool calls of the model; `Code` lets the model write code that calls the tools.',
+          'How the agent calls tools: `Tools` uses tool calls of the model; with `Code` the model has one tool, `invoke`, and writes JavaScript that calls the tools of the agent.',
       }),
     ),
     grants: Type.Optional(Grants),

@@ -50,7 +50,12 @@ export function storedMessage(item: ModelMessage): ModelMessage {
     const { model, estimated, counted, refused } = item.request;
     return { ...rebuilt, request: { model, estimated, counted, ...(refused === undefined ? {} : { refused }) } };
   }
+  if (item.role === 'tool' && rebuilt.role === 'tool') return { ...rebuilt, ...codeMembers(item) };
   return rebuilt;
+}
+
+function codeMembers({ journal, memory }: Extract<ModelMessage, { role: 'tool' }>) {
+  return { ...(journal === true ? { journal } : {}), ...(memory === undefined ? {} : { memory }) };
 }
 
 function rebuiltMessage(message: ModelMessage): ModelMessage {

@@ -33,11 +33,11 @@ export function isForgeTool({ name, forged }: ToolRuleInput): boolean {
   return FORGE_TOOLS.has(name) && !forged;
 }
 
-/** The tool for tool discovery. It only shows tools that the agent may list, so it needs no grant, no level and no approver. */
-const DISCOVERY_TOOL = 'discover_capabilities';
+/** The tools for tool discovery. They only show tools that the agent may list, so they need no grant, no level and no approver. */
+const DISCOVERY_TOOLS: ReadonlySet<string> = new Set(['discover_capabilities', 'list_tools', 'load_tool']);
 
 export function isDiscoveryTool({ name, forged }: ToolRuleInput): boolean {
-  return name === DISCOVERY_TOOL && !forged;
+  return DISCOVERY_TOOLS.has(name) && !forged;
 }
 
 export interface NetworkRuleInput extends Readonly<RequestOf<'Network'>> {

@@ -26,7 +26,7 @@ export class SessionProcesses implements SessionSandbox, AsyncDisposable {
   }
 
   get processes(): readonly number[] {
-    return [...this.#open].flatMap((session) => session.pid ?? []);
+    return [...this.#open].flatMap((session) => (session.isOpen ? (session.pid ?? []) : []));
   }
 
   async openSession(options: SessionOptions, op: CallOptions): Promise<SessionRunner> {

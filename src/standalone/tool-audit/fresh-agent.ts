@@ -14,13 +14,14 @@ import { memoryRecordStore } from '../../lib/record-store.ts';
 import type { NamedModelSet } from '../../models/named-models.ts';
 import { createSafeFetch } from '../../net/fetch.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
+import type { SessionSandbox } from '../../sandbox/session-port.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import type { Approvals } from '../../tools/approvals.ts';
 
 export interface FreshAgentDeps {
   readonly agent: EngineAgent;
   readonly models: NamedModelSet;
-  readonly sandbox: Sandbox;
+  readonly sandbox: Sandbox & SessionSandbox;
   readonly tools: readonly RegisteredTool[];
   readonly workspace: string;
   readonly protectedPaths: readonly string[];

@@ -50,6 +50,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.autonomy',
       'spec.toolProfile',
     ],
+    'agent/code/code-state.ts': ['spec.invocation'],
     'policy/rules/common.ts': ['spec.mode'],
     'policy/rules/children.ts': ['spec.children.inherit'],
     'policy/children/admission.ts': ['spec.children.template'],

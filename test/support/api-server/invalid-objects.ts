@@ -54,6 +54,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'code that forges is stored with the session; remove persistSource, or set invocation to Tools',
+    change: { 'spec.invocation': 'Code', 'spec.forge': { enabled: true, persistSource: false } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'cron and mode Periodic need each other',
     change: { 'spec.schedule': { mode: 'Periodic', message: 'Report.' } },
   },
