@@ -10,6 +10,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   'tool-check': async () => (await import('./tool-check.ts')).benchToolCheck(),
   'code-mode': async () => (await import('./code-mode.ts')).benchCodeMode(),
   decide: async () => (await import('./decide.ts')).benchDecide(),
+  children: async () => (await import('./children.ts')).benchChildren(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),

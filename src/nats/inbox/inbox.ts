@@ -33,7 +33,7 @@ export interface SenderIdentity {
 /** A message before it has an id. Without `root` it starts a chain and is its own root. */
 export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
-export interface StoredReceipt extends Receipt {
+interface StoredReceipt extends Receipt {
   /** Of the message in the stream of inboxes; of a duplicate that of the first message. */
   sequence: number;
 }

@@ -48,7 +48,7 @@ export interface Asks {
   wait(agentUid: string, ticket: string, wait: AskUntil): Promise<Ask | undefined>;
 }
 
-export interface AskUntil {
+interface AskUntil {
   isDone: (ask: Ask) => boolean;
   milliseconds: number;
   signal: AbortSignal;

@@ -1,5 +1,5 @@
-import type { Pattern, Segment } from './pattern.ts';
-import { ROOT } from './pattern-subjects.ts';
+import { matchesSubject, type Pattern, type Segment } from './pattern.ts';
+import { parseSubject, ROOT } from './pattern-subjects.ts';
 
 /**
  * Decides whether the patterns `outer` together match everything that `inner` matches (language inclusion, not text comparison).
@@ -14,6 +14,9 @@ import { ROOT } from './pattern-subjects.ts';
 export function includes(outer: readonly Pattern[], inner: Pattern, budget = newSearchBudget()): boolean {
   const outers = outer.filter((pattern) => pattern.kind === inner.kind && pattern.address === inner.address);
   if (outers.some((pattern) => isEqual(pattern, inner))) return true;
+  // The only subject of a pattern without wildcards: one match is much cheaper than a search.
+  const only = inner.literal === undefined ? undefined : parseSubject(inner.kind, inner.literal);
+  if (only !== undefined) return outers.some((pattern) => matchesSubject(pattern, only));
   const innerMachine = compile(inner);
   const outerMachines = outers.map(compile);
   const rooted = inner.kind === 'path';

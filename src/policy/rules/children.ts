@@ -4,10 +4,10 @@ import type { ToolRuleInput } from './rule-inputs.ts';
 import { allowed, deny, notApplicable, passed } from './rule.ts';
 import type { RequestOf, Rule } from './rule.ts';
 
-export const DEFAULT_GENERATIONS = 5;
+const DEFAULT_GENERATIONS = 5;
 
 /** The tools that start and end child agents. */
-export const CHILD_TOOLS: ReadonlySet<string> = new Set(['agent_spawn', 'agent_kill']);
+const CHILD_TOOLS: ReadonlySet<string> = new Set(['agent_spawn', 'agent_kill']);
 
 export function spawnRules(prepared: PreparedPolicy): Rule<RequestOf<'Spawn'>>[] {
   const { snapshot, spawn, templates } = prepared;

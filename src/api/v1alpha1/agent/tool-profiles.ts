@@ -29,7 +29,6 @@ export const TOOL_PROFILE_NAMES = Object.keys(TOOL_PROFILES) as ToolProfileName[
 
 /** What an agent may do at all; tightest first. */
 export const AGENT_MODES = ['Observe', 'Assist', 'Full'] as const;
-export type AgentMode = (typeof AGENT_MODES)[number];
 
 /** The tools of mode Assist: they read, and change nothing. */
 export const ASSIST_TOOLS: readonly string[] = [
