@@ -59,7 +59,7 @@ interface Usage {
 
 /** The question of the quick start with tool calls of the model, and as one program. Tokens are estimated at four characters. */
 async function demoTask(): Promise<BenchRow> {
-  const [tools, code] = await Promise.all([usageOf('manifests/quickstart'), usageOf('manifests/samples/code')]);
+  const [tools, code] = await Promise.all([usageOf('manifests/quickstart'), usageOf('manifests/code')]);
   const shown = ({ turns, inputTokens, outputTokens }: Usage): string =>
     `${turns} turns, ${inputTokens + outputTokens} tokens`;
   return {

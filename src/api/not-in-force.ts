@@ -59,6 +59,18 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     inForce: is(false),
   },
   {
+    kind: 'Agent',
+    field: 'spec.schedule',
+    where: 'run',
+    plan: 'start the agent at these times',
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.limits.concurrency',
+    where: 'run',
+    plan: 'let the agent work on several sessions at the same time',
+  },
+  {
     kind: 'TrustPolicy',
     field: 'spec.children',
     where: 'run',

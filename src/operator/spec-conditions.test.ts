@@ -37,7 +37,7 @@ describe('the condition FieldsInForce', () => {
   });
 
   it('the condition FieldsInForce disappears when the fields are removed', () => {
-    const found = fieldsInForceCondition('Agent', anAgentSpec({ invocation: 'Code' }));
+    const found = fieldsInForceCondition('Agent', anAgentSpec({ grants: { shell: ['ls'] } }));
     assert.ok(found);
     const before = updateConditions(undefined, ['FieldsInForce'], [found], 1, new Date(0));
     assert.deepEqual(

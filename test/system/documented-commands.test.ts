@@ -39,11 +39,11 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     code: 0,
     output: /^\d+ valid objects, no problems(?:, \d+ warnings?)?$/m,
   },
-  'bin/temper run -f manifests/samples/code --workspace manifests/quickstart -m "How many orders were paid in April, and what were they worth?"':
+  'bin/temper run -f manifests/code --workspace manifests/quickstart -m "How many orders were paid in April, and what were they worth?"':
     {
       code: 0,
       output: /361 orders were paid in April, together \$67091\.82/,
-      append: '--model-script manifests/samples/code/replay.yaml --state code-sample',
+      append: '--model-script manifests/code/replay.yaml --state code-sample',
     },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
     code: 0,

@@ -65,7 +65,7 @@ export function codeRequest(
 }
 
 /** With a bare `*` among the grants, the prompt lists only the tools that a grant names, and the model explores the others. */
-export function isDiscovery({ grants }: Pick<AgentSpec, 'grants'>): boolean {
+function isDiscovery({ grants }: Pick<AgentSpec, 'grants'>): boolean {
   return grants?.tools?.includes('*') === true;
 }
 

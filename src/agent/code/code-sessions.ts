@@ -3,7 +3,7 @@ import type { SessionLimits, SessionRunner, SessionSandbox } from '../../sandbox
 import { memoryText, type StoredMemory } from './stored-memory.ts';
 
 /** Limits of one run of code; see the reference page of code mode. */
-export const CODE_LIMITS: SessionLimits = {
+const CODE_LIMITS: SessionLimits = {
   memoryBytes: 134_217_728,
   guestMilliseconds: 10_000,
   runMilliseconds: 900_000,

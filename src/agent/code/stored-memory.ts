@@ -9,7 +9,7 @@ export interface StoredMemory {
   omitted: readonly string[];
 }
 
-export const EMPTY_MEMORY: StoredMemory = { values: {}, omitted: [] };
+const EMPTY_MEMORY: StoredMemory = { values: {}, omitted: [] };
 
 export function toStored({ values, omitted }: MemorySnapshot): StoredMemory {
   return { values, omitted: omitted.map(({ name }) => name) };

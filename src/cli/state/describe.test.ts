@@ -45,7 +45,7 @@ suite('temper describe in a state folder', () => {
 
   it('an agent has the fields that a run does not act on, and not those that only a cluster ignores', async () => {
     const agent = await described('agent', 'analyst');
-    assert.match(agent, /Not In Force:\n {2}- this value of spec\.grants\.spawn has no effect yet/);
+    assert.match(agent, /Not In Force:\n {2}- this value of spec\.grants\.spawn has no effect with temper run yet/);
     assert.ok(!agent.includes('this value of spec.grants.network'));
   });
 

@@ -38,6 +38,7 @@ const RUN = 'run -f agent.yaml --model-script script.yaml -m hi';
 /** What each verb does while a run has locked the folder: its exit code, and what it prints. */
 const VERBS: readonly (readonly [words: string, code: number, printed: RegExp])[] = [
   [RUN, 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\).*or use another --state/],
+  ['acp -f agent.yaml --model-script script.yaml', 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\)/],
   ['sessions', 0, /s-1/],
   ['sessions close s-1', 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\).*then repeat temper sessions close/],
   ['trace s-1', 0, /Hello\./],

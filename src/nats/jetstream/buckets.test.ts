@@ -9,6 +9,7 @@ const PLATFORM: readonly BucketName[] = [
   BUCKETS.promotionStates,
   BUCKETS.verifications,
   BUCKETS.pendingCalls,
+  BUCKETS.childRequests,
   BUCKETS.health,
   BUCKETS.residents,
   BUCKETS.schedules,

@@ -105,7 +105,7 @@ const DECLARED_STREAMS: readonly StreamDeclaration[] = [
     maxPerSubject: 1,
     discard: DiscardPolicy.Old,
   },
-  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 11, days: 1, maxPerSubject: 10_000 },
+  { name: STREAMS.events, subjects: ['temper.events.*.*'], storePercent: 10, days: 1, maxPerSubject: 10_000 },
   { name: STREAMS.replies, subjects: ['temper.replies.*.*'], storePercent: 4, days: 1, maxPerSubject: 1_000 },
   // Rejects when full: observed evidence is never removed before its age. The limit per namespace keeps a part for the others.
   {

@@ -36,7 +36,7 @@ import { buildUndeclaredUse, denyRandomness } from './guest-undeclared.ts';
 import { addWebGroup, webGlobalsSource } from './web/web-globals.ts';
 
 /** Describes a thrown object that is no error by its JSON, or by its kind when JSON shows nothing of it. */
-export function describeObject(own: Primordials, thrown: object): string {
+function describeObject(own: Primordials, thrown: object): string {
   let json: string | undefined;
   try {
     json = own.stringify(thrown);

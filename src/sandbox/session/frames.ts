@@ -15,9 +15,9 @@ import { isRunnerFailure, type RunnerFailure } from '../port.ts';
 import type { OmittedMember, SessionLimits } from '../session-port.ts';
 
 /** Longest name of a call that reaches the host, in characters. */
-export const MAX_CALL_NAME = 128;
+const MAX_CALL_NAME = 128;
 /** Most members of `memory` that a run reports as omitted. */
-export const MAX_OMITTED = 100;
+const MAX_OMITTED = 100;
 
 export interface OpenFrame {
   type: 'open';

@@ -17,7 +17,7 @@ import { addConsole, addContext, addMemory, addTimers } from './guest-context.ts
  * Executes code as the body of an async function and posts how it ended. Each posted kind has the number of the run, because a run
  * that was given up can continue in a later one.
  */
-export function buildExecution(own: Primordials, post: PostToRunner, AsyncFunction: unknown) {
+function buildExecution(own: Primordials, post: PostToRunner, AsyncFunction: unknown) {
   const encode = buildEncoder(own);
   const fail = (kind: string, run: string, error: unknown): void => {
     const [text, stack] = describe(own, error);
@@ -50,7 +50,7 @@ export function buildExecution(own: Primordials, post: PostToRunner, AsyncFuncti
 }
 
 /** Adds time, randomness and hashes, which all come from the run. Returns the function that starts a run at a time. */
-export function addRunState(
+function addRunState(
   own: Primordials,
   post: PostToRunner,
   time: { now: number; start: number },
@@ -67,7 +67,7 @@ export function addRunState(
 }
 
 /** Runs in the guest. Returns the entry function. */
-export function installSession(
+function installSession(
   post: PostToRunner,
   _apis: string,
   addWebGlobals: (own: Primordials, post: PostToRunner) => void,
