@@ -17,6 +17,12 @@ const AGENT = '/v1/users/namespaces/team-a/agents/speaker';
 const SCRIPT = { rules: [{ answer: { text: 'Done.' } }] };
 const SEARCH = '$JS.API.DIRECT.GET.temper-inbox';
 const DELETE = '$JS.API.STREAM.MSG.DELETE.temper-inbox';
+/**
+ * The gateway looks for the next message: the pod asks for it while it works on this one, and each notification about the agent makes
+ * the request look again. So their number depends on what ends first.
+ */
+const LOOK = /(DIRECT|STREAM\.MSG)\.GET\.temper-(inbox|deliveries)$/;
+const MAX_LOOKS = 16;
 /** Spend and health are written when their time has come, and each follower reads for itself. */
 const NOT_OF_THE_MESSAGE = /ledger|health|residents|DIRECT\.GET\.temper-(events|replies)|STREAM\.INFO/;
 
@@ -125,14 +131,16 @@ describe('what a message costs', { timeout: 240_000 }, () => {
       '/v1/messages/next': 1,
       '/v1/models/stream': 1,
     });
+    const looks = Object.keys(nats).filter((subject) => LOOK.test(subject));
+    const looked = looks.reduce((sum, subject) => sum + (nats[subject] ?? 0), 0);
+    assert.ok(looked >= 3 && looked <= MAX_LOOKS, JSON.stringify(nats));
+    for (const subject of looks) Reflect.deleteProperty(nats, subject);
     assert.deepEqual(nats, {
       // The user's message; a session that exists may wait for an approval.
       '$JS.API.STREAM.MSG.GET.temper-events': 1,
       '$JS.API.STREAM.MSG.GET.temper-pending-calls': 1,
       'temper.inbox.AGENT': 1,
-      // Its delivery, and the search for the next message.
-      '$JS.API.DIRECT.GET.temper-inbox': 2,
-      '$JS.API.STREAM.MSG.GET.temper-inbox': 1,
+      // Was it in work before?
       '$JS.API.STREAM.MSG.GET.temper-acked': 1,
       // Its session.
       '$JS.API.STREAM.MSG.GET.temper-session-tools': 1,
