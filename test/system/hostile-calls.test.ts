@@ -20,7 +20,7 @@ import { PAYLOADS } from '../fixtures/adversarial/payloads.ts';
 import { callOptions } from '../support/call-options.ts';
 
 /** The only facts that the audit record of a failed call may contain. */
-const FACTS = ['code', 'depth', 'inputDigest', 'milliseconds', 'rootMessage', 'session', 'tool'];
+const FACTS = ['code', 'depth', 'inputDigest', 'milliseconds', 'origin', 'rootMessage', 'session', 'tool'];
 
 /** Calls every payload as an agent calls a tool. Each call must have one result with a known code and one audit record. */
 describe('hostile tools called through the invoker', () => {
