@@ -106,7 +106,7 @@ async function checkKill(after: number, isRepeated: boolean): Promise<boolean> {
 
 describe('temper run killed at a random moment', () => {
   it(`the state stays readable, keeps reported results and has no active tool without acceptance (${MOMENTS} kills)`, async () => {
-    const whole = await undisturbedMilliseconds();
+    let whole = await undisturbedMilliseconds();
     let [started, cutShort] = [0, 0];
     const lane = async (): Promise<void> => {
       while (started < MOMENTS) {
@@ -116,6 +116,8 @@ describe('temper run killed at a random moment', () => {
           throw new Error(`killed after ${after.toFixed(1)} ms of ${whole.toFixed(0)}`, { cause: error });
         });
         if (isCutShort) cutShort += 1;
+        // The machine is less busy than it was, so a run takes less time.
+        else whole = Math.min(whole, after);
       }
     };
     await Promise.all(Array.from({ length: LANES }, lane));
