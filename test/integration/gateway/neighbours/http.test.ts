@@ -231,7 +231,9 @@ describe('a hostile pod that misuses HTTP', { timeout: 600_000 }, () => {
         const last = head(attacker, 'GET /v1/sessions/s1', 'Connection: close\r\n\r\n');
         const received = await attacker.pod.exchange(`${one.repeat(300)}${last}`, { untilClosed: true });
         const statuses = [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
-        assert.ok(statuses.length > 0 && statuses.every((status) => [200, 429, 503].includes(status)), statuses.join());
+        // 400 where data arrives while Node has paused the parser (HPE_PAUSED): it then closes the connection, with or without earlier responses.
+        const expected = [200, 400, 429, 503];
+        assert.ok(statuses.length > 0 && statuses.every((status) => expected.includes(status)), statuses.join());
       },
       { named: 'request' },
     );

@@ -48,7 +48,7 @@ interface SurviveOptions {
   spec?: object;
   /**
    * How the log of the gateway names the attacker: by a refused request of its agent, by its address without a valid token, or, where
-   * every request of it is served, by its requests.
+   * the gateway may serve every request of it, by its requests or its address.
    */
   named?: 'refusal' | 'address' | 'request';
 }
@@ -194,6 +194,7 @@ function isAbout({ namespace, agent, address }: LogLine, attacker: Tenant): bool
 
 function isNamed({ agent, address, status, refused, reason }: LogLine, named: SurviveOptions['named']): boolean {
   const isRefused = Number(status) >= 400 || refused !== undefined || reason !== undefined;
-  if (named === 'address') return address !== undefined && isRefused;
+  if (named !== 'refusal' && address !== undefined && isRefused) return true;
+  if (named === 'address') return false;
   return agent !== undefined && (named === 'request' || isRefused);
 }
