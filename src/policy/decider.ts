@@ -11,6 +11,7 @@ import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
+import { publishRules, subscribeRules } from './rules/events.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -27,6 +28,8 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Message: 'grant.messages',
   Spawn: 'grant.spawn',
   Kill: 'grant.kill',
+  Publish: 'grant.events.publish',
+  Subscribe: 'grant.events.subscribe',
   Model: 'grant.model',
   Promote: 'promotion.human',
 };
@@ -86,6 +89,8 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     Message: chain(messageRules(prepared), identity),
     Spawn: chain(spawnRules(prepared), identity),
     Kill: chain(killRules(prepared), identity),
+    Publish: chain(publishRules(prepared), identity),
+    Subscribe: chain(subscribeRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
     Promote: chain(promoteRules(prepared), identity),
   };
@@ -153,6 +158,8 @@ function riskOfRequest(request: PolicyRequest): Risk {
     case 'Spawn':
     case 'Kill':
       return 'medium';
+    case 'Publish':
+    case 'Subscribe':
     case 'Message':
     case 'Model':
       return 'low';
@@ -185,6 +192,10 @@ function subjectOf(request: PolicyRequest): string {
       return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
     case 'Kill':
       return `The end of "${request.agent}"`;
+    case 'Publish':
+      return `An event "${request.subject}"`;
+    case 'Subscribe':
+      return `A subscription to "${request.pattern}"`;
     case 'Model':
       return `Model ${request.model}`;
     case 'Promote':

@@ -33,6 +33,8 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
     ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
     ...checkPatterns(rules, 'name', grants?.kill, ['spec', 'grants', 'kill']),
+    ...checkPatterns(rules, 'event', grants?.events?.publish, ['spec', 'grants', 'events', 'publish']),
+    ...checkPatterns(rules, 'event', grants?.events?.subscribe, ['spec', 'grants', 'events', 'subscribe']),
     ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
     ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
     ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),

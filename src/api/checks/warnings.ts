@@ -27,6 +27,8 @@ export const TOOLS_OF_GRANTS = {
   messages: ['agent_send', 'agent_message'],
   spawn: ['agent_spawn'],
   kill: ['agent_kill'],
+  'events.publish': ['event_publish'],
+  'events.subscribe': ['event_subscribe'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
@@ -39,6 +41,8 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
     messages: grants.messages ?? [],
     spawn: grants.spawn ?? [],
     kill: grants.kill ?? [],
+    'events.publish': grants.events?.publish ?? [],
+    'events.subscribe': grants.events?.subscribe ?? [],
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
     const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));

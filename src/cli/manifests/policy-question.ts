@@ -9,7 +9,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** The subject: exactly one of the first ten members. */
+  /** The subject: exactly one of the members up to `promote`. */
   tool?: string;
   /** `host` or `host:port`; the default port is 443. */
   host?: string;
@@ -20,6 +20,10 @@ export interface PolicyQuestion {
   spawn?: string;
   /** A child agent of another agent. */
   kill?: string;
+  /** The subject of an event. */
+  publish?: string;
+  /** A pattern for subjects of events. */
+  subscribe?: string;
   model?: string;
   /** Mode of the tool to be forged. */
   forge?: string;
@@ -47,6 +51,8 @@ const SUBJECT_OPTIONS = [
   'message',
   'spawn',
   'kill',
+  'publish',
+  'subscribe',
   'model',
   'forge',
   'promote',
@@ -86,6 +92,10 @@ function requestAbout(
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
     case 'kill':
       return { kind: 'Kill', agent: subject };
+    case 'publish':
+      return { kind: 'Publish', subject };
+    case 'subscribe':
+      return { kind: 'Subscribe', pattern: subject };
     case 'model':
       return { kind: 'Model', model: subject };
     case 'forge':

@@ -13,6 +13,7 @@ import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
+import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -24,6 +25,7 @@ import {
   learnTools,
   withheldBus,
   withheldEvent,
+  withheldEvents,
   withheldMemory,
   withheldSessions,
   withheldTasks,
@@ -87,6 +89,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
   const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
   const memory = remoteMemory({ ...stores, onAnswerSignature: currentMessage.addSignature });
+  const events = remoteEvents({ client, deliveryToken });
   const engine = createEngine(
     {
       clock,
@@ -111,6 +114,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       children: remoteChildren({ client, clock, deliveryToken }),
+      events: withheld === undefined ? events : withheldEvents(events, withheld),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,

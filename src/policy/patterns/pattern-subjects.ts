@@ -1,7 +1,8 @@
+import { subjectFlaw } from '../../events/subject.ts';
 import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
 
 /** What a pattern matches. Each kind has its own separator and normal form. */
-export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name';
+export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name' | 'event';
 
 export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
   tool: '',
@@ -11,6 +12,7 @@ export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
   host: '.',
   key: '.',
   action: ':',
+  event: '.',
 };
 
 /** The first segment of an absolute path. No other segment contains a slash, and only a literal or `**` matches it. */
@@ -41,6 +43,10 @@ export function parseSubject(kind: SubjectKind, text: string): Subject | undefin
     }
     case 'host':
       return hostSubject(text);
+    case 'event':
+      return subjectFlaw(text) === undefined
+        ? { segments: text.split('.'), canonical: text, address: false }
+        : undefined;
     case 'model':
     case 'key':
     case 'action': {

@@ -154,7 +154,7 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
  * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
  */
 function openingGrant(
-  { level, memoryRead, memoryWrite, messages, spawn, kill, snapshot }: PreparedPolicy,
+  { level, memoryRead, memoryWrite, messages, spawn, kill, publish, subscribe, snapshot }: PreparedPolicy,
   { category, action }: ToolRuleInput,
 ): string | undefined {
   if (!level.grantable.has(category)) return undefined;
@@ -164,6 +164,7 @@ function openingGrant(
     return patterns.size > 0 ? field : undefined;
   }
   if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
+  if (action === 'comms:internal' && publish.size + subscribe.size > 0) return 'grants.events';
   if (action !== 'comms:internal' && action !== 'org:hire') return undefined;
   if (spawn.size > 0) return 'grants.spawn';
   if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';

@@ -29,6 +29,7 @@ import {
 import { poll, pollValue } from '../../support/poll.ts';
 import { agentToolTests } from './suites/agent-tools.ts';
 import { askedMessageTests } from './suites/asked-messages.ts';
+import { eventTests } from './suites/events.ts';
 import { childAgentTests } from './suites/child-agents.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
@@ -565,7 +566,14 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [agentToolTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
+  for (const suite of [
+    agentToolTests,
+    askedMessageTests,
+    childAgentTests,
+    eventTests,
+    closedSessionTests,
+    idleSessionTests,
+  ])
     suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
