@@ -78,6 +78,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {
+    'engine/engine.ts': ['spec.forge.runningCalls'],
     'policy/children/admission.ts': ['spec.children.perAgent', 'spec.children.total'],
     'policy/rules/children.ts': ['spec.children.generations'],
     'policy/untrusted-source.ts': ['spec.tainted.sources'],
