@@ -26,7 +26,7 @@ import type { SpanSink } from '../telemetry/tracing.ts';
 import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
 import type { AgentState } from './agent-state.ts';
 import type { EventLimits } from './events/event-limits.ts';
-import type { NamespaceEvents } from './events/namespace-events.ts';
+import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
@@ -134,7 +134,7 @@ export interface GatewayDeps {
   /** Requests about child agents. */
   childRequests: ChildRequestStore;
   /** Events of namespaces, and the messages that they cause. */
-  namespaceEvents: Pick<NamespaceEvents, 'publish' | 'resume'>;
+  namespaceEvents: EventPublisherPort;
   acceptedEvents: Pick<AcceptedEvents, 'open'>;
   eventHistory: Pick<EventHistory, 'read'>;
   eventLimits: Pick<EventLimits, 'take'>;

@@ -61,6 +61,7 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import type { AgentState } from './agent-state.ts';
 import { requestWakeup } from './pods/wakeup.ts';
 import { Answers } from './tasks/answers.ts';
 import { createTaskRecorder } from './tasks/recorder.ts';
@@ -373,16 +374,6 @@ function depsOf(context: ServerContext): GatewayDeps {
   const wakeups = createWakeups(bus);
   const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
-  const events = eventDeps(bus, {
-    directory,
-    inbox,
-    wakeups,
-    sessionsOf,
-    clock,
-    metrics: counts,
-    log,
-    index: context.triggers,
-  });
   return {
     clock,
     ids: ulids,
@@ -397,7 +388,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     tasks,
     answers,
     childRequests: createChildRequests(bus),
-    ...events,
+    ...openEvents(context, inbox, wakeups),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),
@@ -449,6 +440,12 @@ function openAnswers(
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
   return new Answers({ asks, inbox, agent, wake: (state) => requestWakeup(state, { wakeups }), clock, log });
+}
+
+function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups): ReturnType<typeof eventDeps> {
+  const { bus, directory, sessionsOf, triggers: index, counts: metrics, log } = context;
+  const wake = (state: AgentState) => requestWakeup(state, { wakeups });
+  return eventDeps(bus, { directory, inbox, wake, sessionsOf, clock, metrics, log, index });
 }
 
 function openApprovals(

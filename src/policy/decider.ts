@@ -142,12 +142,21 @@ function traceOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
   return { rule: rule.id, verdict, detail: printableReason(detail) };
 }
 
+/** The kinds whose requests all have one risk. */
+const RISKS = {
+  Network: 'high',
+  Spawn: 'medium',
+  Kill: 'medium',
+  Publish: 'low',
+  Subscribe: 'low',
+  Message: 'low',
+  Model: 'low',
+} as const satisfies Partial<Record<PolicyRequest['kind'], Risk>>;
+
 function riskOfRequest(request: PolicyRequest): Risk {
   switch (request.kind) {
     case 'Tool':
       return riskOf(request.action);
-    case 'Network':
-      return 'high';
     case 'Promote':
       return request.tier === 'Shared' ? 'high' : 'medium';
     case 'Forge':
@@ -155,16 +164,8 @@ function riskOfRequest(request: PolicyRequest): Risk {
     case 'File':
     case 'Memory':
       return request.access === 'read' ? 'low' : 'medium';
-    case 'Spawn':
-    case 'Kill':
-      return 'medium';
-    case 'Publish':
-    case 'Subscribe':
-    case 'Message':
-    case 'Model':
-      return 'low';
     default:
-      return request satisfies never;
+      return RISKS[request.kind];
   }
 }
 

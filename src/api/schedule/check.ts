@@ -27,22 +27,38 @@ export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
 }
 
 function fieldsFitMode(schedule: Schedule): Finding[] {
-  const { mode = 'Reactive', cron, interval, jitter, message, triggers } = schedule;
-  const findings: Finding[] = [];
-  const add = (field: string, text: string, fix: string) =>
-    findings.push({ path: [...PATH, field], rule: 'schedule-mode', message: `spec.schedule.${field} ${text}`, fix });
+  return [...timesFitMode(schedule), ...messagesFitMode(schedule)].map(([field, text, fix]) => ({
+    path: [...PATH, field],
+    rule: 'schedule-mode',
+    message: `spec.schedule.${field} ${text}`,
+    fix,
+  }));
+}
+
+/** A field, what is wrong with it, and the fix. */
+type Misfit = readonly [field: string, text: string, fix: string];
+
+function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): Misfit[] {
+  const misfits: Misfit[] = [];
+  const add = (...misfit: Misfit) => misfits.push(misfit);
   if (mode === 'Periodic' && cron === undefined) add('cron', 'is missing', 'write the times, such as "0 9 * * 1-5"');
   if (mode !== 'Periodic' && cron !== undefined) add('cron', `has no effect with mode ${mode}`, 'set mode: Periodic');
   if (mode !== 'Periodic' && jitter !== undefined) add('jitter', 'has no effect without cron', 'remove it');
   if (mode !== 'Continuous' && interval !== undefined)
     add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
+  return misfits;
+}
+
+function messagesFitMode({ mode = 'Reactive', message, triggers }: Schedule): Misfit[] {
+  const misfits: Misfit[] = [];
+  const add = (...misfit: Misfit) => misfits.push(misfit);
   const hasTriggers = (triggers ?? []).length > 0;
   if (mode === 'Proactive' && !hasTriggers) add('triggers', 'is missing', 'write the events that the agent works on');
   if (mode !== 'Proactive' && hasTriggers) add('triggers', `has no effect with mode ${mode}`, 'set mode: Proactive');
   if (mode === 'Proactive' && message !== undefined)
     add('message', 'has no effect with mode Proactive', 'write the message of each trigger');
   if (hasRuns({ mode }) && message === undefined) add('message', 'is missing', 'write what the agent does in a run');
-  return findings;
+  return misfits;
 }
 
 function measuresAreInRange({ interval, jitter }: Schedule): Finding[] {

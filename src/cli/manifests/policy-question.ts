@@ -93,9 +93,8 @@ function requestAbout(
     case 'kill':
       return { kind: 'Kill', agent: subject };
     case 'publish':
-      return { kind: 'Publish', subject };
     case 'subscribe':
-      return { kind: 'Subscribe', pattern: subject };
+      return question === 'publish' ? { kind: 'Publish', subject } : { kind: 'Subscribe', pattern: subject };
     case 'model':
       return { kind: 'Model', model: subject };
     case 'forge':

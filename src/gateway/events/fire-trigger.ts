@@ -2,18 +2,29 @@ import { triggerOf, triggersOf } from '../../api/schedule/triggers.ts';
 import type { FireRefusal } from '../../events/fires.ts';
 import { renderTemplate } from '../../events/template.ts';
 import { DEFAULT_FIRES_PER_HOUR, sessionOf, type Trigger } from '../../events/trigger.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { AcceptedEvent, Recipient } from '../../nats/events/accepted-events.ts';
 import type { Subscription, SubscriptionStore } from '../../nats/events/subscriptions.ts';
 import type { TriggerFireStore } from '../../nats/events/trigger-fires.ts';
+import type { NatsInbox } from '../../nats/inbox/inbox.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
 import type { AgentState } from '../agent-state.ts';
-import type { GatewayDeps } from '../deps.ts';
-import { requestWakeup } from '../pods/wakeup.ts';
+import type { AgentDirectory } from '../deps.ts';
 
-export interface FireDeps
-  extends Pick<GatewayDeps, 'directory' | 'inbox' | 'wakeups' | 'sessionsOf' | 'clock' | 'metrics' | 'log'> {
+export interface FireDeps {
+  directory: Pick<AgentDirectory, 'byUid' | 'agent' | 'decider'>;
+  inbox: Pick<NatsInbox, 'publish'>;
+  /** Requests a pod for an agent without one. */
+  wake: (state: AgentState) => Promise<void>;
+  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isClosed'>;
   subscriptions: Pick<SubscriptionStore, 'of'>;
   fires: Pick<TriggerFireStore, 'fire'>;
+  clock: Clock;
+  metrics: Pick<GatewayMetrics, 'count'>;
+  log: Pick<Logger, 'warn'>;
 }
 
 /** Why a matching event gave an agent no message. */
@@ -121,7 +132,7 @@ async function send(
       time: now.toISOString(),
     },
   );
-  await requestWakeup(state, deps);
+  await deps.wake(state);
   return 'Sent';
 }
 

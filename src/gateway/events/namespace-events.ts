@@ -1,9 +1,10 @@
-import { MAX_RECIPIENTS, type PublishedEvent } from '../../events/event.ts';
+import { MAX_RECIPIENTS } from '../../events/event.ts';
 import { SubjectTree } from '../../events/subject-tree.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { AcceptedEvent, AcceptedEvents, Recipient } from '../../nats/events/accepted-events.ts';
 import type { EventHistory } from '../../nats/events/event-history.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
+import type { EventDeliveries, EventPublisherPort, NewEvent } from './port.ts';
 import { type FireDeps, fireTrigger } from './fire-trigger.ts';
 import type { TriggerIndex } from './trigger-index.ts';
 
@@ -11,21 +12,6 @@ export interface NamespaceEventsDeps extends FireDeps {
   index: Pick<TriggerIndex, 'match'>;
   accepted: AcceptedEvents;
   history: Pick<EventHistory, 'add'>;
-}
-
-export interface NewEvent {
-  readonly namespace: string;
-  readonly ownerUid: string;
-  readonly event: PublishedEvent;
-  /** Only the triggers and subscriptions of this agent. */
-  readonly to?: string | undefined;
-}
-
-export interface EventDeliveries {
-  /** Messages that the event caused. */
-  readonly messages: number;
-  /** Matching triggers and subscriptions that gave no message. */
-  readonly refused: number;
 }
 
 /**
@@ -36,14 +22,13 @@ export interface EventDeliveries {
  * From the second step on the event is accepted: when this process ends, another one continues it. Each message has an id that derives from
  * the event, so however often a step is repeated, each agent gets it once.
  */
-export class NamespaceEvents {
+export class NamespaceEvents implements EventPublisherPort {
   readonly #deps: NamespaceEventsDeps;
 
   constructor(deps: NamespaceEventsDeps) {
     this.#deps = deps;
   }
 
-  /** Idempotent per id of the event. Throws TEMPER_EVENT_REFUSED when it would reach too many agents, and TEMPER_BUS_*. */
   async publish(added: NewEvent): Promise<EventDeliveries> {
     const { namespace, ownerUid, event } = added;
     const recipients = await this.#recipients(added);
@@ -62,12 +47,6 @@ export class NamespaceEvents {
     return receipt;
   }
 
-  /** Does anything match? For events that are not worth to be stored without. */
-  async matches(namespace: string, subject: string): Promise<boolean> {
-    return (await this.#matching(namespace, subject)).length > 0;
-  }
-
-  /** Continues events that another process accepted and did not finish. */
   async resume(accepted: AcceptedEvent): Promise<void> {
     await this.#deliver(accepted);
     await this.#deps.accepted.end(accepted);

@@ -2,11 +2,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { AcceptedEvents } from '../../nats/events/accepted-events.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { NamespaceEvents } from './namespace-events.ts';
+import type { EventPublisherPort } from './port.ts';
 
 export interface ResumeEventsDeps {
   accepted: Pick<AcceptedEvents, 'open'>;
-  events: Pick<NamespaceEvents, 'resume'>;
+  events: Pick<EventPublisherPort, 'resume'>;
   clock: Clock;
   log: Pick<Logger, 'warn'>;
 }

@@ -62,6 +62,10 @@ export function eventRoutes(server: GatewayServer, deps: GatewayDeps): void {
     },
     async (request) => subscribe(request, request.body, deps),
   );
+  subscriptionRoutes(server, deps);
+}
+
+function subscriptionRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.post(
     POD_API_PATHS.endSubscription,
     {

@@ -1,6 +1,6 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
-import type { EngineModels } from '../../engine/ports.ts';
+import type { EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -89,7 +89,6 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
   const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
   const memory = remoteMemory({ ...stores, onAnswerSignature: currentMessage.addSignature });
-  const events = remoteEvents({ client, deliveryToken });
   const engine = createEngine(
     {
       clock,
@@ -113,8 +112,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
-      children: remoteChildren({ client, clock, deliveryToken }),
-      events: withheld === undefined ? events : withheldEvents(events, withheld),
+      ...namespacePorts(deps, withheld),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -130,6 +128,18 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
+}
+
+/** The other agents of the namespace, and its events. */
+function namespacePorts(
+  { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
+  withheld: WithheldSources | undefined,
+): Pick<EnginePorts, 'children' | 'events'> {
+  const events = remoteEvents({ client, deliveryToken });
+  return {
+    children: remoteChildren({ client, clock, deliveryToken }),
+    events: withheld === undefined ? events : withheldEvents(events, withheld),
+  };
 }
 
 function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {

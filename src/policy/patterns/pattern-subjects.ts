@@ -37,16 +37,12 @@ export function parseSubject(kind: SubjectKind, text: string): Subject | undefin
       return single(text.trim().toLowerCase());
     case 'name':
       return single(text);
-    case 'path': {
-      const segments = pathSegments(text);
-      return typeof segments === 'string' ? undefined : { segments, canonical: joinPath(segments), address: false };
-    }
+    case 'path':
+      return pathSubject(text);
     case 'host':
       return hostSubject(text);
     case 'event':
-      return subjectFlaw(text) === undefined
-        ? { segments: text.split('.'), canonical: text, address: false }
-        : undefined;
+      return eventSubject(text);
     case 'model':
     case 'key':
     case 'action': {
@@ -60,6 +56,16 @@ export function parseSubject(kind: SubjectKind, text: string): Subject | undefin
 
 function single(text: string): Subject | undefined {
   return text === '' ? undefined : { segments: [text], canonical: text, address: false };
+}
+
+function pathSubject(text: string): Subject | undefined {
+  const segments = pathSegments(text);
+  return typeof segments === 'string' ? undefined : { segments, canonical: joinPath(segments), address: false };
+}
+
+function eventSubject(text: string): Subject | undefined {
+  if (subjectFlaw(text) !== undefined) return undefined;
+  return { segments: text.split('.'), canonical: text, address: false };
 }
 
 function hostSubject(text: string): Subject | undefined {

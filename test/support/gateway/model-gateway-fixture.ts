@@ -272,7 +272,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       inbox,
       answers,
       childRequests: createChildRequests(bus),
-      ...eventDeps(bus, { ...shared, inbox, wakeups: createWakeups(bus), sessionsOf, index: new TriggerIndex() }),
+      ...eventDeps(bus, { ...shared, inbox, wake: async () => undefined, sessionsOf, index: new TriggerIndex() }),
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),
