@@ -130,7 +130,7 @@ export async function openConversation(
   const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
-  route.events.forEach(events);
+  for (const event of route.events) events(event);
   return conversation;
 }
 
