@@ -3,7 +3,7 @@ import type { RecordStore } from '../lib/record-store.ts';
 import { expireAbandonedRequests } from './approvals.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
 import type { AgentScope } from './team/member.ts';
-import type { LocalAgent } from './team/local-agent.ts';
+import type { OpenedAgent } from './team/opened-agent.ts';
 import { openSharedState } from './team/shared-state.ts';
 import { Team, type TeamOptions } from './team/team.ts';
 import type { StateKeys } from './trust/state-key.ts';
@@ -22,7 +22,7 @@ export interface StandaloneOptions extends TeamOptions {
 export interface Standalone extends AsyncDisposable {
   readonly records: RecordStore;
   /** Opens the agent when it has not worked in this process. Throws TEMPER_NOT_FOUND, or TEMPER_POLICY_DENIED for a model that its policy does not allow. */
-  open(scope: AgentScope): Promise<LocalAgent>;
+  open(scope: AgentScope): Promise<OpenedAgent>;
   /** Waits for running promotions and runs of tests of all agents, but not for approvals. */
   settled(): Promise<void>;
 }

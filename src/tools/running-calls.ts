@@ -24,10 +24,10 @@ export interface RunningCallsDeps {
 export class RunningCalls {
   readonly #calls = new Set<TrackedCall>();
 
-  constructor({ view, onChange }: RunningCallsDeps) {
-    onChange(() => {
+  constructor(deps: RunningCallsDeps) {
+    deps.onChange(() => {
       for (const { tool, caller, ending } of this.#calls) {
-        if (view(caller).find(tool.name)?.descriptor.forged?.digest !== tool.forged?.digest)
+        if (deps.view(caller).find(tool.name)?.descriptor.forged?.digest !== tool.forged?.digest)
           ending.abort(endedEarly(tool));
       }
     });

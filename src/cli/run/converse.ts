@@ -6,7 +6,7 @@ import { ulids } from '../../lib/ids.ts';
 import { printableDocument } from '../../lib/printable.ts';
 import type { ParkedTurn } from '../../standalone/sessions/parked-turns.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
-import type { LocalAgent } from '../../standalone/team/local-agent.ts';
+import type { OpenedAgent } from '../../standalone/team/opened-agent.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
@@ -23,7 +23,7 @@ const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;
 export interface Conversation {
   standalone: Standalone;
   /** The agent that gets the messages of the user. */
-  own: LocalAgent;
+  own: OpenedAgent;
   agent: Agent;
   session: string;
   printer: Printer;

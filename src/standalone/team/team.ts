@@ -3,7 +3,7 @@ import { SingleFlight } from '../../lib/async/single-flight.ts';
 import { printable } from '../../lib/printable.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { storeDecision } from '../stored-decision.ts';
-import { type LocalAgent, type LocalAgentOptions, openLocalAgent } from './local-agent.ts';
+import { type OpenedAgent, type OpenedAgentOptions, openAgent } from './opened-agent.ts';
 import {
   type AgentDefinition,
   type AgentScope,
@@ -16,7 +16,7 @@ import type { SharedState } from './shared-state.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
 import type { TeamEvents } from './team-events.ts';
 
-export interface TeamOptions extends Omit<LocalAgentOptions, 'events'> {
+export interface TeamOptions extends Omit<OpenedAgentOptions, 'events'> {
   /** At least one, all of one namespace. */
   agents: readonly AgentDefinition[];
   events: TeamEvents;
@@ -27,8 +27,8 @@ export class Team implements AsyncDisposable {
   readonly #shared: SharedState;
   readonly #options: TeamOptions;
   readonly #members: ReadonlyMap<string, Member>;
-  readonly #opened = new Map<string, LocalAgent>();
-  readonly #opening = new SingleFlight<LocalAgent>();
+  readonly #opened = new Map<string, OpenedAgent>();
+  readonly #opening = new SingleFlight<OpenedAgent>();
   readonly #lifetime = new AsyncDisposableStack();
 
   constructor(shared: SharedState, options: TeamOptions) {
@@ -47,7 +47,7 @@ export class Team implements AsyncDisposable {
     return member !== undefined && withholdsSources(member);
   }
 
-  open(scope: AgentScope): Promise<LocalAgent> {
+  open(scope: AgentScope): Promise<OpenedAgent> {
     const key = memberKey(scope);
     const opened = this.#opened.get(key);
     if (opened !== undefined) return Promise.resolve(opened);
@@ -57,7 +57,7 @@ export class Team implements AsyncDisposable {
         throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${printable(scope.name, 253)}"`);
       const { name, namespace } = member;
       const { events, ...options } = this.#options;
-      const agent = await openLocalAgent(this.#shared, member, {
+      const agent = await openAgent(this.#shared, member, {
         ...options,
         events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
       });

@@ -27,7 +27,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.model.routing.medium',
       'spec.model.routing.complex',
     ],
-    'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
+    'agent/host/message-state.ts': ['spec.model.temperature', 'spec.prompt.system'],
     'agent/loop/limits.ts': [
       'spec.schedule.maxActionsPerRun',
       'spec.model.maxOutputTokens',

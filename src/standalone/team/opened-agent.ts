@@ -20,7 +20,7 @@ import { type Member, withholdsSources } from './member.ts';
 import type { SharedState } from './shared-state.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
 
-export interface LocalAgentOptions {
+export interface OpenedAgentOptions {
   /** Absolute path of the folder with the files of the agents. */
   workspace: string;
   /** Absolute paths of files and folders that no tool may open. */
@@ -34,7 +34,7 @@ export interface LocalAgentOptions {
 }
 
 /** One agent that runs in this process. */
-export interface LocalAgent extends AsyncDisposable {
+export interface OpenedAgent extends AsyncDisposable {
   readonly engine: Engine;
   readonly agent: EngineAgent;
   readonly approvals: FileApprovals;
@@ -48,11 +48,11 @@ export interface LocalAgent extends AsyncDisposable {
  * Opens an agent over the shared state: its level, its engine, and what belongs to each of its sessions. Throws TEMPER_POLICY_DENIED when
  * its policy does not allow its model, after it has stopped what it had started.
  */
-export async function openLocalAgent(
+export async function openAgent(
   shared: SharedState,
   member: Member,
-  options: LocalAgentOptions,
-): Promise<LocalAgent> {
+  options: OpenedAgentOptions,
+): Promise<OpenedAgent> {
   await using opening = new AsyncDisposableStack();
   const { records, clock, ids, registry } = shared;
   const trust = await evaluateLocalTrust({ ...member, records, now: clock.now() });
@@ -102,7 +102,7 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover }: LocalAgentOptions,
+  { workspace, protectedPaths, redact, hasApprover }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
   const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
