@@ -1,14 +1,14 @@
 import type { Json } from '../lib/json.ts';
 
 /** What published an event. */
-export type EventSource = 'Agent' | 'Platform' | 'Webhook';
+export type PublisherKind = 'Agent' | 'Platform' | 'Webhook';
 
 /** An event that was accepted in a namespace. */
 export interface PublishedEvent {
   readonly id: string;
   readonly subject: string;
   readonly data: Json;
-  readonly source: EventSource;
+  readonly source: PublisherKind;
   /** The agent that published it, that it is about, or whose webhook got it. */
   readonly agent: string;
   /** RFC 3339. */
