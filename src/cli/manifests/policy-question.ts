@@ -70,6 +70,15 @@ export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDes
   return requestAbout(question, options[question] ?? '', options, tools);
 }
 
+/** The questions that have only a subject. */
+const PLAIN_REQUESTS = {
+  message: (agent) => ({ kind: 'Message', agent }),
+  kill: (agent) => ({ kind: 'Kill', agent }),
+  publish: (subject) => ({ kind: 'Publish', subject }),
+  subscribe: (pattern) => ({ kind: 'Subscribe', pattern }),
+  model: (model) => ({ kind: 'Model', model }),
+} as const satisfies Partial<Record<(typeof SUBJECT_OPTIONS)[number], (subject: string) => PolicyRequest>>;
+
 function requestAbout(
   question: (typeof SUBJECT_OPTIONS)[number],
   subject: string,
@@ -86,23 +95,14 @@ function requestAbout(
       return { kind: 'File', path: subject, access };
     case 'memory':
       return { kind: 'Memory', key: subject, access };
-    case 'message':
-      return { kind: 'Message', agent: subject };
     case 'spawn':
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
-    case 'kill':
-      return { kind: 'Kill', agent: subject };
-    case 'publish':
-    case 'subscribe':
-      return question === 'publish' ? { kind: 'Publish', subject } : { kind: 'Subscribe', pattern: subject };
-    case 'model':
-      return { kind: 'Model', model: subject };
     case 'forge':
       return forgeRequest(subject, options);
     case 'promote':
       return { kind: 'Promote', tool: subject, tier: oneOf('tier', options.tier ?? 'Agent', ['Agent', 'Shared']) };
     default:
-      return question satisfies never;
+      return PLAIN_REQUESTS[question](subject);
   }
 }
 
