@@ -103,6 +103,8 @@ export const subjects = {
   notifyVerifier: (podUid: string) => `temper.notify.verifier.${token(podUid)}`,
   /** Of no stream: notifies that a promotion has a further result. */
   notifyPromotions: () => 'temper.notify.promotions',
+  /** Of no stream: notifies that an agent asks for a child, or for the end of one. */
+  notifyChildRequests: () => 'temper.notify.children',
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
   replies: (agentUid: string, session: string) => `temper.replies.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
