@@ -1,3 +1,4 @@
+import type { TaintTracker } from '../agent/loop/taint-tracker.ts';
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
@@ -15,6 +16,7 @@ import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
+import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
@@ -45,8 +47,7 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: SessionScope) => Decider;
-  /** The session contains untrusted content from now on. */
-  markTainted: (session: string) => void;
+  taint: Pick<TaintTracker, 'mark' | 'has'>;
 }
 
 /** The tools of a session, for components that only read descriptors. */
@@ -54,7 +55,7 @@ export type DescribedTools = (caller: SessionScope) => ToolView;
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
 export function builtInTools(
-  { ports, agent, model, decider, markTainted }: EngineContext,
+  { ports, agent, model, decider, taint }: EngineContext,
   described: DescribedTools,
 ): Tool[] {
   const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
@@ -67,6 +68,10 @@ export function builtInTools(
     clock,
   });
   const hasChildren = ports.children !== undefined;
+  const isTainted = ({ session }: CallerContext): boolean => taint.has(session);
+  const onAnswer = ({ session }: CallerContext, tainted: boolean): void => {
+    if (tainted || isUntrustedSource('Reply', agent.policy.spec)) taint.mark(session, 'Reply');
+  };
   return [
     ...createToolbox({
       workspace,
@@ -75,18 +80,25 @@ export function builtInTools(
       clock,
       ...(remote === undefined ? {} : { remote }),
     }),
-    ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
+    ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
     generateText,
-    sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
+    sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools(ports.children === undefined ? {} : { children: ports.children }),
-    ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
+    ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }
 
 /** What forged tools run with. Their host functions are authorized at each call: a tool has the permissions of its caller, limited to its own declarations. */
-export function forgedToolDeps({ ports, schemas, decider }: EngineContext): Omit<ForgedToolDeps, 'describe'> {
+export function forgedToolDeps({
+  ports,
+  agent,
+  schemas,
+  decider,
+  taint,
+}: EngineContext): Omit<ForgedToolDeps, 'describe'> {
   const { sandbox, clock, fetch, workspace, protectedPaths, remoteWorkspace } = ports;
+  const readsUntrustedFiles = isUntrustedSource('File', agent.policy.spec);
   return {
     sandbox,
     clock,
@@ -96,6 +108,9 @@ export function forgedToolDeps({ ports, schemas, decider }: EngineContext): Omit
         ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
         requires: artifact.requires,
         decide: (request) => decider(caller).decide(request),
+        onCall: ({ api }) => {
+          if (api === 'fs.readFile' && readsUntrustedFiles) taint.mark(caller.session, 'File');
+        },
         fetch,
         workspace,
         protectedFolders: protectedPaths,

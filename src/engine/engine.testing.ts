@@ -19,6 +19,7 @@ import type { ApprovalInput } from '../tools/approvals.ts';
 import type { AgentEvent } from '../tools/events.ts';
 import { builtInNames } from './built-in.ts';
 import { createEngine } from './engine.ts';
+import type { EnginePorts } from './ports.ts';
 
 /** Fixtures for the tests of the engine. */
 
@@ -83,6 +84,8 @@ export interface EngineChanges {
   answer?: (request: ModelRequest) => ModelEvent[];
   onUse?: LocalLifecyclePorts['onUse'];
   records?: RecordStore;
+  /** Other agents, for the tools that reach them. */
+  agents?: Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
 }
 
 /** An engine over records in memory, with its registry and everything that it reported. */
@@ -130,6 +133,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
           return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
         },
       },
+      ...changes.agents,
       fetch: changes.fetch ?? createSafeFetch({ clock }),
       workspace,
       protectedPaths: [join(workspace, '.temper')],

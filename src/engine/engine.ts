@@ -1,11 +1,13 @@
 import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
-import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { ItemOrigin } from '../models/item-origin.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
@@ -46,6 +48,8 @@ interface EngineMessage {
   message?: string;
   /** Who caused the message; absent for a user. */
   source?: MessageSource;
+  /** The session that sent the message has untrusted content. */
+  tainted?: boolean;
 }
 
 export interface Engine {
@@ -87,8 +91,10 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle({ source, ...message }, op) {
-      if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+    handle({ tainted, ...message }, op) {
+      const { source } = message;
+      if (tainted === true || isUntrustedSource(source, agent.policy.spec))
+        taint.mark(message.session, source ?? 'Agent');
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, events, op),
       );
@@ -141,7 +147,9 @@ interface EngineComponents {
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
-  const taint = createTaintTracker();
+  const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
+  const isUntrusted = (origin: ItemOrigin): boolean =>
+    isFromHost(origin) || isUntrustedSource(origin, configured.policy.spec);
   const context = createContext(ports, configured, taint, events);
   const { agent, model, schemas, decider } = context;
   const forged = forgedToolDeps(context);
@@ -175,7 +183,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     timeoutOf: timeouts(agent),
     observe(call) {
       // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
-      if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
+      const origin = originOfTool(call.tool);
+      if (isUntrusted(origin)) taint.mark(call.caller.session, origin);
       lifecycle.observe(call);
     },
   });
@@ -188,6 +197,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     contextTokens,
     invoker,
     taint,
+    isUntrusted,
     hooks,
     code,
     returns: engineReturns(context),
@@ -217,7 +227,7 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
-    markTainted: (session) => taint.mark(session),
+    taint,
     level: deciders(false).level,
   };
 }
@@ -230,6 +240,19 @@ function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
   const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
   return ({ name }) => (name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
+}
+
+const TAINTED_BY: Readonly<Partial<Record<ItemOrigin, string>>> = {
+  Memory: 'a memory value that another agent or a tainted session wrote',
+  Web: 'content of a host',
+  Mcp: 'content of an MCP server',
+  File: 'a file of the workspace',
+};
+
+function taintedEvent(origin: ItemOrigin): Parameters<EventSink>[0] {
+  const what = TAINTED_BY[origin] ?? `a message of source ${origin}`;
+  const message = `the session has untrusted content from now on: ${what}; tainted of the TrustPolicy applies`;
+  return { type: 'warning', code: 'session-tainted', message };
 }
 
 function errorEvent(error: unknown): Parameters<EventSink>[0] {

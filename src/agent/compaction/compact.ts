@@ -3,6 +3,7 @@ import type { ModelMessage, TokenUsage } from '../../models/port.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { addUsage } from '../loop/message-usage.ts';
 import type { ModelCallDeps } from '../loop/model-call.ts';
+import { originsOf } from '../history/origins.ts';
 import { type ContextBudget, contextFill } from '../history/context-window.ts';
 import type { HistoryWriter } from '../session/history-writer.ts';
 import { itemsForModel, planCompaction, summaryItem } from './summary-item.ts';
@@ -66,7 +67,7 @@ export async function compactHistory(
     return false;
   }
   const task = plan.items > conversation.base ? message.text : undefined;
-  const item = summaryItem(summary, plan.items, task);
+  const item = summaryItem(summary, plan.items, task, originsOf(plan.older));
   await historyWriter.write([item], { tainted: isTainted, deferrable: true });
   events({ type: 'compaction', items: plan.items, characters: summary.length });
   return true;

@@ -66,7 +66,7 @@ export async function endTurn(
   }
   deps.result?.reset();
   const message = 'continue' in directive ? (directive.message ?? (outcome === undefined ? '' : CONTINUE)) : '';
-  if (message !== '') await appendMessages(deps, conversation, [{ role: 'user', text: message }]);
+  if (message !== '') await appendMessages(deps, conversation, [{ role: 'user', text: message, origin: 'Hook' }]);
   return undefined;
 }
 

@@ -1,5 +1,6 @@
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
+import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { CountedRequest, ModelMessage, ModelRequest, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker, ToolDescriptor } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
@@ -20,6 +21,7 @@ import { addUsage } from './message-usage.ts';
 import type { SessionStore } from '../ports.ts';
 import { systemPrompt } from './system-prompt.ts';
 import { createHistoryWriter, type HistoryWriter } from '../session/history-writer.ts';
+import { originsOf, withOrigin } from '../history/origins.ts';
 import { repairHistory } from '../history/repair-history.ts';
 import type { TaintTracker } from './taint-tracker.ts';
 import { createToolOrder, type ToolOrder } from './tool-order.ts';
@@ -29,6 +31,8 @@ export interface AgentConversationDeps extends ModelCallDeps {
   invoker: Invoker;
   sessions: SessionStore;
   taint: TaintTracker;
+  /** Whether the policy distrusts items of this origin. Items of a session may be older than the policy. */
+  isUntrusted: (origin: ItemOrigin) => boolean;
   contextTokens: (model: string) => number;
   /** For agents in code mode. */
   code?: CodeModeDeps | undefined;
@@ -87,7 +91,7 @@ export async function openConversation(
   const { sink: events } = trace;
   const history = await deps.sessions.load(session);
   const resumePoint = findResumePoint(history.items, history.seq, id);
-  if (history.tainted) deps.taint.mark(session);
+  if (history.tainted || originsOf(history.items).some(deps.isUntrusted)) deps.taint.mark(session);
   const code = openCodeState(agent.spec, history.items, resumePoint);
   const base = resumePoint?.base ?? history.seq;
   const caller: CallerContext = {
@@ -127,7 +131,8 @@ export async function openConversation(
     hasPhantomNote: false,
     resumePoint,
   };
-  const userMessage: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  const origin = message.source ?? 'User';
+  const userMessage: ModelMessage = { role: 'user', text, origin, ...(id === undefined ? {} : { message: id }) };
   if (resumePoint === undefined) await appendMessages(deps, conversation, [userMessage]);
   events({ type: 'message-received', text });
   route.events.forEach(events);
@@ -243,7 +248,8 @@ export async function appendMessages(
   { deferrable }: { deferrable: boolean } = { deferrable: true },
 ): Promise<void> {
   const tainted = deps.taint.has(conversation.caller.session);
-  await conversation.historyWriter.write(items, { tainted, deferrable });
+  const stored = items.map((item) => withOrigin(item, 'Engine'));
+  await conversation.historyWriter.write(stored, { tainted, deferrable });
   conversation.messages.push(...items.map(asSent));
   // Repair only after a user message, which is merged with its neighbour; after other items, calls may still await results.
   if (items.at(-1)?.role === 'user') conversation.messages = repairHistory(conversation.messages);

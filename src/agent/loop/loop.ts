@@ -1,5 +1,6 @@
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { FinishReason } from '../../bus/port.ts';
+import type { ItemOrigin } from '../../models/item-origin.ts';
 import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
@@ -17,7 +18,7 @@ import type { ModelCallDeps } from './model-call.ts';
 import type { SessionStore } from '../ports.ts';
 import { assertSessionId } from '../session/session-id.ts';
 import { createSessionLocks } from '../session/session-locks.ts';
-import { createTaintTracker, type TaintTracker } from './taint-tracker.ts';
+import { createTaintTracker, isFromHost, type TaintTracker } from './taint-tracker.ts';
 import { createTrace, type TraceEntry } from './trace.ts';
 
 export interface AgentLoopDeps extends ModelCallDeps {
@@ -25,6 +26,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   sessions: SessionStore;
   /** Shared with other components that observe untrusted content; the loop marks sessions for its own calls. */
   taint?: TaintTracker;
+  /** Default: what comes from hosts. */
+  isUntrusted?: (origin: ItemOrigin) => boolean;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
   /** For agents in code mode. */
@@ -61,8 +64,9 @@ export interface AgentLoop {
 export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const locks = createSessionLocks();
   const taint = deps.taint ?? createTaintTracker();
+  const isUntrusted = deps.isUntrusted ?? isFromHost;
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
-  const shared: AgentConversationDeps = { ...deps, taint, contextTokens };
+  const shared: AgentConversationDeps = { ...deps, taint, isUntrusted, contextTokens };
   return {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);

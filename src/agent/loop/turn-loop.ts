@@ -17,8 +17,8 @@ import {
 import { PHANTOM_ACTION_NOTE, withTextCalls } from '../recovery/answer-recovery.ts';
 import { claimsPhantomAction } from '../recovery/phantom-action.ts';
 import { MAX_CONTINUATIONS } from './limits.ts';
+import { originOfTool, withOrigin } from '../history/origins.ts';
 import type { ModelAnswer } from './model-call.ts';
-import { bringsUntrustedContent } from './taint-tracker.ts';
 import { answerKey } from './resume.ts';
 import { runToolCalls, type StoredResult } from './tool-calls.ts';
 
@@ -146,9 +146,10 @@ async function callTools(
   const allowed = Math.max(0, limits.steps - conversation.toolCalls);
   conversation.toolCalls += Math.min(allowed, answer.toolCalls.length);
   const persist = async ({ message, tool, isCalled, isApproved }: StoredResult): Promise<void> => {
-    if (isCalled && tool !== undefined && bringsUntrustedContent(tool)) deps.taint.mark(caller.session);
+    const origin = originOfTool(tool);
+    if (isCalled && deps.isUntrusted(origin)) deps.taint.mark(caller.session, origin);
     const deferrable = !isCalled || (isRepeatable(tool) && !isApproved);
-    await historyWriter.write([message], { tainted: deps.taint.has(caller.session), deferrable });
+    await historyWriter.write([withOrigin(message, origin)], { tainted: deps.taint.has(caller.session), deferrable });
   };
   const { results, parked } = await runToolCalls(
     answer.toolCalls,

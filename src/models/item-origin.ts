@@ -1,0 +1,21 @@
+/**
+ * Where the text of a session item came from. The first six are sources of messages. `Engine`: a note of the loop. `Hook`: a hook of the
+ * agent. `Tool`: a tool whose results have no closer origin. `Unknown`: an item of a release that did not store origins.
+ */
+export const ITEM_ORIGINS = [
+  'User',
+  'Agent',
+  'Reply',
+  'Schedule',
+  'Trigger',
+  'Peer',
+  'Engine',
+  'Hook',
+  'Tool',
+  'File',
+  'Memory',
+  'Web',
+  'Mcp',
+  'Unknown',
+] as const;
+export type ItemOrigin = (typeof ITEM_ORIGINS)[number];
