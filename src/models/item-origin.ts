@@ -1,6 +1,6 @@
 /**
- * Where the text of a session item came from. The first six are sources of messages. `Engine`: a note of the loop. `Hook`: a hook of the
- * agent. `Tool`: a tool whose results have no closer origin. `Unknown`: an item of a release that did not store origins.
+ * Where the text of a session item came from. The first six are sources of messages. `Engine`: a note of the loop, or what a hook
+ * asks for. `Tool`: a tool whose results have no closer origin. `Unknown`: an item of a release that did not store origins.
  */
 export const ITEM_ORIGINS = [
   'User',
@@ -10,7 +10,6 @@ export const ITEM_ORIGINS = [
   'Trigger',
   'Peer',
   'Engine',
-  'Hook',
   'Tool',
   'File',
   'Memory',

@@ -22,25 +22,25 @@ describe('the items that a model sees of a session', () => {
   });
 
   it('the latest summary stands in place of the items that it covers, and earlier summaries are gone', () => {
-    const first = summaryItem('one', 4, undefined, []);
-    const second = summaryItem('two', 8, undefined, []);
+    const first = summaryItem('one', 4, undefined);
+    const second = summaryItem('two', 8, undefined);
     const items = [...talk(6), first, ...talk(4), second, user('new')];
     assert.deepEqual(itemsForModel(items), [second, ...talk(4).slice(1), user('new')]);
   });
 
   it('a summary that covers itself, nothing or a part of an item is an item like any other', () => {
     for (const covered of [0, -1, 1.5, Number.NaN, 5, 1e9]) {
-      const items = [...talk(4), summaryItem('x', covered, undefined, [])];
+      const items = [...talk(4), summaryItem('x', covered, undefined)];
       assert.deepEqual(itemsForModel(items), items, `${covered}`);
     }
   });
 
   it('a summary that covers the current message contains its text', () => {
     assert.match(
-      summaryItem('x', 3, 'the task', []).text,
+      summaryItem('x', 3, 'the task').text,
       /first 3 messages[^]*\nx\n\n\[The message that you work on:\]\nthe task$/,
     );
-    assert.ok(!summaryItem('x', 3, undefined, []).text.includes('work on'));
+    assert.ok(!summaryItem('x', 3, undefined).text.includes('work on'));
   });
 });
 
@@ -57,18 +57,18 @@ describe('the plan of a compaction', () => {
   });
 
   it('a second summary replaces the first one and the items since', () => {
-    const before = summaryItem('one', 20, undefined, []);
+    const before = summaryItem('one', 20, undefined);
     const items = [...talk(30), before, ...talk(12)];
     const plan = planCompaction(items, 10);
     assert.equal(plan?.items, 33, 'an index of the stored items, the summary included');
     assert.deepEqual(textsOf(plan.older), [before.text, ...textsOf(talk(30).slice(20)), '0', '1']);
-    const after = itemsForModel([...items, summaryItem('two', plan.items, undefined, [])]);
+    const after = itemsForModel([...items, summaryItem('two', plan.items, undefined)]);
     assert.equal(after.length, 11);
   });
 
   it('there is no plan for a few items', () => {
     assert.equal(planCompaction(talk(15), 10), undefined);
-    assert.equal(planCompaction([...talk(30), summaryItem('one', 20, undefined, []), user('a')], 10), undefined);
+    assert.equal(planCompaction([...talk(30), summaryItem('one', 20, undefined), user('a')], 10), undefined);
     assert.equal(planCompaction([], 10), undefined);
   });
 
@@ -83,7 +83,7 @@ describe('the plan of a compaction', () => {
           if (plan === undefined) continue;
           assert.ok(plan.items > covered);
           covered = plan.items;
-          items.push(summaryItem(`up to ${covered}`, covered, undefined, []));
+          items.push(summaryItem(`up to ${covered}`, covered, undefined));
           const seen = itemsForModel(items);
           assert.ok(seen.length >= 11 && seen.length <= 12, `${seen.length}`);
           assert.equal(seen[1]?.role, 'assistant');

@@ -25,7 +25,7 @@ export function originOfTool(tool: Pick<ToolDescriptor, 'name' | 'category' | 'a
 }
 
 /** Users and tools have origins; what the model itself said has those of all items before it. */
-export function originOf(item: ModelMessage): ItemOrigin | undefined {
+function originOf(item: ModelMessage): ItemOrigin | undefined {
   return item.role === 'assistant' ? undefined : (item.origin ?? 'Unknown');
 }
 
@@ -39,7 +39,11 @@ export function originsOf(items: readonly ModelMessage[]): ItemOrigin[] {
   return [...found].sort();
 }
 
-/** The item with the origin, unless it has one. */
-export function withOrigin(item: ModelMessage, origin: ItemOrigin): ModelMessage {
-  return item.role === 'assistant' || item.origin !== undefined ? item : { ...item, origin };
+/** An item that a provider adds: its words are notes of the engine, or a summary of items of the session, whatever it says about them. */
+export function addedByProvider(item: ModelMessage, session: readonly ModelMessage[]): ModelMessage {
+  if (item.role !== 'user') return item;
+  const { text, summary } = item;
+  if (summary === undefined) return { role: 'user', text, origin: 'Engine' };
+  const { items } = summary;
+  return { role: 'user', text, origin: 'Engine', summary: { items, origins: originsOf(session.slice(0, items)) } };
 }
