@@ -28,6 +28,7 @@ import { createHostCalls } from '../tools/host/host-calls.ts';
 import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';
+import { builtInNames } from './built-in.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 
 /** Author recorded for imported tools: unknown, and never the name of a configured model. */
@@ -140,6 +141,8 @@ export function createForging(
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
     replacesSessionTools: true,
+    // Also those that this agent does not see, such as the tools of code mode.
+    reservedNames: builtInNames(),
     owner: sessionPath(caller),
   });
   return {
