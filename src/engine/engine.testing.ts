@@ -102,7 +102,6 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
     { type: 'end', stopReason: 'stop', usage, model: 'x' },
   ];
   const model = scriptedModel(changes.answer ?? respond);
-  const spec = { ...AGENT, ...changes.agent };
   const engine = createEngine(
     {
       clock,
@@ -141,7 +140,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
     {
       name: 'a',
       namespace: 'n',
-      spec,
+      spec: { ...AGENT, ...changes.agent },
       policy: { name: 'p', spec: { ...POLICY, ...changes.policy } },
       level: changes.level ?? 'restricted',
     },

@@ -14,7 +14,7 @@ import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import { type EventSink, inSession } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
-import { createInvoker } from '../tools/invoker.ts';
+import { type CompletedCall, createInvoker } from '../tools/invoker.ts';
 import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
@@ -148,9 +148,7 @@ interface EngineComponents {
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
-  const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
-  const isUntrusted = (origin: ItemOrigin): boolean =>
-    isFromHost(origin) || isUntrustedSource(origin, configured.policy.spec);
+  const { taint, isUntrusted, markByCall } = trackTaint(configured.policy.spec, events);
   const context = createContext(ports, configured, taint, events);
   const { agent, model, schemas, decider } = context;
   const forged = forgedToolDeps(context);
@@ -187,8 +185,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     timeoutOf: timeouts(agent),
     observe(call) {
       // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
-      const origin = originOfTool(call.tool);
-      if (isUntrusted(origin)) taint.mark(call.caller.session, origin);
+      markByCall(call);
       lifecycle.observe(call);
     },
   });
@@ -209,6 +206,17 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
+}
+
+/** The sessions with untrusted content, by what the policy distrusts. */
+function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
+  const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
+  const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
+  const markByCall = ({ tool, caller }: CompletedCall): void => {
+    const origin = originOfTool(tool);
+    if (isUntrusted(origin)) taint.mark(caller.session, origin);
+  };
+  return { taint, isUntrusted, markByCall };
 }
 
 /** Resolves the models of the agent and compiles its policy. */

@@ -91,7 +91,6 @@ export const SessionHistory = describes<StoredHistory>()(
 const Tainted = Type.Boolean({ description: 'A session with untrusted content wrote it.' });
 
 export const MemoryValue = describes<StoredValue>()(Type.Object({ value: AnyJson, tainted: Tainted }, closed));
-export type MemoryValue = Static<typeof MemoryValue>;
 
 export const MemoryWrite = Type.Object(
   {
