@@ -19,6 +19,7 @@ import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { AgentProcess } from '../process/agent-process.ts';
 import { ORIGIN } from '../process/fetch-channel.ts';
+import { guardedStream } from './guarded-stream.ts';
 import { isPermitted, readArguments, readText, workspacePath } from './session-requests.ts';
 
 /** What an agent may ask for and say while it works on a message. */
@@ -36,6 +37,8 @@ const MAX_MESSAGE_BYTES = 8 * 1_024 * 1_024;
 const OPEN_TIMEOUT_MS = 60_000;
 /** Time in which an agent ends a prompt that is cancelled. */
 const CANCEL_TIMEOUT_MS = 5_000;
+/** Time in which a process exits that has closed its connection. */
+const EXIT_TIMEOUT_MS = 1_000;
 /** Of what an agent says and thinks about one prompt. */
 const MAX_SAID_CHARACTERS = 1_000_000;
 
@@ -45,25 +48,32 @@ export class AgentSession {
   readonly #connection: ClientConnection;
   #id = '';
   #host: PromptHost | undefined;
+  readonly #cancelTimeoutMs: number;
   #said = 0;
 
-  private constructor(process: AgentProcess) {
+  private constructor(process: AgentProcess, cancelTimeoutMs: number) {
     this.process = process;
+    this.#cancelTimeoutMs = cancelTimeoutMs;
     const output = Writable.toWeb(process.stdin) as WritableStream<Uint8Array>;
     const input = Readable.toWeb(process.stdout) as unknown as ReadableStream<Uint8Array>;
-    this.#connection = this.#app().connect(ndJsonStream(output, input, { maxMessageBytes: MAX_MESSAGE_BYTES }));
-    void this.#connection.closed.then(() => process.kill('it closed its connection'));
+    const stream = ndJsonStream(output, input, { maxMessageBytes: MAX_MESSAGE_BYTES });
+    this.#connection = this.#app().connect(guardedStream(stream, (reason) => process.kill(reason)));
+    void this.#connection.closed.then(() => this.#endSoon());
   }
 
   /** Throws TEMPER_ACP_AGENT_FAILED, after it has ended the process. */
-  static async open(process: AgentProcess, signal: AbortSignal): Promise<AgentSession> {
-    const session = new AgentSession(process);
+  static async open(
+    process: AgentProcess,
+    signal: AbortSignal,
+    cancelTimeoutMs = CANCEL_TIMEOUT_MS,
+  ): Promise<AgentSession> {
+    const session = new AgentSession(process, cancelTimeoutMs);
     try {
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]);
       await session.#untilEnded(session.#open(), timeout);
       return session;
     } catch (error) {
-      const failure = session.failure('does not start', error);
+      const failure = await session.#failure('does not start', error);
       await process[Symbol.asyncDispose]();
       throw failure;
     }
@@ -81,13 +91,15 @@ export class AgentSession {
       const { stopReason } = await this.#untilEnded(this.#cancellable(sent, signal));
       return stopReason;
     } catch (error) {
-      throw this.failure('failed', error);
+      throw await this.#failure('failed', error);
     } finally {
       this.#host = undefined;
     }
   }
 
-  failure(what: string, error: unknown): TemperError {
+  /** A process that exits closes its connection first: its exit code says more. */
+  async #failure(what: string, error: unknown): Promise<TemperError> {
+    if (this.#connection.signal.aborted) await this.process.exited;
     const { ended, stderr } = this.process;
     const reason = ended ?? messageOf(error, 500);
     const words = stderr.trim() === '' ? '' : `; its standard error begins with: ${stderr.trim()}`;
@@ -95,6 +107,11 @@ export class AgentSession {
       cause: error,
       retry: 'backoff',
     });
+  }
+
+  #endSoon(): void {
+    const timer = setTimeout(() => this.process.kill('it closed its connection'), EXIT_TIMEOUT_MS);
+    void this.process.exited.then(() => clearTimeout(timer));
   }
 
   get #agent(): ClientContext {
@@ -125,7 +142,7 @@ export class AgentSession {
     } catch (error) {
       if (!signal.aborted) throw error;
       await this.#agent.notify(methods.agent.session.cancel, { sessionId: this.#id });
-      return await abortable(sent, AbortSignal.timeout(CANCEL_TIMEOUT_MS)).catch(() => {
+      return await abortable(sent, AbortSignal.timeout(this.#cancelTimeoutMs)).catch(() => {
         this.process.kill('it did not end a cancelled prompt');
         throw error;
       });

@@ -1,6 +1,6 @@
 import { itemsForModel } from '../../agent/compaction/summary-item.ts';
 import { repairHistory } from '../../agent/history/repair-history.ts';
-import type { Provider, ProviderAnswer, ProviderDirective, ProviderHost, ProviderTask } from '../../agent/provider/port.ts';
+import type { AgentProvider, ProviderDirective, ProviderHost, ProviderTask, TaskAnswer } from '../../agent/provider/port.ts';
 import type { StopReason } from '@agentclientprotocol/sdk';
 import type { FinishReason } from '../../bus/port.ts';
 import { untilAborted } from '../../agent/abort.ts';
@@ -19,7 +19,7 @@ export interface AcpProviderDeps extends AgentSessionsDeps {
 const CONTINUE = 'Continue.';
 
 /** A provider that is another program: it speaks the Agent Client Protocol and works on its own way, with the model and the tools of Temper. */
-export class AcpProvider implements Provider, AsyncDisposable {
+export class AcpProvider implements AgentProvider, AsyncDisposable {
   readonly #deps: AcpProviderDeps;
   readonly #agents: AgentSessions;
 
@@ -28,7 +28,7 @@ export class AcpProvider implements Provider, AsyncDisposable {
     this.#agents = new AgentSessions(deps);
   }
 
-  async run(task: ProviderTask, host: ProviderHost, op: CallOptions): Promise<ProviderAnswer> {
+  async run(task: ProviderTask, host: ProviderHost, op: CallOptions): Promise<TaskAnswer> {
     const resumed = await resume(task, host);
     if (resumed !== undefined) return resumed;
     for (let attempt = 1; ; attempt += 1) {
@@ -53,7 +53,7 @@ export class AcpProvider implements Provider, AsyncDisposable {
     await this.#agents[Symbol.asyncDispose]();
   }
 
-  async #work(task: ProviderTask, host: ProviderHost, op: CallOptions, attempt: number): Promise<ProviderAnswer> {
+  async #work(task: ProviderTask, host: ProviderHost, op: CallOptions, attempt: number): Promise<TaskAnswer> {
     const isNew = task.resume === undefined && attempt === 1;
     const open = isNew ? await this.#agents.find(task.session, task.base) : undefined;
     const agent = open ?? (await this.#agents.start(task.session, op.signal));
@@ -78,7 +78,7 @@ async function converse(
   host: ProviderHost,
   first: string,
   op: CallOptions,
-): Promise<ProviderAnswer> {
+): Promise<TaskAnswer> {
   for (let text = first; ; ) {
     const stopReason = await session.prompt(text, run, run.signal).catch((error: unknown) => {
       if (run.ending === undefined) throw error;
@@ -89,7 +89,7 @@ async function converse(
     if (ending !== undefined && 'answer' in ending) return ending.answer;
     const reply = await run.takeSaid();
     if (reply !== '') await host.append([{ role: 'assistant', text: reply, toolCalls: [] }], true);
-    const answer: ProviderAnswer = { reply, finishReason: finishReasonOf(stopReason) };
+    const answer: TaskAnswer = { reply, finishReason: finishReasonOf(stopReason) };
     if (ending !== undefined) return answer;
     const directive = await host.hook({ type: 'turn-end', turnNumber: run.turns, result: reply, answer });
     const next = await nextPrompt(host, directive, answer);
@@ -102,8 +102,8 @@ async function converse(
 async function nextPrompt(
   host: ProviderHost,
   directive: ProviderDirective | undefined,
-  answer: ProviderAnswer,
-): Promise<ProviderAnswer | string> {
+  answer: TaskAnswer,
+): Promise<TaskAnswer | string> {
   if (directive === undefined || 'conclude' in directive) return answer;
   if ('stop' in directive) return stopWith(host, directive.result, answer.reply);
   const { message = CONTINUE } = directive;
@@ -112,16 +112,16 @@ async function nextPrompt(
 }
 
 /** Ends with this reply, which the session gets as the last answer. */
-async function stopWith(host: ProviderHost, reply: string, last = ''): Promise<ProviderAnswer> {
+async function stopWith(host: ProviderHost, reply: string, last = ''): Promise<TaskAnswer> {
   if (reply !== '' && reply !== last) await host.append([{ role: 'assistant', text: reply, toolCalls: [] }], true);
   return { reply, finishReason: 'complete' };
 }
 
 /** Completes what an earlier attempt left: a reply, or calls without a result. Undefined when the agent must work on the message. */
-async function resume({ resume: point }: ProviderTask, host: ProviderHost): Promise<ProviderAnswer | undefined> {
+async function resume({ resume: point }: ProviderTask, host: ProviderHost): Promise<TaskAnswer | undefined> {
   if (point === undefined) return undefined;
   if (point.reply !== undefined) {
-    const answer: ProviderAnswer = { reply: point.reply, finishReason: 'complete' };
+    const answer: TaskAnswer = { reply: point.reply, finishReason: 'complete' };
     const directive = await host.hook({ type: 'turn-end', turnNumber: point.turns, result: point.reply, answer });
     const next = await nextPrompt(host, directive, answer);
     return typeof next === 'string' ? undefined : next;

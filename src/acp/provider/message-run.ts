@@ -1,5 +1,5 @@
 import { isRepeatable } from '../../agent/history/repeatable.ts';
-import type { ProviderAnswer, ProviderHost, ProviderTask } from '../../agent/provider/port.ts';
+import type { TaskAnswer, ProviderHost, ProviderTask } from '../../agent/provider/port.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -10,7 +10,7 @@ import type { PromptHost } from '../client/agent-session.ts';
 import type { ServedRequest } from '../endpoint/served-format.ts';
 
 /** Why the message ends before the agent has ended its prompt. */
-type Ending = { answer: ProviderAnswer } | { conclude: string };
+type Ending = { answer: TaskAnswer } | { conclude: string };
 
 interface CallAnswer {
   text: string;
