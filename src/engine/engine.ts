@@ -13,6 +13,7 @@ import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } f
 import type { EventSink } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
+import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
@@ -170,6 +171,9 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     approvals,
     audit,
     schemas,
+    runningCalls: endsRunningCalls(agent)
+      ? new RunningCalls({ view, onChange: (listener) => tools.onChange(listener) })
+      : undefined,
     events,
     clock,
     timeoutOf: timeouts(agent),
@@ -225,6 +229,10 @@ function createContext(
 /** Only models that the policy allows are routed to. */
 function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
   return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
+}
+
+function endsRunningCalls({ policy }: EngineAgent): boolean {
+  return policy.spec.forge?.runningCalls === 'End';
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

@@ -30,6 +30,7 @@ import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
 import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
+import type { RunningCalls } from './running-calls.ts';
 import type { CallRecording } from './recording/call-recording.ts';
 
 /** Maximum depth of nested tool calls. */
@@ -57,6 +58,8 @@ export interface InvokerDeps {
   schemas: SchemaCompiler;
   /** Absent for an agent without hooks. */
   hooks?: CallHooks | undefined;
+  /** Absent when the calls of a tool that leaves service finish. */
+  runningCalls?: RunningCalls | undefined;
   events: EventSink;
   clock: Clock;
   /** Time limit of one call of this tool, in milliseconds. */
@@ -360,20 +363,22 @@ async function execute(
   { input, caller, op, invoker }: RequestedCall,
   recorder: CallRecorder | undefined,
 ): Promise<Json> {
-  const { name } = tool.descriptor;
   const nested = nestedCaller(tool, caller);
-  return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
+  using running = deps.runningCalls?.start(tool.descriptor, caller);
+  const interruptible = running === undefined ? op : { ...op, signal: AbortSignal.any([op.signal, running.signal]) };
+  return await withTimeout(interruptible, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
       invoke: nestedCalls(invoker, nested, deps.events),
     });
-    return abortable(work, inner.signal, () => abortError(inner.signal, name));
+    return abortable(work, inner.signal, () => abortError(inner.signal, tool.descriptor, running?.signal));
   });
 }
 
-function abortError(signal: AbortSignal, name: string): TemperError {
+function abortError(signal: AbortSignal, { name }: ToolDescriptor, running: AbortSignal | undefined): TemperError {
+  if (isTemperError(running?.reason)) return running.reason;
   return abortedByTimeout(signal)
     ? new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`)
     : new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`);
