@@ -26,9 +26,11 @@ function readProgram(file: string, field: string, value: Json): AgentProgram {
   const name = requiredText(file, `${field}.name`, value['name']);
   if (!NAME.test(name)) throw invalidMember(file, `${field}.name`, 'must be lower-case letters, digits and dashes');
   const folder = requiredText(file, `${field}.folder`, value['folder']);
-  if (!isAbsolute(folder) || folder === '/') throw invalidMember(file, `${field}.folder`, 'must be an absolute path below /');
+  if (!isAbsolute(folder) || folder === '/')
+    throw invalidMember(file, `${field}.folder`, 'must be an absolute path below /');
   const program = join(folder, requiredText(file, `${field}.program`, value['program']));
-  if (relative(folder, program).startsWith('..')) throw invalidMember(file, `${field}.program`, 'must be in the folder');
+  if (relative(folder, program).startsWith('..'))
+    throw invalidMember(file, `${field}.program`, 'must be in the folder');
   return {
     name,
     folder,

@@ -1,5 +1,5 @@
 import { assertKnownMembers, invalidMember, requiredText } from '../lib/config-members.ts';
-import { isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
+import { isJsonObject, type Json } from '../lib/json.ts';
 import type { JudgeSettings, NamedModelsConfig } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';
 

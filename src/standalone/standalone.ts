@@ -1,6 +1,7 @@
 import { SESSION_IDLE_MS } from '../agent/session/session-age.ts';
 import { createRecordMemory } from '../agent/tools/memory.ts';
 import { createRecordSessionStore, type RecordSessionStore } from '../agent/session/session-store.ts';
+import type { AgentProgram } from '../acp/process/agent-command.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import { openAudit } from '../audit/recorded-trail.ts';
@@ -38,6 +39,7 @@ import { evaluateLocalTrust } from './levels/local-trust.ts';
 import { LocalTaskRecorder } from './levels/task-recorder.ts';
 import { localCanaries } from './local-canaries.ts';
 import { lockState } from './lock.ts';
+import { agentProvider } from './agent-provider.ts';
 import { accountsOf } from './ledger-accounts.ts';
 import { SessionTrace } from './sessions/session-trace.ts';
 import { ensureStateFormat } from './state-format.ts';
@@ -58,6 +60,8 @@ export interface StandaloneOptions {
   agent: Agent;
   policy: TrustPolicy;
   models: NamedModelSet;
+  /** The program of an agent with `spec.model.agent`. */
+  agentProgram?: AgentProgram | undefined;
   /** How judges and reviewers are supervised; absent: no canaries. */
   judges?: JudgeSettings | undefined;
   events: EventSink;
@@ -114,6 +118,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
       },
       workspace: options.workspace,
       protectedPaths: [options.state, options.keys.folder, ...options.protectedPaths],
+      ...(await agentProvider(options.agentProgram, opening)),
     },
     agent,
     withheld === undefined ? events : (event) => events(withheld.event(event)),

@@ -96,7 +96,10 @@ describe('the session of an agent program', () => {
     const found = JSON.parse(said) as Record<string, string>;
     const { environment = '', home, fetch: fetched, ...others } = found;
     // Some shells set PWD.
-    assert.equal(environment.replace('PWD ', ''), 'ANTHROPIC_API_KEY ANTHROPIC_BASE_URL HOME OPENAI_API_KEY OPENAI_BASE_URL TMPDIR');
+    assert.equal(
+      environment.replace('PWD ', ''),
+      'ANTHROPIC_API_KEY ANTHROPIC_BASE_URL HOME OPENAI_API_KEY OPENAI_BASE_URL TMPDIR',
+    );
     assert.match(fetched ?? '', /reaches http:\/\/temper\.internal only/);
     assert.deepEqual(others, {
       socket: 'ERR_ACCESS_DENIED',
@@ -112,7 +115,10 @@ describe('the end of an agent program', () => {
   it('a program that crashes fails its prompt by name, and its home is removed', async () => {
     const session = await open();
     const failed = session.prompt('!crash', new RecordingHost(), never);
-    await assert.rejects(failed, (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED') && /exit code 7/.test(error.message));
+    await assert.rejects(
+      failed,
+      (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED') && /exit code 7/.test(error.message),
+    );
     const home = dirname(session.process.folder);
     assert.ok(existsSync(home));
     await session.process[Symbol.asyncDispose]();
@@ -140,7 +146,10 @@ describe('the end of an agent program', () => {
       [{ arguments: ['without-mcp'] }, /mcpCapabilities\.http/],
       [{ program: join(ROOT, 'none.mjs') }, /exited|closed/],
     ] as const) {
-      await assert.rejects(open({ ...FIXTURE, ...change }), (error) => failure(error) && message.test((error as Error).message));
+      await assert.rejects(
+        open({ ...FIXTURE, ...change }),
+        (error) => failure(error) && message.test((error as Error).message),
+      );
     }
   });
 });

@@ -103,10 +103,14 @@ export class AgentSession {
     const { ended, stderr } = this.process;
     const reason = ended ?? messageOf(error, 500);
     const words = stderr.trim() === '' ? '' : `; its standard error begins with: ${stderr.trim()}`;
-    return new TemperError('TEMPER_ACP_AGENT_FAILED', `the agent program ${what}: ${printable(`${reason}${words}`, 1_000)}`, {
-      cause: error,
-      retry: 'backoff',
-    });
+    return new TemperError(
+      'TEMPER_ACP_AGENT_FAILED',
+      `the agent program ${what}: ${printable(`${reason}${words}`, 1_000)}`,
+      {
+        cause: error,
+        retry: 'backoff',
+      },
+    );
   }
 
   #endSoon(): void {
@@ -195,7 +199,9 @@ export class AgentSession {
     const wanted: readonly PermissionOption['kind'][] = isPermitted(toolCall, offered)
       ? ['allow_once', 'allow_always']
       : ['reject_once', 'reject_always'];
-    const option = wanted.map((kind) => options.find((given) => given.kind === kind)).find((found) => found !== undefined);
+    const option = wanted
+      .map((kind) => options.find((given) => given.kind === kind))
+      .find((found) => found !== undefined);
     if (option === undefined) return { outcome: { outcome: 'cancelled' } };
     return { outcome: { outcome: 'selected', optionId: option.optionId } };
   }

@@ -9,7 +9,10 @@ const said = (text: unknown, kind = 'agent_message_chunk'): unknown => ({
   params: { sessionId: 's', update: { sessionUpdate: kind, content: { type: 'text', text } } },
 });
 
-async function passed(incoming: unknown[], sent: unknown[] = []): Promise<{ messages: unknown[]; violations: string[] }> {
+async function passed(
+  incoming: unknown[],
+  sent: unknown[] = [],
+): Promise<{ messages: unknown[]; violations: string[] }> {
   const violations: string[] = [];
   const source = Promise.withResolvers<void>();
   const readable = new ReadableStream<AnyMessage>({
@@ -24,14 +27,19 @@ async function passed(incoming: unknown[], sent: unknown[] = []): Promise<{ mess
   const writer = guarded.writable.getWriter();
   for (const message of sent) await writer.write(message as AnyMessage);
   source.resolve();
-  return { messages: await Array.fromAsync(guarded.readable), violations };
+  const messages: unknown[] = [];
+  for await (const message of guarded.readable) messages.push(message);
+  return { messages, violations };
 }
 
 describe('the stream of an agent program', () => {
   it('what the agent says and asks passes, and answers to requests pass once', async () => {
     const answer = { jsonrpc: '2.0', id: 0, result: {} };
     const request = { jsonrpc: '2.0', id: 'r', method: 'fs/read_text_file', params: {} };
-    const { messages } = await passed([said('hi'), request, answer, answer], [{ jsonrpc: '2.0', id: 0, method: 'initialize' }]);
+    const { messages } = await passed(
+      [said('hi'), request, answer, answer],
+      [{ jsonrpc: '2.0', id: 0, method: 'initialize' }],
+    );
     assert.deepEqual(messages, [said('hi'), request, answer]);
   });
 

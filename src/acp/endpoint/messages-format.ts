@@ -120,7 +120,8 @@ function messagesStream(id: string, model: string): AnswerStream {
     const before =
       open === type ? [] : [...close(), event({ type: 'content_block_start', index, content_block: block })];
     open = type;
-    const delta: JsonObject = type === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
+    const delta: JsonObject =
+      type === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
     return [...before, event({ type: 'content_block_delta', index, delta })];
   };
   const call = ({ id: callId, name, arguments: input }: ToolCall): ServerSentEvent[] => {

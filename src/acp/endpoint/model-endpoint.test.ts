@@ -49,7 +49,7 @@ const openai = (endpoint: Served): OpenAI =>
 const anthropic = (endpoint: Served): Anthropic =>
   new Anthropic({ baseURL: 'http://temper.invalid', apiKey: 'none', fetch: fetchOf(endpoint) });
 
-const CHAT: OpenAI.ChatCompletionCreateParamsNonStreaming = {
+const CHAT = {
   model: 'gpt-any',
   temperature: 0.5,
   max_tokens: 100,
@@ -65,7 +65,7 @@ const CHAT: OpenAI.ChatCompletionCreateParamsNonStreaming = {
     { role: 'tool', tool_call_id: 'c-0', content: 'Error: no such file' },
   ],
   tools: [{ type: 'function', function: { name: 'file_read', parameters: { type: 'object' } } }],
-};
+} satisfies OpenAI.ChatCompletionCreateParamsNonStreaming;
 const MESSAGES: Anthropic.MessageCreateParamsNonStreaming = {
   model: 'claude-any',
   max_tokens: 100,
@@ -167,13 +167,16 @@ describe('the model endpoint', () => {
       yield END;
     };
     const handler = createModelEndpoint(waiting, () => 'id');
-    const send = (): Promise<Response> => post(handler, '/v1/chat/completions', { ...CHAT, stream: true } as never);
+    const send = (): Promise<Response> => post(handler, '/v1/chat/completions', { ...CHAT, stream: true });
     const open = await Promise.all([send(), send(), send(), send()]);
     assert.equal((await send()).status, 429);
     resolve();
     await open[0]?.text();
     await open[1]?.body?.cancel();
-    assert.deepEqual(await Promise.all([send(), send(), send()].map(async (sent) => (await sent).status)), [200, 200, 429]);
+    assert.deepEqual(
+      await Promise.all([send(), send(), send()].map(async (sent) => (await sent).status)),
+      [200, 200, 429],
+    );
   });
 });
 

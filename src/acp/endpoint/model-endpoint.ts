@@ -163,7 +163,10 @@ function refusedBody(problem: string): TemperError {
 }
 
 function modelList(): Response {
-  return Response.json({ object: 'list', data: [{ id: SERVED_MODEL, object: 'model', created: 0, owned_by: 'temper' }] });
+  return Response.json({
+    object: 'list',
+    data: [{ id: SERVED_MODEL, object: 'model', created: 0, owned_by: 'temper' }],
+  });
 }
 
 function failure(format: ServedFormat, error: unknown): Response {

@@ -37,10 +37,7 @@ export function refused(path: string, reason: string): TemperError {
 }
 
 /** Throws for the first member that would change the answer in a way that no model call of Temper has. Other unknown members are dropped. */
-export function assertExpressible(
-  body: JsonObject,
-  rules: Readonly<Record<string, (value: Json) => boolean>>,
-): void {
+export function assertExpressible(body: JsonObject, rules: Readonly<Record<string, (value: Json) => boolean>>): void {
   for (const [name, isExpressible] of Object.entries(rules)) {
     const value = member(body, name);
     if (value === undefined || value === null || isExpressible(value)) continue;

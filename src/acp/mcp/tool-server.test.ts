@@ -57,7 +57,10 @@ describe('the MCP server of an agent', () => {
     };
     await withClient(tools, async (client) => {
       const result = await client.callTool({ name: 'file_read', arguments: {} });
-      assert.deepEqual([result.content, result.isError], [[{ type: 'text', text: 'TEMPER_POLICY_DENIED: file_read' }], true]);
+      assert.deepEqual(
+        [result.content, result.isError],
+        [[{ type: 'text', text: 'TEMPER_POLICY_DENIED: file_read' }], true],
+      );
     });
   });
 

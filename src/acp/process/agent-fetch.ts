@@ -4,7 +4,14 @@
  */
 import { Socket } from 'node:net';
 
-type Frame = { id: number; status?: number; headers?: [string, string][]; text?: string; end?: boolean; error?: string };
+type Frame = {
+  id: number;
+  status?: number;
+  headers?: [string, string][];
+  text?: string;
+  end?: boolean;
+  error?: string;
+};
 
 const ORIGIN = 'http://temper.internal';
 const channel = new Socket({ fd: 3, readable: true, writable: true });

@@ -1,6 +1,12 @@
 import { itemsForModel } from '../../agent/compaction/summary-item.ts';
 import { repairHistory } from '../../agent/history/repair-history.ts';
-import type { AgentProvider, ProviderDirective, ProviderHost, ProviderTask, TaskAnswer } from '../../agent/provider/port.ts';
+import type {
+  AgentProvider,
+  ProviderDirective,
+  ProviderHost,
+  ProviderTask,
+  TaskAnswer,
+} from '../../agent/provider/port.ts';
 import type { StopReason } from '@agentclientprotocol/sdk';
 import type { FinishReason } from '../../bus/port.ts';
 import { untilAborted } from '../../agent/abort.ts';
@@ -38,7 +44,7 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
         return answer;
       } catch (error) {
         await this.#agents.end(task.session);
-        if (op.signal.aborted) await untilAborted(Promise.reject(error as Error), op.signal, 'the message');
+        await throwIfAborted(op);
         if (!isTemperError(error, 'TEMPER_ACP_AGENT_FAILED')) throw error;
         this.#agents.failed(task.session);
         const { code, message } = error;
@@ -81,21 +87,29 @@ async function converse(
 ): Promise<TaskAnswer> {
   for (let text = first; ; ) {
     const stopReason = await session.prompt(text, run, run.signal).catch((error: unknown) => {
-      if (run.ending === undefined) throw error;
-      return 'cancelled' as const;
+      if (run.ending !== undefined) return 'end_turn' as const;
+      // The program failed because its model did: the message fails as it would without the program.
+      throw isTemperError(run.modelError) ? run.modelError : error;
     });
-    if (op.signal.aborted) await untilAborted(new Promise<never>(() => undefined), op.signal, 'the message');
+    await throwIfAborted(op);
     const { ending } = run;
     if (ending !== undefined && 'answer' in ending) return ending.answer;
     const reply = await run.takeSaid();
     if (reply !== '') await host.append([{ role: 'assistant', text: reply, toolCalls: [] }], true);
-    const answer: TaskAnswer = { reply, finishReason: finishReasonOf(stopReason) };
-    if (ending !== undefined) return answer;
+    const finishReason = ending === undefined ? finishReasonOf(stopReason) : 'complete';
+    const answer: TaskAnswer = { reply, finishReason };
+    if (ending !== undefined && 'conclude' in ending) return answer;
     const directive = await host.hook({ type: 'turn-end', turnNumber: run.turns, result: reply, answer });
     const next = await nextPrompt(host, directive, answer);
     if (typeof next !== 'string') return next;
+    run.reopen();
     text = next;
   }
+}
+
+/** Throws TEMPER_TIMEOUT or TEMPER_CANCELLED. */
+async function throwIfAborted({ signal }: CallOptions): Promise<void> {
+  if (signal.aborted) await untilAborted(new Promise<never>(() => undefined), signal, 'the message');
 }
 
 /** The answer, or the text of the next prompt. */

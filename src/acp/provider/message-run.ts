@@ -1,5 +1,6 @@
 import { isRepeatable } from '../../agent/history/repeatable.ts';
 import type { TaskAnswer, ProviderHost, ProviderTask } from '../../agent/provider/port.ts';
+import { FINISH_TOOL_NAME } from '../../agent/returns/finish.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -10,7 +11,7 @@ import type { PromptHost } from '../client/agent-session.ts';
 import type { ServedRequest } from '../endpoint/served-format.ts';
 
 /** Why the message ends before the agent has ended its prompt. */
-type Ending = { answer: TaskAnswer } | { conclude: string };
+type Ending = { answer: TaskAnswer } | { conclude: string } | { finished: true };
 
 interface CallAnswer {
   text: string;
@@ -26,9 +27,10 @@ export class MessageRun implements PromptHost {
   readonly #host: ProviderHost;
   readonly #op: CallOptions;
   readonly #calls = new SerialQueue();
-  readonly #ended = new AbortController();
+  #ended = new AbortController();
   #ending: Ending | undefined;
   #turns = 0;
+  #modelError: unknown;
   #callCount: number;
   /** What the agent said and thought since its last tool call. */
   #said = '';
@@ -53,8 +55,19 @@ export class MessageRun implements PromptHost {
     return this.#ending;
   }
 
+  /** The failure of the last model call; undefined when it did not fail. */
+  get modelError(): unknown {
+    return this.#modelError;
+  }
+
   get turns(): number {
     return this.#turns;
+  }
+
+  /** The host wants another prompt after all. */
+  reopen(): void {
+    this.#ending = undefined;
+    this.#ended = new AbortController();
   }
 
   /** No further call is made. */
@@ -96,6 +109,7 @@ export class MessageRun implements PromptHost {
     else if (reply !== undefined) this.#end({ answer: { reply, finishReason: 'complete' } });
     else if (conclude !== undefined) this.#end({ conclude });
     const result = items.find((item) => item.role === 'tool');
+    if (name === FINISH_TOOL_NAME && result?.role === 'tool' && !result.isError) this.#end({ finished: true });
     return result?.role === 'tool' ? { text: result.text, isError: result.isError } : ENDED;
   }
 
@@ -138,10 +152,11 @@ export class MessageRun implements PromptHost {
         if (event.type === 'end') used = event.usage;
         yield event;
       }
+      this.#modelError = undefined;
     } catch (error) {
-      if (!timeout.aborted || this.signal.aborted) throw error;
-      const message = `${model} did not finish within ${modelTimeoutMs} ms`;
-      throw new TemperError('TEMPER_MODEL_TIMEOUT', message, { cause: error, retry: 'backoff' });
+      const isLate = timeout.aborted && !this.signal.aborted;
+      this.#modelError = isLate ? timedOut(model, modelTimeoutMs, error) : error;
+      throw this.#modelError;
     } finally {
       this.#host.report({ type: 'usage', turns: 1, ...used });
       const { inputTokens, outputTokens } = used;
@@ -153,6 +168,11 @@ export class MessageRun implements PromptHost {
     this.#ending ??= ending;
     this.#ended.abort(new Error('the message ends'));
   }
+}
+
+function timedOut(model: string, milliseconds: number, cause: unknown): TemperError {
+  const message = `${model} did not finish within ${milliseconds} ms`;
+  return new TemperError('TEMPER_MODEL_TIMEOUT', message, { cause, retry: 'backoff' });
 }
 
 const ENDED: CallAnswer = { text: 'TEMPER_CANCELLED: the work on this message has ended; stop here', isError: true };

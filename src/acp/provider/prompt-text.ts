@@ -20,9 +20,13 @@ export function promptText({ instructions, history = [], earlier = [], message }
   const parts = [
     instructions === undefined ? '' : `Your instructions:\n\n${instructions}`,
     history.length === 0 ? '' : `The conversation so far:\n\n${historyText(history)}`,
-    instructions === undefined && history.length === 0 && earlier.length === 0 ? '' : 'The message that you answer now:',
+    instructions === undefined && history.length === 0 && earlier.length === 0
+      ? ''
+      : 'The message that you answer now:',
     message,
-    earlier.length === 0 ? '' : `An earlier attempt at this message was interrupted. It did this:\n\n${historyText(earlier)}`,
+    earlier.length === 0
+      ? ''
+      : `An earlier attempt at this message was interrupted. It did this:\n\n${historyText(earlier)}`,
   ];
   return parts.filter((part) => part !== '').join('\n\n');
 }

@@ -7,6 +7,7 @@ import { openModels } from '../../models/named-models.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
+import { agentProgram } from '../run/agent-program.ts';
 import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
@@ -26,15 +27,18 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   if (manifests === undefined) return EXIT.refused;
   const { agent, policy } = selectAgent(manifests, options);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
+  const state = resolve(io.cwd, options.state);
+  const program = await agentProgram(agent, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
   let editor: EditorAgent | undefined;
   await using standalone = await openStandalone({
-    state: resolve(io.cwd, options.state),
+    state,
     keys: stateKeys(configFolder(io)),
     workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd),
+    protectedPaths: governingFiles(options, manifests, io.cwd, program),
+    agentProgram: program,
     agent,
     policy,
     redact,

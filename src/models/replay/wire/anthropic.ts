@@ -33,10 +33,20 @@ export const anthropicWire: ReplayWireFormat = {
     if (answer.text !== '') content.push({ type: 'text', text: answer.text });
     for (const call of answer.calls)
       content.push({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call.arguments) });
-    return { ...head(answer), content, stop_reason: STOP_REASONS[answer.stopReason], usage: anthropicUsage(answer.usage) };
+    return {
+      ...head(answer),
+      content,
+      stop_reason: STOP_REASONS[answer.stopReason],
+      usage: anthropicUsage(answer.usage),
+    };
   },
   events(answer): ServerSentEvent[] {
-    const message = { ...head(answer), content: [], stop_reason: null, usage: { ...anthropicUsage(answer.usage), output_tokens: 1 } };
+    const message = {
+      ...head(answer),
+      content: [],
+      stop_reason: null,
+      usage: { ...anthropicUsage(answer.usage), output_tokens: 1 },
+    };
     const events: Json[] = [{ type: 'message_start', message }, { type: 'ping' }, ...contentEvents(answer)];
     if (answer.inBandError) events.push(anthropicWire.error(answer.inBandError.type, answer.inBandError.message));
     else
