@@ -1,5 +1,5 @@
 import { isAbsolute, join, relative } from 'node:path';
-import { assertKnownMembers, invalidMember, requiredText } from '../lib/config-members.ts';
+import { assertKnownMembers, invalidMember, requiredText } from '../models/config-members.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { AgentProgram } from './process/agent-command.ts';
 

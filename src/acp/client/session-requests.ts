@@ -3,7 +3,7 @@ import { sep } from 'node:path';
 import { isCount, type Json, type JsonObject, member, parseUntrustedJson } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 
-/** The path of a file request in the workspace of the agent. `folder` is the folder that the agent was told to work in. */
+/** The path of a file request in the workspace of the agent. `folder` is the `cwd` of its session. */
 export function workspacePath(path: string, folder: string): string {
   if (path === folder) return '.';
   if (path.startsWith(`${folder}${sep}`)) return path.slice(folder.length + 1);

@@ -47,10 +47,10 @@ async function temperFetch(input: string | URL | Request, init?: RequestInit): P
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
   const encoder = new TextEncoder();
   let parts: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const abandon = (reason: unknown, isTold: boolean): void => {
+  const abandon = (reason: unknown, isReported: boolean): void => {
     if (!open.delete(id)) return;
     signal.removeEventListener('abort', onAbort);
-    if (!isTold) send({ id, abort: true });
+    if (!isReported) send({ id, abort: true });
     reject(reason);
     parts?.error(reason);
   };

@@ -56,7 +56,7 @@ export class AgentSessions implements AsyncDisposable {
   /** Starts a process, after a wait that grows with each failure of the session. Throws TEMPER_ACP_AGENT_FAILED. */
   async start(session: string, signal: AbortSignal): Promise<OpenAgent> {
     await this.end(session);
-    await this.#makeRoom();
+    await this.#endOldest();
     const failures = this.#failures.get(session) ?? 0;
     if (failures > 0) {
       await this.#deps.clock.sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1)), signal);
@@ -90,7 +90,7 @@ export class AgentSessions implements AsyncDisposable {
     await Promise.all([...this.#open.keys()].map((session) => this.end(session)));
   }
 
-  async #makeRoom(): Promise<void> {
+  async #endOldest(): Promise<void> {
     for (const [session, open] of this.#open) {
       if (this.#open.size < MAX_PROCESSES) return;
       if (open.run === undefined) await this.end(session);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { isRepeatable } from '../../agent/history/repeatable.ts';
 import type { TaskAnswer, ProviderHost, ProviderTask } from '../../agent/provider/port.ts';
 import { FINISH_TOOL_NAME } from '../../agent/returns/finish.ts';
@@ -98,6 +99,7 @@ export class MessageRun implements PromptHost {
   }
 
   async #callOne(name: string, input: JsonObject): Promise<CallAnswer> {
+    await wordsBefore();
     if (this.signal.aborted) return ENDED;
     const tool = (await this.tools()).find((offered) => offered.name === name);
     this.#callCount += 1;
@@ -168,6 +170,12 @@ export class MessageRun implements PromptHost {
     this.#ending ??= ending;
     this.#ended.abort(new Error('the message ends'));
   }
+}
+
+/** Words and calls arrive through two pipes. What the program wrote before its call is read within two rounds of the event loop. */
+async function wordsBefore(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 function timedOut(model: string, milliseconds: number, cause: unknown): TemperError {

@@ -50,8 +50,16 @@ describe('the file of agent programs', () => {
     ['agents: [', 'TEMPER_MANIFEST_INVALID', /agents\.yaml/],
     ['programs: []', 'TEMPER_MANIFEST_INVALID', /programs is not known here/],
     ['agents: [{name: Helper, folder: /a, program: a.js}]', 'TEMPER_MANIFEST_INVALID', /agents\[0\]\.name/],
-    ['agents: [{name: helper, folder: a, program: a.js}]', 'TEMPER_MANIFEST_INVALID', /folder must be an absolute path/],
-    ['agents: [{name: helper, folder: /a, program: ../b.js}]', 'TEMPER_MANIFEST_INVALID', /program must be in the folder/],
+    [
+      'agents: [{name: helper, folder: a, program: a.js}]',
+      'TEMPER_MANIFEST_INVALID',
+      /folder must be an absolute path/,
+    ],
+    [
+      'agents: [{name: helper, folder: /a, program: ../b.js}]',
+      'TEMPER_MANIFEST_INVALID',
+      /program must be in the folder/,
+    ],
     [
       'agents: [{name: helper, folder: /a, program: a.js, environment: {NODE_OPTIONS: x}}]',
       'TEMPER_MANIFEST_INVALID',

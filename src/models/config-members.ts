@@ -1,5 +1,5 @@
-import { TemperError } from './errors.ts';
-import type { Json, JsonObject } from './json.ts';
+import { TemperError } from '../lib/errors.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
 
 /** Reads the members of a configuration file. All throw TEMPER_MANIFEST_INVALID with the name of the file and of the field. */
 
