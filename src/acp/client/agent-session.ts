@@ -146,10 +146,17 @@ export class AgentSession {
     } catch (error) {
       if (!signal.aborted) throw error;
       await this.#agent.notify(methods.agent.session.cancel, { sessionId: this.#id });
-      return await abortable(sent, AbortSignal.timeout(this.#cancelTimeoutMs)).catch(() => {
-        this.process.kill('it did not end a cancelled prompt');
-        throw error;
-      });
+      return this.#endedInTime(sent, error);
+    }
+  }
+
+  async #endedInTime<T>(sent: Promise<T>, cancellation: unknown): Promise<T> {
+    const timeout = AbortSignal.timeout(this.#cancelTimeoutMs);
+    try {
+      return await abortable(sent, timeout);
+    } catch {
+      this.process.kill('it did not end a cancelled prompt');
+      throw cancellation;
     }
   }
 

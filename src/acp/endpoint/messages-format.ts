@@ -1,10 +1,9 @@
 import { type Json, type JsonObject, isJsonObject, member } from '../../lib/json.ts';
 import { textAt } from '../../models/adapter/json-members.ts';
-import type { ModelEvent, ModelMessage, ToolCall } from '../../models/port.ts';
-import { anthropicUsage, anthropicWire, STOP_REASONS } from '../../models/replay/wire/anthropic.ts';
-import type { ServerSentEvent } from '../../models/replay/wire/wire.ts';
+import type { ModelMessage, ToolCall } from '../../models/port.ts';
+import { anthropicWire } from '../../models/replay/wire/anthropic.ts';
+import { MessagesStream } from './messages-stream.ts';
 import {
-  type AnswerStream,
   assertExpressible,
   isEmptyList,
   messagesOf,
@@ -31,7 +30,7 @@ export const messagesFormat: ServedFormat = {
       hasUsage: true,
     };
   },
-  stream: ({ id, model }) => messagesStream(id, model),
+  stream: ({ id, model }) => new MessagesStream(id, model),
   body(answer) {
     const broken = answer.calls.find((call) => !isJsonText(call.arguments));
     if (broken !== undefined) throw refused('the answer of the model', 'has a call whose arguments are not JSON');
@@ -103,71 +102,6 @@ function userPart(part: JsonObject, at: string, names: Map<string, string>): Mod
   if (name === undefined) throw refused(`${at}.tool_use_id`, 'names no call before it');
   const text = textContent(member(part, 'content'), `${at}.content`);
   return [{ role: 'tool', toolCallId, name, text, isError: member(part, 'is_error') === true }];
-}
-
-function messagesStream(id: string, model: string): AnswerStream {
-  let index = 0;
-  let open: 'text' | 'thinking' | undefined;
-  const event = (data: JsonObject): ServerSentEvent => ({ name: textAt(data, 'type'), data });
-  const close = (): ServerSentEvent[] => {
-    if (open === undefined) return [];
-    open = undefined;
-    index += 1;
-    return [event({ type: 'content_block_stop', index: index - 1 })];
-  };
-  const part = (type: 'text' | 'thinking', text: string): ServerSentEvent[] => {
-    const block: JsonObject = type === 'text' ? { type, text: '' } : { type, thinking: '', signature: '' };
-    const before =
-      open === type ? [] : [...close(), event({ type: 'content_block_start', index, content_block: block })];
-    open = type;
-    const delta: JsonObject =
-      type === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text };
-    return [...before, event({ type: 'content_block_delta', index, delta })];
-  };
-  const call = ({ id: callId, name, arguments: input }: ToolCall): ServerSentEvent[] => {
-    const before = close();
-    const block = { type: 'tool_use', id: callId, name, input: {} };
-    const delta = { type: 'input_json_delta', partial_json: input };
-    const events = [
-      event({ type: 'content_block_start', index, content_block: block }),
-      event({ type: 'content_block_delta', index, delta }),
-      event({ type: 'content_block_stop', index }),
-    ];
-    index += 1;
-    return [...before, ...events];
-  };
-  const end = ({ stopReason, usage }: Extract<ModelEvent, { type: 'end' }>): ServerSentEvent[] => [
-    ...close(),
-    event({
-      type: 'message_delta',
-      delta: { stop_reason: STOP_REASONS[stopReason], stop_sequence: null },
-      usage: anthropicUsage(usage),
-    }),
-    event({ type: 'message_stop' }),
-  ];
-  return {
-    start: () => [
-      event({
-        type: 'message_start',
-        message: {
-          id,
-          type: 'message',
-          role: 'assistant',
-          model,
-          content: [],
-          stop_reason: null,
-          stop_sequence: null,
-          usage: { input_tokens: 0, output_tokens: 0 },
-        },
-      }),
-    ],
-    next(given) {
-      if (given.type === 'text') return part('text', given.text);
-      if (given.type === 'reasoning') return part('thinking', given.text);
-      if (given.type === 'tool-call') return call(given.call);
-      return given.type === 'end' ? end(given) : [];
-    },
-  };
 }
 
 function isJsonText(text: string): boolean {

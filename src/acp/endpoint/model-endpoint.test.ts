@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
-import OpenAI from 'openai';
+import OpenAI, { APIError } from 'openai';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { ModelEvent } from '../../models/port.ts';
@@ -29,7 +29,7 @@ interface Served {
   requests: ServedRequest[];
 }
 
-function served(events: readonly ModelEvent[], error?: unknown): Served {
+function served(events: readonly ModelEvent[], error?: Error): Served {
   const requests: ServedRequest[] = [];
   const model: ServedModel = async function* (request) {
     requests.push(request);
@@ -138,7 +138,7 @@ describe('the model endpoint', () => {
     ] as const) {
       const endpoint = served([], new TemperError(code, 'no more'));
       await assert.rejects(openai(endpoint).chat.completions.create(CHAT), (error) => {
-        assert.ok(error instanceof OpenAI.APIError && error.status === status);
+        assert.ok(error instanceof APIError && error.status === status);
         return error.message.includes(`${code}: no more`);
       });
       assert.equal(endpoint.requests.length, 1, code);
