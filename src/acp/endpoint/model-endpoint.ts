@@ -15,7 +15,7 @@ export type ServedModel = (request: ServedRequest, signal: AbortSignal) => Async
 export type FetchHandler = (request: Request) => Promise<Response>;
 
 /** The one name that the endpoint lists. A request may name any other: the manifest chooses the model. */
-export const SERVED_MODEL = 'temper';
+const SERVED_MODEL = 'temper';
 
 const MAX_BODY_BYTES = 8 * 1_024 * 1_024;
 const JSON_LIMITS = { values: 500_000, depth: 64 };

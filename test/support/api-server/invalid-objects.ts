@@ -48,12 +48,6 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
-    message: 'spec.model.agent',
-    change: { 'spec.model.agent': '../bin/sh' },
-  },
-  {
-    kind: 'Agent',
-    sample: 'agent.yaml',
     message: 'apis has no effect without mode Sandbox',
     change: { 'spec.forge': { enabled: true, modes: ['Compose'], apis: ['fetch'] } },
   },
