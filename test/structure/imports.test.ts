@@ -100,6 +100,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
   '@agentclientprotocol/sdk': ['cli'],
+  '@a2a-js/sdk': ['gateway'],
 };
 
 /** The command line may import every module. */

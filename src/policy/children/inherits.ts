@@ -42,6 +42,9 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
   sandbox: sandboxOfParent,
   schedule: scheduleOfParent,
+  // Only users decide who calls an agent from elsewhere.
+  a2a: ({ child }) =>
+    child.a2a === undefined ? [] : [refusal('spec.a2a', 'of a child', 'no child that is available')],
   children: ({ child, parent }) => [
     ...(child.children?.inherit === true && parent.children?.inherit !== true
       ? [refusal('spec.children.inherit', 'true', 'no right to write manifests')]
