@@ -10,9 +10,10 @@ import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import { type EventSink, inSession } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
+import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
@@ -90,7 +91,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     handle({ source, ...message }, op) {
       if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
-        loop.handle({ ...message, rootMessage }, runningAgent, events, op),
+        loop.handle({ ...message, rootMessage }, runningAgent, inSession(events, message.session), op),
       );
     },
     invoke: (tool, input, session, op) =>
@@ -170,6 +171,9 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     approvals,
     audit,
     schemas,
+    runningCalls: endsRunningCalls(agent)
+      ? new RunningCalls({ view, onChange: (listener) => tools.onChange(listener) })
+      : undefined,
     events,
     clock,
     timeoutOf: timeouts(agent),
@@ -225,6 +229,10 @@ function createContext(
 /** Only models that the policy allows are routed to. */
 function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
   return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
+}
+
+function endsRunningCalls({ policy }: EngineAgent): boolean {
+  return policy.spec.forge?.runningCalls === 'End';
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
