@@ -11,7 +11,7 @@ import type { TaskRecords } from './task-records.ts';
 const OUTCOMES = ['Completed', 'Rejected', 'Failed', 'Canceled'] as const;
 export type PeerOutcome = (typeof OUTCOMES)[number];
 
-export interface PeerTaskEnd {
+interface PeerTaskEnd {
   readonly outcome: PeerOutcome;
   /** Why there is no answer. */
   readonly code?: ErrorCode;

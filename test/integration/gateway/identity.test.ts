@@ -36,7 +36,6 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     const [other, userToken] = await Promise.all([fixture.startReplica(), fixture.createUserToken('team-a')]);
     return new MessageClient({ fixture, one: gateway, other, userToken });
   };
-  a2aTests(() => (messages ??= openMessages()));
 
   const assertRejected = async (
     code: ErrorCode,
@@ -214,4 +213,6 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     );
     assert.ok(replaced < 2_000 && deleted < 2_000, `${replaced} ms, ${deleted} ms`);
   });
+
+  a2aTests(() => (messages ??= openMessages()));
 });

@@ -134,7 +134,9 @@ export function a2aTests(open: () => Promise<MessageClient>): void {
     assert.deepEqual([card['protocolVersion'], card['preferredTransport']], ['0.3', 'JSONRPC']);
     assert.equal(card['url'], `https://temper-gateway:8443${a2aPath('team-a', 'older')}`);
     const message = { kind: 'message', messageId: 'old-1', role: 'user', parts: [{ kind: 'text', text: 'hello' }] };
-    const sent = parsed(await rpc(messages.one, of, 'message/send', { message })) as Rpc;
+    const sent = parsed(
+      await rpc(messages.one, of, 'message/send', { message, configuration: { blocking: false } }),
+    ) as Rpc;
     const { id, kind } = sent.result as { id: string; kind: string };
     assert.equal(kind, 'task');
     await answerNext(messages, agent);
