@@ -90,9 +90,12 @@ function transportOf(request: PeerRequest, deps: GatewayDeps) {
   return isLegacy(request)
     ? {
         transport: new LegacyJsonRpcTransportHandler(handler),
-        errorOf: LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError,
+        errorOf: (error: unknown) => LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error),
       }
-    : { transport: new JsonRpcTransportHandler(handler), errorOf: JsonRpcTransportHandler.mapToJSONRPCError };
+    : {
+        transport: new JsonRpcTransportHandler(handler),
+        errorOf: (error: unknown) => JsonRpcTransportHandler.mapToJSONRPCError(error),
+      };
 }
 
 async function answer(request: PeerRequest, reply: FastifyReply, deps: GatewayDeps): Promise<FastifyReply> {

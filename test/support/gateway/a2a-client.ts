@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:https';
 import { Readable } from 'node:stream';
 import {
-  Client,
+  type Client,
   ClientFactory,
   ClientFactoryOptions,
   DefaultAgentCardResolver,
