@@ -5,6 +5,7 @@ import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
+import { toolSettingsAreSound } from './agent/tool-settings.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<AgentSpec>;
@@ -21,6 +22,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
+  toolSettingsAreSound,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
