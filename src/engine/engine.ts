@@ -31,7 +31,7 @@ import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
-import { compileToolSettings } from './tool-settings.ts';
+import { compileToolSettings } from './settings/tool-settings.ts';
 import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';

@@ -69,7 +69,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
     'gateway/storage/withheld-sessions.ts': ['spec.forge.persistSource'],
-    'engine/tool-settings.ts': [
+    'engine/settings/tool-settings.ts': [
       'spec.limits.toolTimeout',
       'spec.toolSettings[].name',
       'spec.toolSettings[].timeout',

@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import { systemClock } from '../lib/clock.ts';
-import { isTemperError } from '../lib/errors.ts';
-import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
-import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
-import { builtInDescriptors } from './built-in.ts';
-import { anEngine } from './engine.testing.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { builtInDescriptors } from '../built-in.ts';
+import { anEngine } from '../engine.testing.ts';
 import { compileToolSettings } from './tool-settings.ts';
 
 const compile = (toolSettings: AgentSpec['toolSettings'], toolTimeout = '60s') =>
@@ -69,7 +69,7 @@ describe('settings of single tools', () => {
 
   it('defaults that a built-in tool cannot take are refused with the name of the argument', () => {
     for (const [name, defaults, problem] of [
-      ['agent_message', '{"patience":5}', /no argument "patience"/],
+      ['agent_message', '{"urgency":5}', /no argument "urgency"/],
       ['agent_message', '{"wait":"long"}', /wait/],
       ['agent_message', '[]', /not a JSON object/],
     ] as const) {

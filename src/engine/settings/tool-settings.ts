@@ -1,10 +1,10 @@
-import { parseDuration } from '../api/quantities.ts';
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import { TemperError } from '../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject, member, parseUntrustedJson } from '../lib/json.ts';
-import { FORGE_TOOL_NAME, isForgeTestCall } from '../tools/forge-test-call.ts';
-import type { CallerContext, ToolDescriptor } from '../tools/contract.ts';
-import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
+import { parseDuration } from '../../api/quantities.ts';
+import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject, member, parseUntrustedJson } from '../../lib/json.ts';
+import { FORGE_TOOL_NAME, isForgeTestCall } from '../../tools/forge-test-call.ts';
+import type { CallerContext, ToolDescriptor } from '../../tools/contract.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
 
 const DEFAULT_TOOL_TIMEOUT = '60s';
 /** Minimum timeout of `forge_tool`: a judge may take a minute. */
