@@ -180,7 +180,6 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     clock,
     ...compileToolSettings(agent.spec, builtInDescriptors(), schemas),
     observe(call) {
-      // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
       markByCall(call);
       lifecycle.observe(call);
     },
@@ -209,6 +208,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
 function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
   const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
   const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
+  // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
   const markByCall = ({ tool, caller }: CompletedCall): void => {
     const origin = originOfTool(tool);
     if (isUntrusted(origin)) taint.mark(caller.session, origin);
