@@ -184,13 +184,12 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       lifecycle.observe(call);
     },
   });
-  const { contextTokens } = ports.models;
   const code = createCodeMode(context);
   const loop = createAgentLoop({
     model,
     clock,
     sessions: ports.sessions,
-    contextTokens,
+    contextTokens: ports.models.contextTokens,
     invoker,
     taint,
     isUntrusted,
