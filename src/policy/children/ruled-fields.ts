@@ -13,6 +13,7 @@ export const FREE_FIELDS: readonly string[] = [
   'denyTools',
   'arguments',
   'hooks',
+  'toolSettings',
   'sandbox.workspace.files[].path',
 ];
 
