@@ -29,6 +29,8 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { specialistEnd } from './children/specialist-end.ts';
+import type { AgentState } from './agent-state.ts';
 import { createChildRequests } from '../nats/children/child-requests.ts';
 import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
@@ -364,7 +366,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
-  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, wakeups, log });
+  const childRequests = createChildRequests(bus);
+  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   return {
     clock,
@@ -379,7 +382,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     recorder,
     tasks,
     answers,
-    childRequests: createChildRequests(bus),
+    childRequests,
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),
@@ -427,10 +430,12 @@ function authenticatorOf({ transport, directory, verifiers, log }: ServerContext
 function openAnswers(
   asks: Asks,
   inbox: NatsInbox,
-  { directory, wakeups, log }: Pick<GatewayDeps, 'directory' | 'wakeups' | 'log'>,
+  { directory, childRequests, wakeups, log }: Pick<GatewayDeps, 'directory' | 'childRequests' | 'wakeups' | 'log'>,
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
-  return new Answers({ asks, inbox, agent, wake: (state) => requestWakeup(state, { wakeups }), clock, log });
+  const wake = (state: AgentState) => requestWakeup(state, { wakeups });
+  const endSpecialist = specialistEnd({ directory, childRequests, clock });
+  return new Answers({ asks, inbox, agent, wake, endSpecialist, clock, log });
 }
 
 function openApprovals(

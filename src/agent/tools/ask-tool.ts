@@ -106,7 +106,7 @@ function askTool(deps: AskToolDeps): Tool {
         milliseconds: waitMs(input, context, deps),
         ...(typeof stated === 'number' ? { stated } : {}),
       };
-      return resultOf(await tasksOf(deps).ask(draft, wait, context.op));
+      return taskResult(await tasksOf(deps).ask(draft, wait, context.op));
     },
   };
 }
@@ -116,7 +116,7 @@ function taskTool(deps: AskToolDeps): Tool {
     descriptor: TASK_TOOL,
     async call(input, context) {
       const task = await tasksOf(deps).task(textOf(input, 'ticket'), waitMs(input, context, deps, 0), context.op);
-      return resultOf(task);
+      return taskResult(task);
     },
   };
 }
@@ -136,7 +136,8 @@ function waitMs(input: Json, { op }: CallContext, { clock }: AskToolDeps, standa
   return Math.max(0, Math.min(wanted, remainingMs(op, clock) - RESULT_MS));
 }
 
-function resultOf({ ticket, state, text, finishReason, reason, code }: Task): JsonObject {
+/** What the model gets of a task. */
+export function taskResult({ ticket, state, text, finishReason, reason, code }: Task): JsonObject {
   return {
     ticket,
     state,

@@ -27,6 +27,8 @@ import {
   type RunningAgent,
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { specialistTests } from './suites/specialists.ts';
+import { agentTreeTests } from './suites/agent-trees.ts';
 import { agentToolTests } from './suites/agent-tools.ts';
 import { askedMessageTests } from './suites/asked-messages.ts';
 import { childAgentTests } from './suites/child-agents.ts';
@@ -565,7 +567,15 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [agentToolTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
+  for (const suite of [
+    agentToolTests,
+    specialistTests,
+    agentTreeTests,
+    askedMessageTests,
+    childAgentTests,
+    closedSessionTests,
+    idleSessionTests,
+  ])
     suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {

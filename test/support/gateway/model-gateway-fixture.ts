@@ -248,6 +248,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       inbox,
       agent: (uid) => this.#directory.byUid(uid),
       wake: async () => undefined,
+      endSpecialist: async () => undefined,
     });
     const deps: GatewayDeps = {
       ...shared,
