@@ -1,6 +1,7 @@
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
 import { specialistTool } from '../agent/tools/children/specialist-tool.ts';
+import { eventTools } from '../agent/tools/events/event-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
@@ -22,7 +23,7 @@ import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { IMPORTS_SESSION } from '../tempering/registry/visibility.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import { type EventSink, inSession } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host/host-calls.ts';
 import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
@@ -85,6 +86,7 @@ export function builtInTools(
       ...(ports.children === undefined ? {} : { children: ports.children }),
       ...(tasks === undefined ? {} : { tasks }),
     }),
+    ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
     ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
@@ -156,7 +158,7 @@ function gateContextOf({ decider, events }: EngineContext, described: DescribedT
     decider: decider(caller),
     view: described(caller),
     isImport: caller.session === IMPORTS_SESSION,
-    events,
+    events: inSession(events, caller.session),
   });
 }
 

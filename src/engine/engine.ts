@@ -10,7 +10,7 @@ import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import { type EventSink, inSession } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
 import { RunningCalls } from '../tools/running-calls.ts';
@@ -91,7 +91,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     handle({ source, ...message }, op) {
       if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
-        loop.handle({ ...message, rootMessage }, runningAgent, events, op),
+        loop.handle({ ...message, rootMessage }, runningAgent, inSession(events, message.session), op),
       );
     },
     invoke: (tool, input, session, op) =>

@@ -5,6 +5,10 @@ import type { Clock } from '../lib/clock.ts';
 import type { UsageGroup } from '../ledger/usage/group-usage.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { ChildRequestStore } from '../nats/children/child-requests.ts';
+import type { AcceptedEvents } from '../nats/events/accepted-events.ts';
+import type { EventHistory } from '../nats/events/event-history.ts';
+import type { SubscriptionStore } from '../nats/events/subscriptions.ts';
+import type { TriggerFireStore } from '../nats/events/trigger-fires.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -22,6 +26,8 @@ import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
 import type { AgentState } from './agent-state.ts';
+import type { EventLimits } from './events/event-limits.ts';
+import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
@@ -136,6 +142,13 @@ export interface GatewayDeps {
   recorder: TaskRecorder;
   /** Requests about child agents. */
   childRequests: ChildRequestStore;
+  /** Events of namespaces, and the messages that they cause. */
+  namespaceEvents: EventPublisherPort;
+  acceptedEvents: Pick<AcceptedEvents, 'open'>;
+  eventHistory: Pick<EventHistory, 'read'>;
+  eventLimits: Pick<EventLimits, 'take'>;
+  subscriptions: SubscriptionStore;
+  triggerFires: Pick<TriggerFireStore, 'read'>;
   /** Answers to messages that asked. */
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;

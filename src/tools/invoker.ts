@@ -25,7 +25,7 @@ import type {
 import { isForgeTestCall } from './forge-test-call.ts';
 import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { assertInput } from './input-check.ts';
-import type { EventSink } from './events.ts';
+import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
 import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
@@ -259,7 +259,7 @@ async function admit(
       parkableIn: mayPark ? caller.session : undefined,
       ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
       approvals: deps.approvals,
-      events: deps.events,
+      events: inSession(deps.events, caller.session),
       agent: caller.agent,
     },
     op,
@@ -278,16 +278,20 @@ async function runRecorded(
   try {
     const output = await execute(deps, tool, call, recorder);
     progress.record(output, { hasRun: true });
-    return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
+    return { ok: true, tool: name, output, ...noticeOf(deps, call.caller, progress.warning) };
   } catch (error) {
     progress.record({ error: messageOf(error, 200) }, { hasRun: false });
     return failedAnswer(call, error);
   }
 }
 
-function noticeOf({ events }: InvokerDeps, warning: string | undefined): { notice?: string } {
+function noticeOf(
+  { events }: InvokerDeps,
+  { session }: CallerContext,
+  warning: string | undefined,
+): { notice?: string } {
   if (warning === undefined) return {};
-  events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
+  events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning }, session);
   return { notice: warning };
 }
 
@@ -371,7 +375,7 @@ async function execute(
       ...nested,
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
-      invoke: nestedCalls(invoker, nested, deps.events),
+      invoke: nestedCalls(invoker, nested, inSession(deps.events, caller.session)),
     });
     return abortable(work, inner.signal, () => abortError(inner.signal, tool.descriptor, running?.signal));
   });

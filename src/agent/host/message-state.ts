@@ -85,7 +85,7 @@ export async function openMessage(
     await historyWriter.write([added], { tainted: deps.taint.has(session), deferrable: true });
   }
   events({ type: 'message-received', text });
-  route.events.forEach(events);
+  for (const event of route.events) events(event);
   return {
     agent,
     caller,

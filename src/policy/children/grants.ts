@@ -7,7 +7,7 @@ type Grants = NonNullable<AgentSpec['grants']>;
 type GrantRule = readonly [field: string, kind: PatternKind, of: (grants: Grants) => readonly string[] | undefined];
 
 /** Every grant that is a list of patterns, with their kind. */
-const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory'>, PatternKind>> = {
+const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'events'>, PatternKind>> = {
   tools: 'tool',
   network: 'host',
   messages: 'name',
@@ -18,11 +18,11 @@ const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory'>, PatternKind>> = {
 };
 
 const RULES: readonly GrantRule[] = [
-  ...Object.entries(LISTS).map(
-    ([key, kind]): GrantRule => [key, kind, (grants) => grants[key as Exclude<keyof Grants, 'memory'>]],
-  ),
+  ...Object.entries(LISTS).map(([key, kind]): GrantRule => [key, kind, (grants) => grants[key as keyof typeof LISTS]]),
   ['memory.read', 'key', ({ memory }) => memory?.read],
   ['memory.write', 'key', ({ memory }) => memory?.write],
+  ['events.publish', 'event', ({ events }) => events?.publish],
+  ['events.subscribe', 'event', ({ events }) => events?.subscribe],
 ];
 
 /** Each pattern of the child has to lie within the parent's patterns of the same grant, compared as languages. */

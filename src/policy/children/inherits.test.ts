@@ -133,6 +133,8 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.forge.apis', { forge: { enabled: true, modes: ['Sandbox'], apis: ['fetch'] } }],
   ['spec.forge.persistSource', { forge: { enabled: true, modes: ['Sandbox'], persistSource: true } }],
   ['spec.grants.memory.read[0]', { grants: { memory: { read: ['*'] } } }],
+  ['spec.grants.events.publish[0]', { grants: { events: { publish: ['orders'] } } }],
+  ['spec.grants.events.subscribe[0]', { grants: { events: { subscribe: ['orders'] } } }],
   ['spec.grants.kill[0]', { grants: { kill: ['*'] } }],
   ['spec.model.routing.simple', { model: { primary: 'openai/gpt-4o', routing: { simple: 'openai/o3' } } }],
   ['spec.children.inherit', { children: { inherit: true } }],

@@ -28,6 +28,8 @@ export const COMPARED_FIELDS: readonly string[] = [
   'grants.memory.read',
   'grants.memory.write',
   'grants.messages',
+  'grants.events.publish',
+  'grants.events.subscribe',
   'grants.spawn',
   'grants.kill',
   'grants.shell',
