@@ -2,7 +2,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
-import { createDocumentStore } from '../jetstream/document-store.ts';
+import { createDocumentStore, type DocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
 import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
@@ -73,7 +73,6 @@ export interface ChildRequestStore {
 export function createChildRequests(connection: JetStreamConnection): ChildRequestStore {
   const documents = createDocumentStore(connection, BUCKETS.childRequests);
   const stream = bucketStream(BUCKETS.childRequests);
-  const keyOf = (uid: string, id: string): string => `${token(uid)}.${token(id)}`;
   const get = async (uid: string, id: string): Promise<ChildRequestRecord | undefined> =>
     parseRequest((await documents.get(keyOf(uid, id)))?.value);
   const write = async (request: ChildRequestRecord): Promise<void> => {
@@ -88,20 +87,7 @@ export function createChildRequests(connection: JetStreamConnection): ChildReque
       await write(request);
     },
     addEnd: write,
-    async specialists(agentUid, message) {
-      const found = await recordsOf(connection, agentUid);
-      return found.filter(({ specialist }) => specialist?.message === message);
-    },
-    async ticket(agentUid, id, ticket) {
-      const stored = await documents.get(keyOf(agentUid, id));
-      const request = parseRequest(stored?.value);
-      if (request?.specialist === undefined)
-        throw new TemperError('TEMPER_NATS_DATA_LOST', 'NATS lost the request; repeat it');
-      if (request.specialist.ticket !== undefined) return request.specialist.ticket;
-      const value = { ...request, specialist: { ...request.specialist, ticket } } as unknown as Json;
-      if ((await documents.write(keyOf(agentUid, id), value, stored?.revision ?? 0)) !== undefined) return ticket;
-      return parseRequest((await documents.get(keyOf(agentUid, id)))?.value)?.specialist?.ticket ?? ticket;
-    },
+    ...specialistRecords(connection, documents),
     async wait(uid, id, milliseconds, signal) {
       const until = connection.clock.monotonic() + milliseconds;
       const ended = AbortSignal.any([signal, connection.closed]);
@@ -136,6 +122,32 @@ export function createChildRequests(connection: JetStreamConnection): ChildReque
       return (await lastMessage(connection, stream, everyRequest()))?.seq ?? 0;
     },
   };
+}
+
+function specialistRecords(
+  connection: JetStreamConnection,
+  documents: DocumentStore,
+): Pick<ChildRequestStore, 'specialists' | 'ticket'> {
+  return {
+    async specialists(agentUid, message) {
+      const found = await recordsOf(connection, agentUid);
+      return found.filter(({ specialist }) => specialist?.message === message);
+    },
+    async ticket(agentUid, id, ticket) {
+      const stored = await documents.get(keyOf(agentUid, id));
+      const request = parseRequest(stored?.value);
+      if (request?.specialist === undefined)
+        throw new TemperError('TEMPER_NATS_DATA_LOST', 'NATS lost the request; repeat it');
+      if (request.specialist.ticket !== undefined) return request.specialist.ticket;
+      const value = { ...request, specialist: { ...request.specialist, ticket } } as unknown as Json;
+      if ((await documents.write(keyOf(agentUid, id), value, stored?.revision ?? 0)) !== undefined) return ticket;
+      return parseRequest((await documents.get(keyOf(agentUid, id)))?.value)?.specialist?.ticket ?? ticket;
+    },
+  };
+}
+
+function keyOf(uid: string, id: string): string {
+  return `${token(uid)}.${token(id)}`;
 }
 
 function everyRequest(): string {
