@@ -374,7 +374,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
   const childRequests = createChildRequests(bus);
-  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, wakeups, log });
+  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, sessionsOf, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   return {
     clock,
@@ -438,12 +438,18 @@ function authenticatorOf({ transport, directory, verifiers, log }: ServerContext
 function openAnswers(
   asks: Asks,
   inbox: NatsInbox,
-  { directory, childRequests, wakeups, log }: Pick<GatewayDeps, 'directory' | 'childRequests' | 'wakeups' | 'log'>,
+  {
+    directory,
+    childRequests,
+    sessionsOf,
+    wakeups,
+    log,
+  }: Pick<GatewayDeps, 'directory' | 'childRequests' | 'sessionsOf' | 'wakeups' | 'log'>,
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
   const wake = (state: AgentState) => requestWakeup(state, { wakeups });
   const endSpecialist = specialistEnd({ directory, childRequests, clock });
-  return new Answers({ asks, inbox, agent, wake, endSpecialist, clock, log });
+  return new Answers({ asks, inbox, agent, sessionsOf, wake, endSpecialist, clock, log });
 }
 
 function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups): ReturnType<typeof eventDeps> {

@@ -19,6 +19,7 @@ export const SpecialistRequest = Type.Object(
   {
     deliveryToken: DeliveryToken,
     input: Type.Unsafe<Static<typeof AnyJson>>({ ...AnyJson, description: 'The arguments of `spawn_specialist`.' }),
+    tainted: Type.Optional(Type.Boolean({ description: 'The session of the agent has untrusted content.' })),
     waitSeconds: WaitSeconds,
   },
   {

@@ -55,8 +55,13 @@ export function remoteChildren({ client, clock, deliveryToken }: RemoteChildrenO
       const body = (waitSeconds: number): SpawnRequest => ({ deliveryToken: deliveryToken(), input, waitSeconds });
       return { name: (await request(POD_API_PATHS.children, body, op)).name };
     },
-    async specialist(input, op) {
-      const body = (waitSeconds: number): SpecialistRequest => ({ deliveryToken: deliveryToken(), input, waitSeconds });
+    async specialist(input, tainted, op) {
+      const body = (waitSeconds: number): SpecialistRequest => ({
+        deliveryToken: deliveryToken(),
+        input,
+        ...(tainted ? { tainted } : {}),
+        waitSeconds,
+      });
       const { name, ticket } = await request(POD_API_PATHS.specialists, body, op);
       if (ticket === undefined) throw malformedResponse('child.ticket');
       return { name, ticket };

@@ -52,7 +52,7 @@ export function specialistRoutes(own: ModelDeps): RouteModule {
 
 async function specialist(
   request: FastifyRequest,
-  { deliveryToken, input, waitSeconds }: SpecialistRequest,
+  { deliveryToken, input, tainted = false, waitSeconds }: SpecialistRequest,
   own: ModelDeps,
   deps: GatewayDeps,
 ): Promise<ChildState> {
@@ -76,7 +76,7 @@ async function specialist(
     of?.ticket !== undefined || deps.directory.agent(claims.namespace, name) !== undefined;
   const found = await endedRequest(request, delivery, waitSeconds, deps, isVisible);
   if (found.state !== 'Done') return stateOf(found);
-  const ticket = await giveTask(request, delivery, found, wanted.task, deps);
+  const ticket = await giveTask(request, delivery, found, { text: wanted.task, tainted }, deps);
   // This gateway does not know the new agent yet.
   return ticket === undefined ? { ...stateOf(found), state: 'Requested' } : { ...stateOf(found), ticket };
 }
@@ -148,7 +148,7 @@ async function giveTask(
   request: FastifyRequest,
   delivery: AuthorizedDelivery,
   { name, specialist: of }: ChildRequestRecord,
-  task: string,
+  task: { text: string; tainted: boolean },
   deps: GatewayDeps,
 ): Promise<string | undefined> {
   const { claims, state } = delivery;
@@ -160,7 +160,7 @@ async function giveTask(
   const ticket = await deps.childRequests.ticket(state.uid, requestId(request.idempotencyKey), id);
   const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key };
   const parent = parentSpanOf(claims, request.headers[TRACEPARENT]);
-  const draft = { to: name, session: claims.session, text: task };
+  const draft = { to: name, session: claims.session, ...task };
   await sendOnward(delivery, { draft, ask: {} }, op, parent, deps);
   return ticket;
 }

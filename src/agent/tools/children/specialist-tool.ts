@@ -3,7 +3,7 @@ import { remainingMs } from '../../../lib/call-options.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import type { Tool, ToolDescriptor } from '../../../tools/contract.ts';
-import { taskResult } from '../ask-tool.ts';
+import { type AskToolDeps, taskResult } from '../ask-tool.ts';
 import type { Children } from './port.ts';
 
 export interface SpecialistToolDeps {
@@ -11,6 +11,9 @@ export interface SpecialistToolDeps {
   children?: Children;
   tasks?: TaskSender;
   clock: Clock;
+  /** As for `agent_message`. */
+  onAnswer: AskToolDeps['onAnswer'];
+  isTainted: AskToolDeps['isTainted'];
 }
 
 /** What is left of the time of the call for its result. */
@@ -55,19 +58,20 @@ export const SPECIALIST_TOOL: ToolDescriptor = {
 };
 
 /** `spawn_specialist`. The gateway decides, asks the judge, starts the agent and gives it the task. */
-export function specialistTool({ children, tasks, clock }: SpecialistToolDeps): Tool {
+export function specialistTool({ children, tasks, clock, onAnswer, isTainted }: SpecialistToolDeps): Tool {
   return {
     descriptor: SPECIALIST_TOOL,
-    async call(input, { op }) {
+    async call(input, context) {
+      const { op } = context;
       if (children === undefined || tasks === undefined) {
         throw new TemperError(
           'TEMPER_NOT_FOUND',
           'no other agent can be started: this agent runs alone; specialists need a cluster',
         );
       }
-      const { name, ticket } = await children.specialist(input, op);
+      const { name, ticket } = await children.specialist(input, isTainted(context), op);
       const waitMs = Math.max(0, Math.min(MAX_WAIT_MS, remainingMs(op, clock) - RESULT_MS));
-      return { agent: name, ...taskResult(await tasks.task(ticket, waitMs, op)) };
+      return { agent: name, ...taskResult(await tasks.task(ticket, waitMs, op), { onAnswer }, context) };
     },
   };
 }
