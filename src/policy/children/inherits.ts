@@ -91,7 +91,11 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
     ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
   ];
   const outside = used.filter(([, name]) => !has.includes(name));
-  return outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has)));
+  const [asked, own] = [child.model.agent, parent.model.agent];
+  return [
+    ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
+    ...(asked === undefined || asked === own ? [] : [refusal('spec.model.agent', `"${asked}"`, own ?? 'none')]),
+  ];
 }
 
 /** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
