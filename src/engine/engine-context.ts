@@ -78,7 +78,7 @@ export function builtInTools(
     ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
     generateText,
     sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
-    ...childTools(ports.children === undefined ? {} : { children: ports.children }),
+    ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),
     ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];

@@ -47,6 +47,8 @@ interface EngineMessage {
   message?: string;
   /** Who caused the message; absent for a user. */
   source?: MessageSource;
+  /** Name of the agent that sent it. */
+  from?: string;
 }
 
 export interface Engine {

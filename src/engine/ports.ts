@@ -57,12 +57,12 @@ export interface EnginePorts {
   approvals: Approvals;
   tools: SessionToolSource;
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
-  /** Sends messages to other agents; absent in a standalone run. */
-  bus?: MessageSender;
-  /** Starts and ends child agents; absent in a standalone run. */
-  children?: Children;
-  /** Asks other agents and gets their answers; absent in a standalone run. */
-  tasks?: TaskSender;
+  /** Sends messages of a session to other agents; absent for an agent that is alone. */
+  bus?: (session: string) => MessageSender;
+  /** Starts and ends child agents; absent for an agent that is alone. */
+  children?: (session: string) => Children;
+  /** Asks other agents for a session and gets their answers; absent for an agent that is alone. */
+  tasks?: (session: string) => TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
   fetch: SafeFetch;

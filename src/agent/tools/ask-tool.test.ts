@@ -26,7 +26,7 @@ function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_
     },
   };
   const decide = (): Decision => ({ effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' });
-  const [ask, get] = askTools({ tasks, clock, decide });
+  const [ask, get] = askTools({ tasks: () => tasks, clock, decide });
   const context: CallContext = {
     agent: 'a',
     namespace: 'n',

@@ -12,7 +12,7 @@ import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
 import type { RunOptions } from '../run/run-options.ts';
-import { selectAgent } from '../run/select-agent.ts';
+import { selectTeam } from '../run/select-agent.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { startCommandTracing } from '../tracing.ts';
 import { EditorAgent } from './editor-agent.ts';
@@ -25,7 +25,8 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   const io = redactingIo(outer, redact);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, policy } = selectAgent(manifests, options);
+  const { agent, agents, note } = selectTeam(manifests, options);
+  if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
@@ -36,7 +37,7 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
     keys: stateKeys(configFolder(io)),
     workspace,
     protectedPaths: governingFiles(options, manifests, io.cwd),
-    agents: [{ agent, policy }],
+    agents,
     redact,
     hasApprover: true,
     models,
@@ -46,6 +47,7 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   const { engine } = await standalone.open(scopeOf({ agent }));
   editor = new EditorAgent({
     engine,
+    handle: (message, op) => standalone.handle(scopeOf({ agent }), message, op),
     records: standalone.records,
     signal: io.signal,
     assertFolder: (cwd) => assertFolder(cwd, workspace),

@@ -27,7 +27,7 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
-import { selectAgent, unusedObjectsNote } from './select-agent.ts';
+import { selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
  * Runs an agent in this process, with the messages of the options or those that the user types. Exit 1 when a message could not be
@@ -40,7 +40,8 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   assertMessages(options.message);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, policy } = selectAgent(manifests, options);
+  const { agent, agents, note } = selectTeam(manifests, options);
+  if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
   await using _tracing = await startCommandTracing(io);
@@ -72,7 +73,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       keys: stateKeys(configFolder(io)),
       workspace,
       protectedPaths: governingFiles(options, manifests, io.cwd),
-      agents: [{ agent, policy }],
+      agents,
       redact,
       hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,

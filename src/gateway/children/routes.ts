@@ -5,6 +5,7 @@ import { TemperError } from '../../lib/errors.ts';
 import type { ChildOrder, ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { admitChild } from '../../policy/children/admission.ts';
 import { childName } from '../../policy/children/child-name.ts';
+import { wantedChild } from '../../policy/children/wanted-child.ts';
 import {
   ChildState,
   KillRequest,
@@ -22,7 +23,6 @@ import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { isChildOf } from './family.ts';
 import { knownAgents } from './known-agents.ts';
-import { wantedChild } from './manifest.ts';
 
 /** Agents start, end and list other agents. The gateway decides; the operator decides again and changes the objects. */
 export function childRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -82,7 +82,7 @@ async function spawn(
   const key = request.idempotencyKey;
   const known = await deps.childRequests.wait(state.uid, requestId(key), 0, request.disconnected);
   if (known === undefined) {
-    const wanted = wantedChild(input, state);
+    const wanted = wantedChild(input, state.agent.spec);
     const template = 'template' in wanted.request ? { template: wanted.request.template } : {};
     const requests = [{ kind: 'Spawn' as const, ...template }];
     await assertBrokeredCall(delivery, { tool: SPAWN_TOOL, input, requests, digests: [digestOf(input)], key }, deps);

@@ -1,11 +1,18 @@
-import type { FinishReason, Task } from '../../bus/port.ts';
-import type { Envelope } from '../../bus/port.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
+import {
+  type Ask,
+  type AskEnd,
+  endOfAsk,
+  expiredTask,
+  laterDeadline,
+  replyText,
+  taskOf,
+} from '../../agent/messages/ask.ts';
+import type { Envelope, FinishReason, Task } from '../../bus/port.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
-import type { Ask, Asks } from '../../nats/tasks/asks.ts';
+import type { Asks } from '../../nats/tasks/asks.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -20,11 +27,6 @@ export interface AnswersDeps {
   clock: Clock;
   log: Logger;
 }
-
-/** How the work on a message that asked for an answer ended. */
-type AskEnd =
-  | { state: 'Answered'; text: string; finishReason: FinishReason }
-  | { state: 'Failed'; text: string; code: ErrorCode };
 
 /**
  * Brings answers back to the agents that asked:
@@ -90,7 +92,7 @@ export class Answers {
     if (found === undefined || found.session !== session) {
       throw new TemperError('TEMPER_NOT_FOUND', `session "${session}" has no ticket "${ticket}"`);
     }
-    if (found.state === 'Pending') return isOver(found) ? expired(ticket, found) : taskOf(ticket, found);
+    if (found.state === 'Pending') return isOver(found) ? expiredTask(ticket, found) : taskOf(ticket, found);
     const taken = await asks.update(agentUid, ticket, (ask) =>
       ask.takenBy === undefined ? { ...ask, takenBy: message } : ask,
     );
@@ -104,7 +106,7 @@ export class Answers {
     const [ask, state] = [await asks.get(asker, ticket), agent(asker)];
     // The asking agent is gone, or its record is older than NATS keeps it, so no session waits.
     if (ask === undefined || state === undefined || ask.state !== 'Pending') return;
-    let stored: Partial<Ask> = endOf(end);
+    let stored: Partial<Ask> = endOfAsk(end);
     try {
       const { sequence } = await this.#publish(asker, ticket, deadline, ask, end);
       stored = { ...stored, sequence };
@@ -121,7 +123,6 @@ export class Answers {
   #publish(asker: string, ticket: string, deadline: string, ask: Ask, end: AskEnd) {
     const { inbox, clock } = this.#deps;
     const { session, root, depth, ancestors, agent } = ask;
-    const text = end.state === 'Answered' ? end.text : `It gave no answer: ${end.text} (${end.code})`;
     return inbox.publish(
       asker,
       { uid: asker, key: `answer ${ticket}` },
@@ -129,11 +130,11 @@ export class Answers {
         to: this.#deps.agent(asker)?.agent.metadata.name ?? '',
         from: agent,
         session,
-        text,
+        text: replyText(end),
         root,
         depth,
         // The time that a message waited for an approval does not count, for the answer either.
-        deadline: later(deadline, ask.deadline),
+        deadline: laterDeadline(deadline, ask.deadline),
         time: clock.now().toISOString(),
         source: 'Reply',
         answers: ticket,
@@ -143,33 +144,6 @@ export class Answers {
   }
 }
 
-/** The text that the asking session gets, so that its model knows which of its questions is answered. */
-export function answerText({ from, answers, text }: Pick<Envelope, 'from' | 'answers' | 'text'>): string {
-  return `Answer of agent "${from}" to your message with ticket ${answers}:\n\n${text}`;
-}
-
-function endOf(end: AskEnd): Partial<Ask> {
-  return end.state === 'Answered'
-    ? { state: end.state, finishReason: end.finishReason }
-    : { state: end.state, code: end.code, reason: end.text };
-}
-
-function taskOf(ticket: string, { agent, state, takenBy, finishReason, code, reason }: Ask, text?: string): Task {
-  if (state === 'Failed') return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '' };
-  if (state === 'Pending') return { ticket, agent, state };
-  if (takenBy !== undefined && text === undefined) return { ticket, agent, state: 'Delivered' };
-  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete' };
-}
-
-function expired(ticket: string, { agent }: Ask): Task {
-  const reason = `agent "${agent}" did not answer before the deadline of the chain of messages`;
-  return { ticket, agent, state: 'Failed', code: 'TEMPER_TIMEOUT', reason };
-}
-
 function isFull(error: unknown): boolean {
   return isTemperError(error, 'TEMPER_BUS_FULL') || isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED');
-}
-
-function later(a: string, b: string): string {
-  return Date.parse(a) > Date.parse(b) ? a : b;
 }

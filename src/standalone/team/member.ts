@@ -21,6 +21,8 @@ export interface AgentScope {
 
 /** An agent of this process, whether it was opened or not. */
 export interface Member extends AgentDefinition, AgentScope {
+  /** The key of the agent that started it; absent for an agent of the manifests. */
+  readonly parent?: string;
   readonly sessions: RecordSessionStore;
   readonly parked: ParkedTurnsOfAgent;
 }
@@ -39,7 +41,7 @@ export function withholdsSources({ agent }: AgentDefinition): boolean {
 }
 
 export function createMember(
-  definition: AgentDefinition,
+  definition: AgentDefinition & Pick<Member, 'parent'>,
   { records, clock, withheld, sources }: Pick<SharedState, 'records' | 'clock' | 'withheld' | 'sources'>,
 ): Member {
   const scope = scopeOf(definition);

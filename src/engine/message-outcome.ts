@@ -1,9 +1,9 @@
-import type { HandledMessage } from '../../agent/loop/loop.ts';
-import type { FinishReason } from '../../bus/port.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
-import { isTemperError, messageOf } from '../../lib/errors.ts';
-import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
-import { printable } from '../../lib/printable.ts';
+import type { HandledMessage } from '../agent/loop/loop.ts';
+import type { FinishReason } from '../bus/port.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { WithheldSources } from '../tempering/withheld/withheld-sources.ts';
+import { printable } from '../lib/printable.ts';
 
 /** The result of the work on one message, and so what to send to the gateway. */
 export type MessageOutcome =
