@@ -309,6 +309,8 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
       'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
     )
     .option('--kill <agent>', 'may the agent end this child agent of another agent?')
+    .option('--publish <subject>', 'may the agent publish events with this subject?')
+    .option('--subscribe <pattern>', 'may the agent subscribe to events of these subjects?')
     .option('--model <model>', 'may the agent use this provider/model?')
     .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
     .option('--api <name>', 'a host function that the forged tool requires', collect)

@@ -1,6 +1,7 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Children } from '../agent/tools/children/port.ts';
+import type { Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
@@ -61,6 +62,8 @@ export interface EnginePorts {
   bus?: (session: string) => MessageSender;
   /** Starts and ends child agents; absent for an agent that is alone. */
   children?: (session: string) => Children;
+  /** Publishes events and subscribes to them; absent in a standalone run. */
+  events?: Events;
   /** Asks other agents for a session and gets their answers; absent for an agent that is alone. */
   tasks?: (session: string) => TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */

@@ -50,6 +50,14 @@ export const POD_API_PATHS = {
   endChild: '/v1/children/end',
   /** POST `ListAgentsRequest`: `KnownAgents`. */
   listAgents: '/v1/agents/list',
+  /** POST `PublishEventRequest`: `EventReceipt`. */
+  events: '/v1/events',
+  /** POST `SubscribeRequest`: `SubscriptionReceipt`. */
+  subscriptions: '/v1/subscriptions',
+  /** POST `UnsubscribeRequest`: `UnsubscribeReceipt`. */
+  endSubscription: '/v1/subscriptions/end',
+  /** POST `ListSubscriptionsRequest`: `SubscriptionList`. */
+  listSubscriptions: '/v1/subscriptions/list',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */

@@ -3,6 +3,7 @@ import { assignmentRoutes } from './pods/assignment.ts';
 import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
+import { eventRoutes } from './events/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
@@ -27,6 +28,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   approvalRoutes,
   messageRoutes,
   childRoutes,
+  eventRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,

@@ -36,6 +36,8 @@ export function categoryOf(request: PolicyRequest): ToolCategory | undefined {
     case 'Message':
     case 'Spawn':
     case 'Kill':
+    case 'Publish':
+    case 'Subscribe':
       return 'communication';
     case 'Model':
     case 'Promote':

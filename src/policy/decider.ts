@@ -11,6 +11,7 @@ import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
+import { publishRules, subscribeRules } from './rules/events.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -27,6 +28,8 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Message: 'grant.messages',
   Spawn: 'grant.spawn',
   Kill: 'grant.kill',
+  Publish: 'grant.events.publish',
+  Subscribe: 'grant.events.subscribe',
   Model: 'grant.model',
   Promote: 'promotion.human',
 };
@@ -86,6 +89,8 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     Message: chain(messageRules(prepared), identity),
     Spawn: chain(spawnRules(prepared), identity),
     Kill: chain(killRules(prepared), identity),
+    Publish: chain(publishRules(prepared), identity),
+    Subscribe: chain(subscribeRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
     Promote: chain(promoteRules(prepared), identity),
   };
@@ -137,12 +142,21 @@ function traceOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
   return { rule: rule.id, verdict, detail: printableReason(detail) };
 }
 
+/** The kinds whose requests all have one risk. */
+const RISKS = {
+  Network: 'high',
+  Spawn: 'medium',
+  Kill: 'medium',
+  Publish: 'low',
+  Subscribe: 'low',
+  Message: 'low',
+  Model: 'low',
+} as const satisfies Partial<Record<PolicyRequest['kind'], Risk>>;
+
 function riskOfRequest(request: PolicyRequest): Risk {
   switch (request.kind) {
     case 'Tool':
       return riskOf(request.action);
-    case 'Network':
-      return 'high';
     case 'Promote':
       return request.tier === 'Shared' ? 'high' : 'medium';
     case 'Forge':
@@ -150,14 +164,8 @@ function riskOfRequest(request: PolicyRequest): Risk {
     case 'File':
     case 'Memory':
       return request.access === 'read' ? 'low' : 'medium';
-    case 'Spawn':
-    case 'Kill':
-      return 'medium';
-    case 'Message':
-    case 'Model':
-      return 'low';
     default:
-      return request satisfies never;
+      return RISKS[request.kind];
   }
 }
 
@@ -185,6 +193,10 @@ function subjectOf(request: PolicyRequest): string {
       return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
     case 'Kill':
       return `The end of "${request.agent}"`;
+    case 'Publish':
+      return `An event "${request.subject}"`;
+    case 'Subscribe':
+      return `A subscription to "${request.pattern}"`;
     case 'Model':
       return `Model ${request.model}`;
     case 'Promote':

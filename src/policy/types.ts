@@ -31,6 +31,10 @@ export type PolicyRequest =
   | { kind: 'Spawn'; template?: string }
   /** Ending a child agent. `child`: the agent itself started it. */
   | { kind: 'Kill'; agent: string; child?: boolean }
+  /** Publishing an event under a subject. */
+  | { kind: 'Publish'; subject: string }
+  /** Getting the events whose subjects match the pattern, or that of one event. */
+  | { kind: 'Subscribe'; pattern: string }
   /** The resolved `provider/model`, never `default/default`. */
   | { kind: 'Model'; model: string }
   /** May the promotion of a tool proceed? Tier Shared always needs an approver. */

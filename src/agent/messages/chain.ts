@@ -1,7 +1,7 @@
 import { TemperError } from '../../lib/errors.ts';
 import { assertSessionId } from '../session/session-id.ts';
 
-const MAX_CHAIN_DEPTH = 5;
+export const MAX_CHAIN_DEPTH = 5;
 
 /** The depth of a message of this sender, whose own message has `depth`. Throws TEMPER_MESSAGE_DEPTH. */
 export function nextDepth(sender: string, receiver: string, depth: number): number {

@@ -9,7 +9,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** The subject: exactly one of the first ten members. */
+  /** The subject: exactly one of the members up to `promote`. */
   tool?: string;
   /** `host` or `host:port`; the default port is 443. */
   host?: string;
@@ -20,6 +20,10 @@ export interface PolicyQuestion {
   spawn?: string;
   /** A child agent of another agent. */
   kill?: string;
+  /** The subject of an event. */
+  publish?: string;
+  /** A pattern for subjects of events. */
+  subscribe?: string;
   model?: string;
   /** Mode of the tool to be forged. */
   forge?: string;
@@ -47,6 +51,8 @@ const SUBJECT_OPTIONS = [
   'message',
   'spawn',
   'kill',
+  'publish',
+  'subscribe',
   'model',
   'forge',
   'promote',
@@ -64,6 +70,15 @@ export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDes
   return requestAbout(question, options[question] ?? '', options, tools);
 }
 
+/** The questions that have only a subject. */
+const PLAIN_REQUESTS = {
+  message: (agent) => ({ kind: 'Message', agent }),
+  kill: (agent) => ({ kind: 'Kill', agent }),
+  publish: (subject) => ({ kind: 'Publish', subject }),
+  subscribe: (pattern) => ({ kind: 'Subscribe', pattern }),
+  model: (model) => ({ kind: 'Model', model }),
+} as const satisfies Partial<Record<(typeof SUBJECT_OPTIONS)[number], (subject: string) => PolicyRequest>>;
+
 function requestAbout(
   question: (typeof SUBJECT_OPTIONS)[number],
   subject: string,
@@ -80,20 +95,14 @@ function requestAbout(
       return { kind: 'File', path: subject, access };
     case 'memory':
       return { kind: 'Memory', key: subject, access };
-    case 'message':
-      return { kind: 'Message', agent: subject };
     case 'spawn':
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
-    case 'kill':
-      return { kind: 'Kill', agent: subject };
-    case 'model':
-      return { kind: 'Model', model: subject };
     case 'forge':
       return forgeRequest(subject, options);
     case 'promote':
       return { kind: 'Promote', tool: subject, tier: oneOf('tier', options.tier ?? 'Agent', ['Agent', 'Shared']) };
     default:
-      return question satisfies never;
+      return PLAIN_REQUESTS[question](subject);
   }
 }
 

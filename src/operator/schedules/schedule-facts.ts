@@ -1,5 +1,5 @@
 import type { ScheduleStatus } from '../../api/v1alpha1/schedule/status.ts';
-import { scheduleOf } from '../../api/schedule/definition.ts';
+import { hasRuns, scheduleOf } from '../../api/schedule/definition.ts';
 import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
 import type { ScheduleDefinition } from '../../schedule/definition.ts';
 import type { ConditionUpdate } from '../conditions.ts';
@@ -16,7 +16,7 @@ export function definitionOf(agent: StoredAgent, policy: StoredPolicy | undefine
 }
 
 export function hasSchedule({ spec }: StoredAgent): boolean {
-  return spec.schedule?.mode !== undefined && spec.schedule.mode !== 'Reactive';
+  return spec.schedule !== undefined && hasRuns(spec.schedule);
 }
 
 export function scheduleStatus(state: ScheduleState): ScheduleStatus {

@@ -1,6 +1,6 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
-import type { EngineModels } from '../../engine/ports.ts';
+import type { EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -13,6 +13,7 @@ import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
+import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -24,6 +25,7 @@ import {
   learnTools,
   withheldBus,
   withheldEvent,
+  withheldEvents,
   withheldMemory,
   withheldSessions,
   withheldTasks,
@@ -110,7 +112,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
-      children: () => remoteChildren({ client, clock, deliveryToken }),
+      ...namespacePorts(deps, withheld),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -126,6 +128,18 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
+}
+
+/** The other agents of the namespace, and its events. */
+function namespacePorts(
+  { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
+  withheld: WithheldSources | undefined,
+): Pick<EnginePorts, 'children' | 'events'> {
+  const events = remoteEvents({ client, deliveryToken });
+  return {
+    children: () => remoteChildren({ client, clock, deliveryToken }),
+    events: withheld === undefined ? events : withheldEvents(events, withheld),
+  };
 }
 
 function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {

@@ -1,3 +1,5 @@
+import type { MessageOutcome } from '../../agent/messages/message-outcome.ts';
+import type { Events } from '../../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../../agent/ports.ts';
 import type { MessageSender, TaskSender } from '../../bus/port.ts';
 import type { ModelMessage } from '../../models/port.ts';
@@ -50,6 +52,14 @@ export function withheldTasks(tasks: TaskSender, sources: WithheldSources): Task
   };
 }
 
+export function withheldEvents(events: Events, sources: WithheldSources): Events {
+  return {
+    ...events,
+    publish: (input, op) => events.publish(sources.json(input), op),
+    subscribe: (input, op) => events.subscribe(sources.json(input), op),
+  };
+}
+
 /** Undefined for a part of an answer: it may have a part of a line, and the whole answer follows. */
 export function withheldEvent(event: AgentEvent, sources: WithheldSources): AgentEvent | undefined {
   return event.type === 'message' && event.delta ? undefined : sources.event(event);
@@ -58,4 +68,11 @@ export function withheldEvent(event: AgentEvent, sources: WithheldSources): Agen
 export function learnTools(tools: readonly RegisteredTool[], sources: WithheldSources): void {
   for (const { sourceWithheld, artifact } of tools)
     if (sourceWithheld) sources.learn(artifact.implementation.source ?? '');
+}
+
+/** The outcome without the lines of sources that the agent withholds. */
+export function withheldOutcome(outcome: MessageOutcome, sources: WithheldSources | undefined): MessageOutcome {
+  if (sources === undefined) return outcome;
+  if (outcome.end === 'answer') return { ...outcome, reply: sources.text(outcome.reply) };
+  return outcome.end === 'reject' ? { ...outcome, message: sources.text(outcome.message) } : outcome;
 }

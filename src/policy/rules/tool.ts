@@ -153,18 +153,23 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
  * The grant that opens the category of a tool below the level that does: the agent may use its memory or send messages to other
  * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
  */
-function openingGrant(
-  { level, memoryRead, memoryWrite, messages, spawn, kill, snapshot }: PreparedPolicy,
-  { category, action }: ToolRuleInput,
-): string | undefined {
+function openingGrant(prepared: PreparedPolicy, { category, action }: ToolRuleInput): string | undefined {
+  const { level, memoryRead, memoryWrite } = prepared;
   if (!level.grantable.has(category)) return undefined;
   if (category === 'memory') {
     const [patterns, field] =
       action === 'memory:read' ? [memoryRead, 'grants.memory.read'] : [memoryWrite, 'grants.memory.write'];
     return patterns.size > 0 ? field : undefined;
   }
+  return action === 'comms:internal' || action === 'org:hire' ? communicationGrant(prepared, action) : undefined;
+}
+
+function communicationGrant(
+  { messages, spawn, kill, publish, subscribe, snapshot }: PreparedPolicy,
+  action: 'comms:internal' | 'org:hire',
+): string | undefined {
   if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
-  if (action !== 'comms:internal' && action !== 'org:hire') return undefined;
+  if (action === 'comms:internal' && publish.size + subscribe.size > 0) return 'grants.events';
   if (spawn.size > 0) return 'grants.spawn';
   if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';
   return action === 'comms:internal' && kill.size > 0 ? 'grants.kill' : undefined;

@@ -2,7 +2,7 @@ import type { HandledMessage } from '../../agent/loop/loop.ts';
 import { answerText } from '../../agent/messages/ask.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import type { Envelope } from '../../bus/port.ts';
-import { errorOutcome, type MessageOutcome, replyOutcome } from '../../engine/message-outcome.ts';
+import { errorOutcome, type MessageOutcome, replyOutcome } from '../../agent/messages/message-outcome.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -10,7 +10,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type Member, memberKey, withholdsSources } from '../team/member.ts';
 import type { OpenedAgent } from '../team/opened-agent.ts';
-import type { CurrentMessage, LocalAsks } from './local-asks.ts';
+import type { MessageInWork, LocalAsks } from './local-asks.ts';
 import type { LocalDelivery, LocalInboxes } from './local-inbox.ts';
 
 export interface DispatcherDeps {
@@ -29,7 +29,7 @@ type UserEnd = { handled: HandledMessage } | { error: unknown };
 interface Serving {
   readonly member: Member;
   readonly stop: AbortController;
-  readonly current: Map<string, CurrentMessage>;
+  readonly current: Map<string, MessageInWork>;
 }
 
 /**
@@ -68,7 +68,7 @@ export class Dispatcher {
   }
 
   /** The message in work in a session of the agent. Throws TEMPER_NOT_FOUND. */
-  current(key: string, session: string): CurrentMessage {
+  current(key: string, session: string): MessageInWork {
     const found = this.#serving.get(key)?.current.get(session);
     if (found !== undefined) return found;
     throw new TemperError('TEMPER_NOT_FOUND', 'an agent sends messages only while it works on one');

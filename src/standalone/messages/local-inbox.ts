@@ -14,7 +14,7 @@ const MAX_BYTES = 8 * 1_024 * 1_024;
 const MAX_DELIVERIES = 10;
 
 /** A message without what the inbox adds; without `root` it starts a chain. */
-export type NewMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
+export type LocalMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 
 export interface LocalDelivery extends Delivery {
   /** Milliseconds for which the message waited for decisions. */
@@ -70,7 +70,7 @@ export class LocalInboxes {
   }
 
   /** Stores a message with this id once. Throws TEMPER_BUS_FULL. */
-  async publish(agent: string, id: string, message: NewMessage): Promise<Receipt> {
+  async publish(agent: string, id: string, message: LocalMessage): Promise<Receipt> {
     return this.change((inboxes) => {
       const entries = this.storing(inboxes, agent, id, message);
       return { entries, result: { id, duplicate: entries.length === 0 } };
@@ -78,7 +78,7 @@ export class LocalInboxes {
   }
 
   /** The entry that stores a message; none when the agent has it, or had it. Throws TEMPER_BUS_FULL. */
-  storing(inboxes: Inboxes, agent: string, id: string, message: NewMessage): MessageEntry[] {
+  storing(inboxes: Inboxes, agent: string, id: string, message: LocalMessage): MessageEntry[] {
     const inbox = inboxOf(inboxes, agent);
     if (inbox.messages.has(id) || inbox.ended.has(id)) return [];
     const stored: Envelope = { ...message, id, root: message.root ?? id };
@@ -191,7 +191,7 @@ export class LocalInboxes {
       const waits = this.#deps.ackWaitsMs ?? [];
       const waitMs = waits[Math.min(deliveries, waits.length - 1)] ?? Number.POSITIVE_INFINITY;
       this.#open.set(keyOf(agent, message.id), { token, until: this.#now() + waitMs });
-      const entry: MessageEntry = { op: 'begun', agent, id: message.id, deliveries: deliveries + 1 };
+      const entry: MessageEntry = { op: 'attempted', agent, id: message.id, deliveries: deliveries + 1 };
       return { entries: [entry], result: this.#delivery(agent, found, token) };
     }, 'written');
   }

@@ -5,7 +5,7 @@ import type { Envelope } from '../../bus/port.ts';
 export type MessageEntry =
   | { op: 'stored'; agent: string; sequence: number; message: Envelope }
   /** A delivery begins: its number. */
-  | { op: 'begun'; agent: string; id: string; deliveries: number }
+  | { op: 'attempted'; agent: string; id: string; deliveries: number }
   | { op: 'delayed'; agent: string; id: string; until: number }
   /** The message waits for the decisions about these requests. */
   | { op: 'parked'; agent: string; id: string; requests: readonly string[]; time: number }
@@ -78,11 +78,11 @@ export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
   inbox.messages.set(entry.id, changed(queued, entry));
 }
 
-type ChangeOfMessage = Extract<MessageEntry, { op: 'begun' | 'delayed' | 'parked' | 'resumed' }>;
+type ChangeOfMessage = Extract<MessageEntry, { op: 'attempted' | 'delayed' | 'parked' | 'resumed' }>;
 
 function changed(queued: QueuedMessage, entry: ChangeOfMessage): QueuedMessage {
   switch (entry.op) {
-    case 'begun':
+    case 'attempted':
       return { ...queued, deliveries: entry.deliveries };
     case 'delayed':
       return { ...queued, notBefore: entry.until };

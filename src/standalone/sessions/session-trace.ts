@@ -60,7 +60,7 @@ export class SessionTrace {
   }
 
   #write(session: string, own: TraceLine): void {
-    const { records, agent: scope, next } = this.#deps;
+    const { records, agent: scope, next: report } = this.#deps;
     const { name: agent, namespace } = scope;
     const background = this.#background;
     this.#background = emptyLine();
@@ -71,7 +71,7 @@ export class SessionTrace {
       .run(() => records.append(traceLog({ agent, namespace, session }), line))
       .catch((error: unknown) => {
         const message = `the trace was not stored: ${messageOf(error)}`;
-        next({ type: 'warning', code: 'TEMPER_STATE_CORRUPT', message }, session);
+        report({ type: 'warning', code: 'TEMPER_STATE_CORRUPT', message }, session);
       });
   }
 }

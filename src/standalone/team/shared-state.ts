@@ -50,7 +50,7 @@ export interface SharedState {
   readonly models: NamedModelSet;
   readonly canaries: Canaries;
   readonly sandbox: Supervisor;
-  openFreshSandbox(): Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
+  readonly openFreshSandbox: () => Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
   readonly fetch: SafeFetch;
 }
 

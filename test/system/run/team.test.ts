@@ -12,7 +12,7 @@ import { jsonLines } from '../../support/json-lines.ts';
 import { openProject, type Project } from '../project.ts';
 
 /** `make chaos` sets more. */
-const MOMENTS = Number(process.env['KILLS'] ?? 20);
+const MOMENTS = Number(process.env['KILLS'] ?? 8);
 const LANES = 2;
 
 const agent = (name: string, rest: string): string => `---

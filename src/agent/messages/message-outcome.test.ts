@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ErrorCode } from '../lib/error-codes.ts';
-import { TemperError } from '../lib/errors.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { TemperError } from '../../lib/errors.ts';
 import { errorOutcome } from './message-outcome.ts';
 
 describe('errorOutcome', () => {
