@@ -17,6 +17,8 @@ export interface Ask {
   readonly finishReason?: FinishReason;
   readonly code?: ErrorCode;
   readonly reason?: string;
+  /** The session that ended it has untrusted content. */
+  readonly tainted?: true;
   /** Of the answer in the inbox of the agent that asked. */
   readonly sequence?: number;
   /** The message of the session that took the answer: one that waited for it, or the answer itself. */
@@ -24,9 +26,10 @@ export interface Ask {
 }
 
 /** How the work on a message that asked for an answer ended. */
-export type AskEnd =
+export type AskEnd = { tainted: boolean } & (
   | { state: 'Answered'; text: string; finishReason: FinishReason }
-  | { state: 'Failed'; text: string; code: ErrorCode };
+  | { state: 'Failed'; text: string; code: ErrorCode }
+);
 
 /** The text of the message that brings the answer. */
 export function replyText(end: AskEnd): string {
@@ -39,9 +42,10 @@ export function answerText({ from, answers, text }: Pick<Envelope, 'from' | 'ans
 }
 
 export function endOfAsk(end: AskEnd): Partial<Ask> {
+  const tainted = end.tainted ? { tainted: true as const } : {};
   return end.state === 'Answered'
-    ? { state: end.state, finishReason: end.finishReason }
-    : { state: end.state, code: end.code, reason: end.text };
+    ? { state: end.state, finishReason: end.finishReason, ...tainted }
+    : { state: end.state, code: end.code, reason: end.text, ...tainted };
 }
 
 /** The answer comes in the time of the question or of the message that asked, whichever ends later. */
@@ -50,15 +54,14 @@ export function laterDeadline(a: string, b: string): string {
 }
 
 /** `text`: the answer, when the caller took it. */
-export function taskOf(
-  ticket: string,
-  { agent, state, takenBy, finishReason, code, reason }: Ask,
-  text?: string,
-): Task {
-  if (state === 'Failed') return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '' };
+export function taskOf(ticket: string, ask: Ask, text?: string): Task {
+  const { agent, state, takenBy, finishReason, code, reason } = ask;
+  const tainted = ask.tainted === true ? { tainted: true } : {};
+  if (state === 'Failed')
+    return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '', ...tainted };
   if (state === 'Pending') return { ticket, agent, state };
   if (takenBy !== undefined && text === undefined) return { ticket, agent, state: 'Delivered' };
-  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete' };
+  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete', ...tainted };
 }
 
 export function expiredTask(ticket: string, { agent }: Ask): Task {

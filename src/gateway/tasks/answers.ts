@@ -13,6 +13,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { Asks } from '../../nats/tasks/asks.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -22,6 +24,8 @@ export interface AnswersDeps {
   inbox: Pick<NatsInbox, 'publish'>;
   /** The agent with this UID, from the cache. */
   agent: (uid: string) => AgentState | undefined;
+  /** The record of what the sessions of an agent have read. */
+  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isTainted' | 'taint'>;
   /** Requests a pod for an agent without one. */
   wake: (state: AgentState) => Promise<void>;
   clock: Clock;
@@ -45,16 +49,19 @@ export class Answers {
   }
 
   /** Before the message of these claims is acknowledged with its answer. Idempotent. */
-  async answered({ asker, message, deadline }: DeliveryTokenClaims, text: string, finishReason: FinishReason) {
+  async answered(claims: DeliveryTokenClaims, text: string, finishReason: FinishReason) {
+    const { asker, message, deadline, agentUid, session } = claims;
     if (asker === undefined) return;
-    await this.#end(asker, message, deadline, { state: 'Answered', text, finishReason });
+    const tainted = await this.#deps.sessionsOf(agentUid).isTainted(session);
+    await this.#end(asker, message, deadline, { state: 'Answered', text, finishReason, tainted });
   }
 
   /** The asked agent will not answer. An error is logged: a dead letter must not wait for it. */
-  async deadLettered({ message, code, reason }: StoredDeadLetter): Promise<void> {
+  async deadLettered({ agentUid, message, code, reason }: StoredDeadLetter): Promise<void> {
     if (message?.asker === undefined) return;
     try {
-      await this.#end(message.asker, message.id, message.deadline, { state: 'Failed', text: reason, code });
+      const tainted = await this.#deps.sessionsOf(agentUid).isTainted(message.session);
+      await this.#end(message.asker, message.id, message.deadline, { state: 'Failed', text: reason, code, tainted });
     } catch (error) {
       this.#deps.log.warn(
         { error, messageId: message.id },
@@ -98,7 +105,14 @@ export class Answers {
     );
     const ask = taken ?? found;
     const text = ask.takenBy === message ? await asks.answerOf(agentUid, ask) : undefined;
+    await this.#taintBy(ask, agentUid);
     return taskOf(ticket, ask, text);
+  }
+
+  /** Before the pod gets the answer: the session that asked has what the answering session had. */
+  async #taintBy({ session, tainted }: Ask, agentUid: string): Promise<void> {
+    const policy = this.#deps.agent(agentUid)?.policy?.spec ?? {};
+    if (tainted === true || isUntrustedSource('Reply', policy)) await this.#deps.sessionsOf(agentUid).taint(session);
   }
 
   async #end(asker: string, ticket: string, deadline: string, end: AskEnd): Promise<void> {
@@ -137,6 +151,7 @@ export class Answers {
         deadline: laterDeadline(deadline, ask.deadline),
         time: clock.now().toISOString(),
         source: 'Reply',
+        ...(end.tainted ? { tainted: true } : {}),
         answers: ticket,
         ancestors,
       },

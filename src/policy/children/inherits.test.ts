@@ -118,6 +118,8 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.grants.network[0]', { grants: { network: ['127.0.0.1'] } }],
   ['spec.grants.memory.write[0]', { grants: { memory: { write: ['shared.*'] } } }],
   ['spec.grants.messages[0]', { grants: { messages: ['*'] } }],
+  ['spec.grants.events.publish[0]', { grants: { events: { publish: ['orders.*'] } } }],
+  ['spec.grants.events.subscribe[0]', { grants: { events: { subscribe: ['*'] } } }],
   ['spec.grants.spawn[0]', { grants: { spawn: ['work*'] } }],
   ['spec.grants.shell[0]', { grants: { shell: ['g*'] } }],
   ['spec.grants.environment[0]', { grants: { environment: ['LANG*'] } }],

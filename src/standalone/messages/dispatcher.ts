@@ -241,14 +241,16 @@ export class Dispatcher {
     if (outcome.end === 'answer') {
       const { reply, finishReason } = outcome;
       const text = withholdsSources(member) ? this.#deps.withoutSources(reply) : reply;
-      return delivery.endWith((inboxes) => asks.ending(inboxes, message, { state: 'Answered', text, finishReason }));
+      const end = { state: 'Answered', text, finishReason, tainted: await isTainted(member, message) } as const;
+      return delivery.endWith((inboxes) => asks.ending(inboxes, message, end));
     }
     // A user sees the error, and can send the message again.
     if (isOfUser(message)) return delivery.ack();
     if (outcome.end === 'retry') return delivery.retry(outcome.delayMs);
     const error = 'error' in userEnd && isTemperError(userEnd.error) ? userEnd.error : undefined;
     const { code, message: text } = error ?? new TemperError('TEMPER_INTERNAL', 'the message could not be processed');
-    return delivery.endWith((inboxes) => asks.ending(inboxes, message, { state: 'Failed', text, code }));
+    const end = { state: 'Failed', text, code, tainted: await isTainted(member, message) } as const;
+    return delivery.endWith((inboxes) => asks.ending(inboxes, message, end));
   }
 
   #cancelOf(root: string): AbortController {
@@ -258,13 +260,22 @@ export class Dispatcher {
   }
 }
 
+/** A history that cannot be read may have anything. */
+async function isTainted({ sessions }: Member, { asker, session }: Envelope): Promise<boolean> {
+  if (asker === undefined) return false;
+  return sessions.load(session).then(
+    ({ tainted }) => tainted,
+    () => true,
+  );
+}
+
 export function isOfUser({ source = 'User' }: Envelope): boolean {
   return source === 'User';
 }
 
 function incoming(message: Envelope) {
-  const { session, text, root, id, source = 'User', from } = message;
-  const own = { session, rootMessage: root, message: id, source };
+  const { session, text, root, id, source = 'User', from, tainted = false } = message;
+  const own = { session, rootMessage: root, message: id, source, tainted };
   if (isOfUser(message)) return { ...own, text };
   return { ...own, from, text: source === 'Reply' ? answerText(message) : text };
 }

@@ -83,6 +83,7 @@ export class LocalAsks {
       deadline: laterDeadline(message.deadline, deadline),
       time: this.#clock.now().toISOString(),
       source: 'Reply' as const,
+      ...(end.tainted ? { tainted: true } : {}),
       answers: message.id,
       ancestors,
     };

@@ -59,6 +59,7 @@ export function localBus(
       deadline,
       time: clock.now().toISOString(),
       source: 'Agent' as const,
+      ...(draft.tainted === true ? { tainted: true } : {}),
       ancestors,
       ...(isAsked ? { asker: sender.key } : {}),
     };

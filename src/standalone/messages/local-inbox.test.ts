@@ -107,7 +107,12 @@ describe('the messages of one process', () => {
     const answer = async (): Promise<void> => {
       const { message, endWith } = await inboxes.receiver(RECEIVER).next(callOptions());
       await endWith((all) =>
-        asks.ending(all, message, { state: 'Answered', text: `re ${message.text}`, finishReason: 'complete' }),
+        asks.ending(all, message, {
+          state: 'Answered',
+          text: `re ${message.text}`,
+          finishReason: 'complete',
+          tainted: false,
+        }),
       );
     };
     const [waited] = await Promise.all([ask('one', 10_000), answer()]);

@@ -61,7 +61,12 @@ export class Post {
         isOfUser(message) ? this.#dispatcher.isAttended(message.id) : !deps.isSuspended(key),
       onUndelivered: (all, key, message, error) => {
         this.#undelivered(key, message, error);
-        return this.#asks.ending(all, message, { state: 'Failed', text: error.message, code: error.code });
+        return this.#asks.ending(all, message, {
+          state: 'Failed',
+          text: error.message,
+          code: error.code,
+          tainted: false,
+        });
       },
     });
     this.#inboxes = inboxes;
@@ -93,7 +98,7 @@ export class Post {
     await this.#inboxes.change((inboxes) => {
       const left = [...inboxOf(inboxes, key).messages.values()];
       const answers = left.flatMap(({ message }) =>
-        this.#asks.ending(inboxes, message, { state: 'Failed', text: error.message, code: error.code }),
+        this.#asks.ending(inboxes, message, { state: 'Failed', text: error.message, code: error.code, tainted: false }),
       );
       return { entries: [...answers, { op: 'removed', agent: key }], result: undefined };
     });

@@ -137,6 +137,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.egress.allow',
       'spec.tainted.deny',
       'spec.tainted.network',
+      'spec.tainted.tools',
     ],
     'engine/agent-model.ts': [
       'spec.models.judge',
