@@ -32,6 +32,12 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
+    field: 'spec.model.agent',
+    where: 'cluster',
+    plan: 'start this agent program in the sandbox container; until then a cluster refuses the agent',
+  },
+  {
+    kind: 'Agent',
     field: 'spec.grants.events',
     where: 'run',
     plan: 'let the agent publish events and subscribe to them',
@@ -41,6 +47,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.schedule',
     where: 'run',
     plan: 'start the agent at these times, and for these events',
+  },
+  {
+    kind: 'Agent',
+    field: 'spec.a2a.enabled',
+    where: 'run',
+    plan: 'make the agent available over A2A',
+    inForce: is(false),
   },
   {
     kind: 'Agent',

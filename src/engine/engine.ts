@@ -28,7 +28,7 @@ import {
 } from '../tempering/lifecycle/tool-lifecycle.ts';
 import type { MessageSource } from '../bus/port.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
-import { createEngineHooks, engineReturns } from './engine-hooks.ts';
+import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -204,6 +204,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     hooks,
     code,
     returns: engineReturns(context),
+    ...engineProvider(context),
   });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };

@@ -23,6 +23,7 @@ import {
 } from './common.ts';
 import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
+import { A2aSettings } from './agent/a2a.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { AgentSchedule } from './schedule/spec.ts';
@@ -162,6 +163,11 @@ export const AgentSpec = Type.Object(
     model: Type.Object(
       {
         primary: ModelName,
+        agent: Type.Optional({
+          ...ObjectName,
+          description:
+            'The agent program that works on the messages in place of the loop of Temper. It speaks the Agent Client Protocol, calls these models, and has the tools of the agent. `temper run` finds it in the configuration of the user; a cluster refuses the agent.',
+        }),
         fallbacks: Type.Optional(
           atomicListOf(ModelName, 8, 'Models to try, in this order, when the primary model fails.'),
         ),
@@ -291,6 +297,7 @@ export const AgentSpec = Type.Object(
       ),
     ),
     hooks: Type.Optional(Hooks),
+    a2a: Type.Optional(A2aSettings),
     limits: Type.Optional(Limits),
     quotas: Type.Optional(Quotas),
     sandbox: Type.Optional(

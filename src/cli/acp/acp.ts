@@ -8,6 +8,7 @@ import { openStandalone } from '../../standalone/standalone.ts';
 import { scopeOf } from '../../standalone/team/member.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
+import { withPrograms } from '../run/agent-program.ts';
 import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
@@ -28,16 +29,18 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   const { agent, agents, note } = selectTeam(manifests, options);
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
+  const state = resolve(io.cwd, options.state);
+  const team = await withPrograms(agents, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
   let editor: EditorAgent | undefined;
   await using standalone = await openStandalone({
-    state: resolve(io.cwd, options.state),
+    state,
     keys: stateKeys(configFolder(io)),
     workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd),
-    agents,
+    protectedPaths: governingFiles(options, manifests, io.cwd, team),
+    agents: team,
     redact,
     hasApprover: true,
     models,

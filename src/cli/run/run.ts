@@ -12,7 +12,7 @@ import { openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
-import { scopeOf } from '../../standalone/team/member.ts';
+import { type AgentDefinition, scopeOf } from '../../standalone/team/member.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
@@ -20,6 +20,7 @@ import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
+import { withPrograms } from './agent-program.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
@@ -44,6 +45,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
+  const team = await withPrograms(agents, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = await sessionOf(options, agent, state);
@@ -72,8 +74,8 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       state,
       keys: stateKeys(configFolder(io)),
       workspace,
-      protectedPaths: governingFiles(options, manifests, io.cwd),
-      agents,
+      protectedPaths: governingFiles(options, manifests, io.cwd, team),
+      agents: team,
       redact,
       hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
@@ -125,12 +127,14 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
   );
 }
 
-/** Files that agents must not open: manifests, providers and script. An agent must not be able to change its own policy. */
+/** Files that agents must not open: manifests, providers, script and programs. An agent must not be able to change its own policy. */
 export function governingFiles(
   { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
   { objects }: LoadedManifests,
   cwd: string,
+  agents: readonly AgentDefinition[] = [],
 ): string[] {
-  const configFiles = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
+  const named = [providers, modelScript, ...agents.map(({ program }) => program?.folder)];
+  const configFiles = named.filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }

@@ -177,11 +177,15 @@ export class Team implements AsyncDisposable {
     }
   }
 
-  /** Undefined for an agent whose policy is not of this run. */
+  /** Undefined for an agent whose policy or program is not of this run. */
   #add(agent: Agent, parent: string): Member | undefined {
     const policy = this.#policies.get(agent.spec.trustPolicyRef.name);
-    if (policy === undefined) return undefined;
-    const member = createMember({ agent, policy, parent }, this.#shared);
+    const { agent: named } = agent.spec.model;
+    const program = this.#options.agents.find(
+      (one) => named !== undefined && one.agent.spec.model.agent === named,
+    )?.program;
+    if (policy === undefined || (named !== undefined && program === undefined)) return undefined;
+    const member = createMember({ agent, policy, parent, program }, this.#shared);
     this.#members.set(memberKey(member), member);
     return member;
   }
