@@ -47,6 +47,12 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     },
   'bin/temper run -f manifests/orchestrator/orchestrator.yaml --model-script manifests/orchestrator/replay.yaml --workspace manifests/quickstart -m "Which orders are there?"':
     { code: 0, output: /In short: 6 files of orders\./, append: '--state team-sample' },
+  'bin/temper run -f manifests/nested --workspace manifests/quickstart -m "How many orders were paid in April, May and June?"':
+    {
+      code: 0,
+      output: /2026-04: 361 paid orders, 2026-05: 384 paid orders, 2026-06: 381 paid orders/,
+      append: '--model-script manifests/nested/replay.yaml --state nested-sample',
+    },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
     code: 0,
     output: /361 orders were paid in April/,

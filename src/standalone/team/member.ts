@@ -6,7 +6,7 @@ import { createWithheldCalls } from '../../tempering/withheld/withheld-calls.ts'
 import { createParkedTurns, type ParkedTurnsOfAgent } from '../sessions/parked-turns.ts';
 import type { SharedState } from './shared-state.ts';
 
-export const DEFAULT_NAMESPACE = 'default';
+const DEFAULT_NAMESPACE = 'default';
 
 /** An agent as its manifests define it. */
 export interface AgentDefinition {
