@@ -9,6 +9,8 @@ export interface IncomingMessage {
   text: string;
   /** Default `User`. */
   source?: MessageSource;
+  /** Name of the agent that sent it; absent for another source. */
+  from?: string;
   /** Id of the message. A redelivered message is resumed where an earlier process stopped. */
   message?: string;
 }

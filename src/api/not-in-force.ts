@@ -38,34 +38,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.grants.spawn',
-    where: 'run',
-    plan: 'let the agent start child agents',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.grants.kill',
-    where: 'run',
-    plan: 'let the agent end child agents of other agents',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.children.inherit',
-    where: 'run',
-    plan: 'let the agent start child agents',
-    inForce: is(false),
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.children.template',
-    where: 'run',
-    plan: 'let other agents start copies of the agent',
-    inForce: is(false),
-  },
-  {
-    kind: 'Agent',
     field: 'spec.grants.events',
     where: 'run',
     plan: 'let the agent publish events and subscribe to them',
@@ -78,22 +50,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.limits.concurrency',
-    where: 'run',
-    plan: 'let the agent work on several sessions at the same time',
-  },
-  {
-    kind: 'Agent',
     field: 'spec.a2a.enabled',
     where: 'run',
     plan: 'make the agent available over A2A',
     inForce: is(false),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.children',
-    where: 'run',
-    plan: 'limit the child agents that agents start',
   },
   {
     kind: 'Agent',

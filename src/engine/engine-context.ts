@@ -87,7 +87,7 @@ export function builtInTools(
     ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
     generateText,
     sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
-    ...childTools(ports.children === undefined ? {} : { children: ports.children }),
+    ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),
     specialistTool({
       clock,
       onAnswer,

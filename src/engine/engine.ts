@@ -49,6 +49,8 @@ interface EngineMessage {
   message?: string;
   /** Who caused the message; absent for a user. */
   source?: MessageSource;
+  /** Name of the agent that sent it. */
+  from?: string;
   /** The session that sent the message has untrusted content. */
   tainted?: boolean;
 }
@@ -208,7 +210,7 @@ function createLoop(
 
 /** The sessions with untrusted content, by what the policy distrusts. */
 function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
-  const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
+  const taint = createTaintTracker((origin, session) => events(taintedEvent(origin), session));
   const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
   // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
   const markByCall = ({ tool, caller }: CompletedCall): void => {

@@ -59,15 +59,15 @@ describe('injected orders', () => {
         records,
         answer: obey,
         agents: {
-          bus: { send: async () => ({ id: `m-${reached.push('sends a secret')}`, duplicate: false }) },
-          tasks: {
+          bus: () => ({ send: async () => ({ id: `m-${reached.push('sends a secret')}`, duplicate: false }) }),
+          tasks: () => ({
             ask: async () => {
               reached.push('asks another agent');
               return answer;
             },
             task: async () => answer,
-          },
-          children: {
+          }),
+          children: () => ({
             spawn: async (input) => {
               reached.push('template' in (input as object) ? 'starts a copy of a template' : 'writes a child');
               return { name: 'child' };
@@ -75,7 +75,7 @@ describe('injected orders', () => {
             specialist: () => assert.fail('no specialist'),
             kill: async () => void reached.push('ends a child'),
             list: async () => ({}),
-          },
+          }),
         },
       },
     );

@@ -59,14 +59,14 @@ export interface EnginePorts {
   approvals: Approvals;
   tools: SessionToolSource;
   tempering: LocalLifecyclePorts | RemoteLifecyclePorts;
-  /** Sends messages to other agents; absent in a standalone run. */
-  bus?: MessageSender;
-  /** Starts and ends child agents; absent in a standalone run. */
-  children?: Children;
+  /** Sends messages of a session to other agents; absent for an agent that is alone. */
+  bus?: (session: string) => MessageSender;
+  /** Starts and ends child agents; absent for an agent that is alone. */
+  children?: (session: string) => Children;
   /** Publishes events and subscribes to them; absent in a standalone run. */
   events?: Events;
-  /** Asks other agents and gets their answers; absent in a standalone run. */
-  tasks?: TaskSender;
+  /** Asks other agents for a session and gets their answers; absent for an agent that is alone. */
+  tasks?: (session: string) => TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
   /** What works on the messages of an agent with `spec.model.agent`, with this model. Absent where no agent program can run. */

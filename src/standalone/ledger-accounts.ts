@@ -1,21 +1,28 @@
 import { quotaLimits } from '../agent/quotas.ts';
-import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { EngineAgent } from '../engine/ports.ts';
 import type { AccountHolder } from '../ledger/ledger.ts';
 
-/** The ledger accounts charged for a call of this agent: its own and that of its policy. */
+/**
+ * The ledger accounts charged for a call of this agent: its own and that of its policy, and those of the agents that started it, its parent
+ * first, so that a tree of agents shares the budget of its root.
+ */
 export function accountsOf(
-  agent: { name: string; namespace: string; spec: AgentSpec },
-  policy: { name: string; spec: TrustPolicySpec },
-): [AccountHolder, AccountHolder] {
+  agent: EngineAgent,
+  ancestors: readonly EngineAgent[] = [],
+): [AccountHolder, ...AccountHolder[]] {
+  const [own, ...all] = accountsOfOne(agent, 'spec.quotas.');
+  for (const ancestor of ancestors) {
+    for (const holder of accountsOfOne(ancestor, `spec.quotas of its parent "${ancestor.name}".`))
+      if (!all.some(({ name }) => name === holder.name)) all.push(holder);
+  }
+  return [own, ...all];
+}
+
+function accountsOfOne({ name, namespace, spec, policy }: EngineAgent, prefix: string): [AccountHolder, AccountHolder] {
   return [
+    { name: `agent/${namespace}/${name}`, quotas: quotaLimits(spec.quotas), prefix },
     {
-      name: `agent/${agent.namespace}/${agent.name}`,
-      quotas: quotaLimits(agent.spec.quotas),
-      prefix: 'spec.quotas.',
-    },
-    {
-      name: `policy/${agent.namespace}/${policy.name}`,
+      name: `policy/${namespace}/${policy.name}`,
       quotas: quotaLimits(policy.spec.quotas),
       prefix: `TrustPolicy "${policy.name}" spec.quotas.`,
     },

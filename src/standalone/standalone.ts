@@ -1,9 +1,12 @@
+import type { HandledMessage } from '../agent/loop/loop.ts';
+import type { CallOptions } from '../lib/call-options.ts';
 import type { JudgeSettings, NamedModelSet } from '../models/named-models.ts';
 import type { RecordStore } from '../lib/record-store.ts';
 import { expireAbandonedRequests } from './approvals.ts';
 import { DecisionWatcher } from './decision-watcher.ts';
 import type { AgentScope } from './team/member.ts';
 import type { OpenedAgent } from './team/opened-agent.ts';
+import type { UserMessage, WaitingMessage } from './team/post.ts';
 import { openSharedState } from './team/shared-state.ts';
 import { Team, type TeamOptions } from './team/team.ts';
 import type { StateKeys } from './trust/state-key.ts';
@@ -23,6 +26,19 @@ export interface Standalone extends AsyncDisposable {
   readonly records: RecordStore;
   /** Opens the agent when it has not worked in this process. Throws TEMPER_NOT_FOUND, or TEMPER_POLICY_DENIED for a model that its policy does not allow. */
   open(scope: AgentScope): Promise<OpenedAgent>;
+  /**
+   * Sends a message of the user to an agent and resolves with its end. It is stored first: after a crash, `unended` finds it. An aborted
+   * signal cancels it with all messages of its chain. Throws the errors of the agent loop.
+   */
+  handle(scope: AgentScope, message: UserMessage, op: CallOptions): Promise<HandledMessage>;
+  /** The message of the user in a session that has not ended: its process crashed, or it waits for an approval. Handle it again, with its id. */
+  unended(scope: AgentScope, session: string): Promise<UserMessage | undefined>;
+  /** The messages between agents that wait for decisions. */
+  waiting(): WaitingMessage[];
+  /** Whether a message is in work or will be without a decision, such as one that an earlier process left. */
+  isBusy(): boolean;
+  /** Resolves when no message is in work and none will be without a decision, or when the signal aborts. Throws what ended the work on messages. */
+  idle(signal: AbortSignal): Promise<void>;
   /** Waits for running promotions and runs of tests of all agents, but not for approvals. */
   settled(): Promise<void>;
 }
@@ -37,8 +53,8 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     opening,
   );
   team = new Team(shared, { ...options, protectedPaths: [state, keys.folder, ...protectedPaths] });
-  opening.use(team);
-  const opened = team;
+  const opened = opening.use(team);
+  await opened.restore();
   await expireAbandonedRequests(
     shared.records,
     opened.members().map(({ parked }) => parked),
@@ -47,10 +63,16 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
   const watcher = new DecisionWatcher({ state, registry: shared.registry, team: opened, events: options.events });
   opening.defer(() => watcher.stop());
   await watcher.start();
+  await opened.start();
   const all = opening.move();
   return {
     records: shared.records,
     open: (scope) => opened.open(scope),
+    handle: (scope, message, op) => opened.handle(scope, message, op),
+    unended: (scope, session) => opened.unended(scope, session),
+    waiting: () => opened.waiting(),
+    isBusy: () => opened.isBusy(),
+    idle: (signal) => opened.idle(signal),
     settled: () => opened.settled(),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

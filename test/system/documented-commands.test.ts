@@ -45,6 +45,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
       output: /361 orders were paid in April, together \$67091\.82/,
       append: '--model-script manifests/code/replay.yaml --state code-sample',
     },
+  'bin/temper run -f manifests/orchestrator/orchestrator.yaml --model-script manifests/orchestrator/replay.yaml --workspace manifests/quickstart -m "Which orders are there?"':
+    { code: 0, output: /In short: 6 files of orders\./, append: '--state team-sample' },
   'bin/temper run -f manifests/nested --workspace manifests/quickstart -m "How many orders were paid in April, May and June?"':
     {
       code: 0,

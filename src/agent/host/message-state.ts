@@ -74,7 +74,7 @@ export async function openMessage(
   nested?: NestedIn,
 ): Promise<MessageState> {
   const { sink: events } = trace;
-  const { session, rootMessage, text, message: id } = message;
+  const { session, rootMessage, text, message: id, from } = message;
   const history = await deps.sessions.load(session);
   if (history.tainted || originsOf(history.items).some(deps.isUntrusted)) deps.taint.mark(session);
   const resume = findResumePoint(history.items, history.seq, id);
@@ -98,7 +98,7 @@ export async function openMessage(
   if (resume === undefined) {
     await historyWriter.write([added], { tainted: deps.taint.has(session), deferrable: true });
   }
-  events({ type: 'message-received', text });
+  events({ type: 'message-received', text, ...(from === undefined ? {} : { from }) });
   for (const event of route.events) events(event);
   return {
     agent,

@@ -9,13 +9,15 @@ export interface TaintTracker {
 }
 
 /** `onTainted` is called when content of this origin is the first untrusted content of a session. */
-export function createTaintTracker(onTainted: (origin: ItemOrigin) => void = () => undefined): TaintTracker {
+export function createTaintTracker(
+  onTainted: (origin: ItemOrigin, session: string) => void = () => undefined,
+): TaintTracker {
   const sessions = new Set<string>();
   return {
     mark(session, origin) {
       if (sessions.has(session)) return;
       sessions.add(session);
-      if (origin !== undefined) onTainted(origin);
+      if (origin !== undefined) onTainted(origin, session);
     },
     has: (session) => sessions.has(session),
     clear: (session) => void sessions.delete(session),

@@ -29,7 +29,7 @@ function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_
   };
   const decide = (): Decision => ({ effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' });
   const [ask, get] = askTools({
-    tasks,
+    tasks: () => tasks,
     clock,
     decide,
     isTainted: () => tainted,

@@ -9,8 +9,8 @@ import { assertSessionId } from '../session/session-id.ts';
 import { messageRequest } from './send-tool.ts';
 
 export interface AskToolDeps {
-  /** Absent in a run of one agent; every call then fails with TEMPER_NOT_FOUND. */
-  tasks?: TaskSender;
+  /** Questions of a session. Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
+  tasks?: (session: string) => TaskSender;
   clock: Clock;
   /** As for `agent_send`. */
   hasChildren?: boolean;
@@ -111,7 +111,7 @@ function askTool(deps: AskToolDeps): Tool {
         milliseconds: waitMs(input, context, deps),
         ...(typeof stated === 'number' ? { stated } : {}),
       };
-      return taskResult(await tasksOf(deps).ask(draft, wait, context.op), deps, context);
+      return taskResult(await tasksOf(deps, context).ask(draft, wait, context.op), deps, context);
     },
   };
 }
@@ -120,18 +120,16 @@ function taskTool(deps: AskToolDeps): Tool {
   return {
     descriptor: TASK_TOOL,
     async call(input, context) {
-      const task = await tasksOf(deps).task(textOf(input, 'ticket'), waitMs(input, context, deps, 0), context.op);
+      const wait = waitMs(input, context, deps, 0);
+      const task = await tasksOf(deps, context).task(textOf(input, 'ticket'), wait, context.op);
       return taskResult(task, deps, context);
     },
   };
 }
 
-function tasksOf({ tasks }: AskToolDeps): TaskSender {
-  if (tasks !== undefined) return tasks;
-  throw new TemperError(
-    'TEMPER_NOT_FOUND',
-    'no other agent can be reached: this agent runs alone; messages between agents need a cluster',
-  );
+function tasksOf({ tasks }: AskToolDeps, { session }: CallerContext): TaskSender {
+  if (tasks !== undefined) return tasks(session);
+  throw new TemperError('TEMPER_NOT_FOUND', 'no other agent can be reached: this agent runs alone');
 }
 
 /** The result has to arrive before the call times out. */

@@ -32,12 +32,12 @@ function aTool(effect: Decision['effect'], alone = false, tainted = false) {
     ...(alone
       ? {}
       : {
-          bus: {
+          bus: () => ({
             send: async (draft, { key }) => {
               sent.push({ draft, key });
               return { id: 'msg-7', duplicate: false };
             },
-          },
+          }),
         }),
   });
   return { tool, sent, asked };

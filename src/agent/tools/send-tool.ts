@@ -7,8 +7,8 @@ import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.t
 import { assertSessionId } from '../session/session-id.ts';
 
 export interface SendToolDeps {
-  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
-  bus?: MessageSender;
+  /** Messages of a session. Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
+  bus?: (session: string) => MessageSender;
   /** The gateway decides which receivers the agent started. Without it no receiver is a child. */
   hasChildren?: boolean;
   /** Evaluates the agent's current policy for one receiver. */
@@ -55,16 +55,14 @@ export function sendTool(deps: SendToolDeps): Tool {
       );
       if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       if (deps.bus === undefined) {
-        throw new TemperError(
-          'TEMPER_NOT_FOUND',
-          `agent "${to}" cannot be reached: this agent runs standalone; messages between agents need a cluster`,
-        );
+        throw new TemperError('TEMPER_NOT_FOUND', `agent "${to}" cannot be reached: this agent runs alone`);
       }
       const named = textOf(input, 'session');
       const session = named === '' ? context.session : named;
       assertSessionId(session);
       const tainted = deps.isTainted(context) ? { tainted: true } : {};
-      const { id } = await deps.bus.send({ to, session, text: textOf(input, 'text'), ...tainted }, context.op);
+      const draft = { to, session, text: textOf(input, 'text'), ...tainted };
+      const { id } = await deps.bus(context.session).send(draft, context.op);
       return { id };
     },
   };

@@ -8,12 +8,12 @@ import { openStandalone } from '../../standalone/standalone.ts';
 import { scopeOf } from '../../standalone/team/member.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
-import { agentProgram } from '../run/agent-program.ts';
+import { withPrograms } from '../run/agent-program.ts';
 import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
 import type { RunOptions } from '../run/run-options.ts';
-import { selectAgent } from '../run/select-agent.ts';
+import { selectTeam } from '../run/select-agent.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { startCommandTracing } from '../tracing.ts';
 import { EditorAgent } from './editor-agent.ts';
@@ -26,10 +26,11 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   const io = redactingIo(outer, redact);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, policy } = selectAgent(manifests, options);
+  const { agent, agents, note } = selectTeam(manifests, options);
+  if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const program = await agentProgram(agent, [workspace, state], io);
+  const team = await withPrograms(agents, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
@@ -38,8 +39,8 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
     state,
     keys: stateKeys(configFolder(io)),
     workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd, program),
-    agents: [{ agent, policy, program }],
+    protectedPaths: governingFiles(options, manifests, io.cwd, team),
+    agents: team,
     redact,
     hasApprover: true,
     models,
@@ -49,6 +50,7 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   const { engine } = await standalone.open(scopeOf({ agent }));
   editor = new EditorAgent({
     engine,
+    handle: (message, op) => standalone.handle(scopeOf({ agent }), message, op),
     records: standalone.records,
     signal: io.signal,
     assertFolder: (cwd) => assertFolder(cwd, workspace),

@@ -7,12 +7,15 @@ import {
   RequestError,
   type StopReason,
 } from '@agentclientprotocol/sdk';
+import type { HandledMessage } from '../../agent/loop/loop.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
+import type { UserMessage } from '../../standalone/team/post.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { VERSION } from '../version.ts';
 import { askEditor } from './permissions.ts';
@@ -23,7 +26,8 @@ import { SessionUpdates } from './session-updates.ts';
 const PROMPT_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface EditorAgentDeps {
-  engine: Engine;
+  engine: Pick<Engine, 'submitPendingImports'>;
+  handle(message: UserMessage, op: CallOptions): Promise<HandledMessage>;
   records: RecordStore;
   /** Throws for a folder that the agent does not work in. */
   assertFolder(cwd: string): Promise<void>;
@@ -124,7 +128,7 @@ export class EditorAgent {
     this.#running = prompt;
     try {
       await engine.submitPendingImports(session, op);
-      const { finishReason, parked } = await engine.handle({ session, text, message: id, rootMessage: id }, op);
+      const { finishReason, parked } = await this.#deps.handle({ id, session, text }, op);
       if (parked !== undefined) this.#deps.note(`the session waits for an approval: ${parked.join(', ')}`);
       return finishReason === 'truncated' ? 'max_tokens' : finishReason === 'refusal' ? 'refusal' : 'end_turn';
     } catch (error) {

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { CliIo } from '../io.ts';
-import { agentProgram } from './agent-program.ts';
+import { withPrograms } from './agent-program.ts';
 
+const POLICY = {} as TrustPolicy;
 const AGENT = { spec: { model: { primary: 'default/default', agent: 'helper' } } } as Agent;
 
 /** The program that the file of a user names, with `%` for the folder of the user. */
@@ -20,7 +22,7 @@ async function found(text: string | undefined, mode = 0o600) {
     const file = join(config, 'agents.yaml');
     if (text !== undefined) await writeFile(file, text.replaceAll('%', folder), { mode });
     const io = { environment: { XDG_CONFIG_HOME: join(folder, 'config') }, cwd: folder } as unknown as CliIo;
-    return { folder, program: await agentProgram(AGENT, [state], io) };
+    return { folder, program: (await withPrograms([{ agent: AGENT, policy: POLICY }], [state], io))[0]?.program };
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -6,6 +6,7 @@ import { parseAgentPrograms } from '../../acp/read-agent-programs.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import type { AgentDefinition } from '../../standalone/team/member.ts';
 import { readInputFile } from '../input/input-files.ts';
 import type { CliIo } from '../io.ts';
 import { configFolder } from '../state/config-folder.ts';
@@ -13,12 +14,24 @@ import { configFolder } from '../state/config-folder.ts';
 /** Write permission of the group and of others. */
 const WRITABLE_BY_OTHERS = 0o022;
 
+/** The agents with their programs. Throws what `agentProgram` throws. */
+export async function withPrograms(
+  agents: readonly AgentDefinition[],
+  privatePaths: readonly string[],
+  io: CliIo,
+): Promise<AgentDefinition[]> {
+  const all: AgentDefinition[] = [];
+  for (const definition of agents)
+    all.push({ ...definition, program: await agentProgram(definition.agent, privatePaths, io) });
+  return all;
+}
+
 /**
  * The program of an agent with `spec.model.agent`, from `agents.yaml` in the configuration folder of the user: no manifest names what this
  * process starts. Throws TEMPER_ACP_AGENT_NOT_FOUND, TEMPER_MANIFEST_INVALID, or TEMPER_USAGE for a file that cannot be read. `private` are
  * paths that the program must not be able to read.
  */
-export async function agentProgram(
+async function agentProgram(
   { spec }: Agent,
   privatePaths: readonly string[],
   io: CliIo,

@@ -4,9 +4,10 @@ import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import { printableDocument } from '../../lib/printable.ts';
-import type { ParkedTurn } from '../../standalone/sessions/parked-turns.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
+import { scopeOf } from '../../standalone/team/member.ts';
 import type { OpenedAgent } from '../../standalone/team/opened-agent.ts';
+import type { UserMessage, WaitingMessage } from '../../standalone/team/post.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
@@ -39,8 +40,8 @@ export interface Conversation {
 type Outcome = 'answered' | 'failed' | 'parked';
 
 /**
- * Resumes the turn of the session that waits for an approval, then sends the messages one after another. Exit code 1 when a message
- * could not be answered; 3 when one waits for an approval: the run ends, and messages after it are not sent.
+ * Resumes the message of the session that has not ended, then sends the messages one after another, and waits for the other agents. Exit
+ * code 1 when a message could not be answered; 3 when one waits for an approval: the run ends, and messages after it are not sent.
  */
 export async function converse(conversation: Conversation, io: CliIo): Promise<number> {
   const { standalone, own, session, printer, form, observers } = conversation;
@@ -49,45 +50,59 @@ export async function converse(conversation: Conversation, io: CliIo): Promise<n
     prompt === undefined ? undefined : new InlineApprovals(prompt, standalone.records, printer, io.signal);
   if (approvals !== undefined) observers.push((event) => approvals.observe(event));
   await own.engine.submitPendingImports(session, messageOp(io));
-  const handle = (message: RunMessage): Promise<Outcome> => {
+  const handle = (message: UserMessage): Promise<Outcome> => {
     const work = (): Promise<Outcome> => handleMessage(conversation, message, io);
     return approvals?.during(work) ?? work();
   };
   let code: number = EXIT.ok;
-  const parked = await own.parkedTurn(session);
-  for await (const message of messagesAfter(parked, conversation, prompt, io)) {
+  const unended = await standalone.unended(scopeOf(conversation), session);
+  for await (const message of messagesAfter(unended, conversation, prompt, io)) {
     const outcome = await handle(message);
     if (outcome === 'failed') code = EXIT.refused;
     if (io.signal.aborted) break;
+    // At a prompt the user can go on while the other agents work.
+    if (prompt === undefined) await standalone.idle(io.signal);
     await standalone.settled();
     if (outcome === 'parked') return EXIT.parked;
   }
-  return code;
+  await standalone.idle(io.signal);
+  return io.signal.aborted ? code : noteWaiting(conversation, code, io);
 }
 
-interface RunMessage {
-  /** A resumed message keeps its id. */
-  id: string;
-  text: string;
+/** Messages between agents that wait for an approval: the next run with this state folder goes on with them. */
+function noteWaiting({ standalone, options }: Conversation, code: number, io: CliIo): number {
+  const waiting = standalone.waiting();
+  if (waiting.length === 0) return code;
+  const state = options.state === DEFAULT_STATE ? '' : ` --state ${options.state}`;
+  const lines = waiting.flatMap(({ name, requests }: WaitingMessage) =>
+    requests.map((request) => `  agent ${name}: temper approve ${request} --reason …${state}   (or temper deny)\n`),
+  );
+  io.error(
+    printableDocument(
+      `note: messages between agents wait for an approval; decide:\n${lines.join('')}then the next run goes on with them\n`,
+    ),
+  );
+  return code === EXIT.ok ? EXIT.parked : code;
 }
 
 async function* messagesAfter(
-  parked: ParkedTurn | undefined,
+  unended: UserMessage | undefined,
   conversation: Conversation,
   prompt: Prompt | undefined,
   io: CliIo,
-): AsyncGenerator<RunMessage> {
-  if (parked !== undefined) yield { id: parked.message, text: parked.text };
-  for await (const text of messages(conversation, prompt, io, parked !== undefined)) {
-    yield { id: ulids.next('message'), text };
+): AsyncGenerator<UserMessage> {
+  const { session, standalone } = conversation;
+  const goesOn = unended !== undefined || standalone.isBusy();
+  if (unended !== undefined) yield unended;
+  for await (const text of messages(conversation, prompt, io, goesOn)) {
+    yield { id: ulids.next('message'), session, text };
   }
 }
 
-async function handleMessage(conversation: Conversation, { id, text }: RunMessage, io: CliIo): Promise<Outcome> {
-  const { own, session } = conversation;
+async function handleMessage(conversation: Conversation, message: UserMessage, io: CliIo): Promise<Outcome> {
+  const { standalone } = conversation;
   try {
-    const message = { session, text, message: id, rootMessage: id };
-    const { parked } = await own.engine.handle(message, messageOp(io));
+    const { parked } = await standalone.handle(scopeOf(conversation), message, messageOp(io));
     if (parked === undefined) return 'answered';
     io.error(parkedNote(parked, conversation));
     return 'parked';
@@ -131,7 +146,7 @@ async function* messages(
   } else yield* typedMessages(conversation, prompt, io);
 }
 
-/** Each line of standard input is a message; empty lines are none. Throws TEMPER_USAGE when it has no message, unless the run resumes one. */
+/** Each line of standard input is a message; empty lines are none. Throws TEMPER_USAGE when it has no message, unless the run goes on with one that an earlier run left. */
 async function* inputLines(io: CliIo, isResumed: boolean): AsyncGenerator<string> {
   let hasMessage = isResumed;
   for await (const line of io.lines()) {

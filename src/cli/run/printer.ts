@@ -111,7 +111,6 @@ function textPrinter({ agent, session, hidesMessages, redact }: PrinterOptions, 
       const transcript = transcriptOf(source);
       if (hidesMessages && transcript === own && event.type === 'message-received') return;
       transcript.show(event);
-      if (transcript !== own && event.type === 'session-end') others.delete(`${source.name} ${source.session ?? ''}`);
       if (event.type !== 'session-start' || !isFirst) return;
       isFirst = false;
       screen.line(screen.paint('dim', `Session ${session}`));

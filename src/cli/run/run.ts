@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { assertSessionId } from '../../agent/session/session-id.ts';
-import type { AgentProgram } from '../../acp/process/agent-command.ts';
 import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -13,7 +12,7 @@ import { openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
-import { scopeOf } from '../../standalone/team/member.ts';
+import { type AgentDefinition, scopeOf } from '../../standalone/team/member.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
@@ -21,7 +20,7 @@ import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
-import { agentProgram } from './agent-program.ts';
+import { withPrograms } from './agent-program.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
@@ -29,7 +28,7 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
-import { selectAgent, unusedObjectsNote } from './select-agent.ts';
+import { selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
  * Runs an agent in this process, with the messages of the options or those that the user types. Exit 1 when a message could not be
@@ -42,10 +41,11 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   assertMessages(options.message);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, policy } = selectAgent(manifests, options);
+  const { agent, agents, note } = selectTeam(manifests, options);
+  if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const program = await agentProgram(agent, [workspace, state], io);
+  const team = await withPrograms(agents, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = await sessionOf(options, agent, state);
@@ -74,8 +74,8 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       state,
       keys: stateKeys(configFolder(io)),
       workspace,
-      protectedPaths: governingFiles(options, manifests, io.cwd, program),
-      agents: [{ agent, policy, program }],
+      protectedPaths: governingFiles(options, manifests, io.cwd, team),
+      agents: team,
       redact,
       hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
@@ -127,14 +127,14 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
   );
 }
 
-/** Files that agents must not open: manifests, providers, script and program. An agent must not be able to change its own policy. */
+/** Files that agents must not open: manifests, providers, script and programs. An agent must not be able to change its own policy. */
 export function governingFiles(
   { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
   { objects }: LoadedManifests,
   cwd: string,
-  program?: AgentProgram,
+  agents: readonly AgentDefinition[] = [],
 ): string[] {
-  const named = [providers, modelScript, program?.folder];
+  const named = [providers, modelScript, ...agents.map(({ program }) => program?.folder)];
   const configFiles = named.filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }

@@ -4,6 +4,8 @@ import type { AnyResource } from '../../api/v1alpha1/resources.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import { patternSet } from '../../policy/patterns/pattern-set.ts';
+import type { AgentDefinition } from '../../standalone/team/member.ts';
 
 /** Which agent of the manifests to run; both members are optional when the manifests contain one agent. */
 export interface AgentChoice {
@@ -23,6 +25,48 @@ export function selectAgent({ objects }: LoadedManifests, choice: AgentChoice): 
   const [agent] = candidates;
   if (agent === undefined || candidates.length > 1) throw noAgent(agents, candidates.length, choice);
   return { agent, policy: policyOf(agent, resources) };
+}
+
+/** The agent of the user and the other agents of its namespace that it can work with. */
+export interface SelectedTeam extends AgentDefinition {
+  /** All of them, the agent of the user first. */
+  readonly agents: readonly AgentDefinition[];
+  /** The agents of other namespaces, which do not run; undefined when there are none. */
+  readonly note?: string | undefined;
+}
+
+/**
+ * The agents to run. Without a choice the user speaks to the agent that no other one names in `grants.messages` or `grants.spawn`. Throws
+ * what `selectAgent` throws.
+ */
+export function selectTeam(manifests: LoadedManifests, choice: AgentChoice): SelectedTeam {
+  const resources = manifests.objects.map(({ object }) => object);
+  const all = resources.filter((object): object is Agent => object.kind === 'Agent');
+  const entry = choice.agent === undefined ? entryOf(all, choice) : undefined;
+  const own = selectAgent(
+    manifests,
+    entry === undefined ? choice : { agent: entry.metadata.name, namespace: namespaceOf(entry) },
+  );
+  const isHere = (agent: Agent): boolean => namespaceOf(agent) === namespaceOf(own.agent);
+  const others = all
+    .filter((agent) => agent !== own.agent && isHere(agent))
+    .map((agent) => ({ agent, policy: policyOf(agent, resources) }));
+  const left = all.filter((agent) => !isHere(agent)).map((agent) => `${namespaceOf(agent)}/${agent.metadata.name}`);
+  const note = `temper run starts the agents of one namespace, and not ${left.join(', ')}`;
+  return { ...own, agents: [own, ...others], note: left.length === 0 ? undefined : printable(note, 1_000) };
+}
+
+/** Undefined when there is not exactly one: then the user has to choose. */
+function entryOf(all: readonly Agent[], { namespace }: AgentChoice): Agent | undefined {
+  const candidates = all.filter((agent) => namespace === undefined || namespaceOf(agent) === namespace);
+  const free = candidates.filter((agent) => !candidates.some((other) => other !== agent && names(other, agent)));
+  return free.length === 1 ? free[0] : undefined;
+}
+
+function names(agent: Agent, other: Agent): boolean {
+  if (namespaceOf(agent) !== namespaceOf(other)) return false;
+  const { messages = [], spawn = [] } = agent.spec.grants ?? {};
+  return patternSet([...messages, ...spawn], 'name').has(other.metadata.name);
 }
 
 /** A note on each object that a run does not use, so that its missing effect is no surprise; undefined when there is none. */
@@ -49,7 +93,7 @@ function noAgent(agents: readonly Agent[], found: number, { agent, namespace }: 
       : `the manifests contain ${found} agents${named}${where}`;
   return new TemperError(
     'TEMPER_USAGE',
-    `${printable(problem, 300)}; found: ${printable(names, 1_000)}. Choose one with --agent and --namespace`,
+    `${printable(problem, 300)}; found: ${printable(names, 1_000)}. Choose the one that gets your messages with --agent and --namespace`,
   );
 }
 

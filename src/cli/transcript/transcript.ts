@@ -59,10 +59,7 @@ export class Transcript {
       case 'session-start':
         return this.#header(event);
       case 'message-received':
-        return this.#screen.line(
-          `${this.#screen.paint('cyan', '▸ You:')} ${printable(event.text, 2_000)}`,
-          ANSWER_INDENT,
-        );
+        return this.#received(event);
       case 'tool-call':
         return this.#call(event);
       case 'tool-result':
@@ -77,6 +74,11 @@ export class Transcript {
       default:
         return this.#notice(event);
     }
+  }
+
+  #received({ text, from }: EventOf<'message-received'>): void {
+    const speaker = from === undefined ? '▸ You:' : `▸ ${printable(from, 63)} to ${this.#agent}:`;
+    this.#screen.line(`${this.#screen.paint('cyan', speaker)} ${printable(text, 2_000)}`, ANSWER_INDENT);
   }
 
   #header({ model, policy, level }: EventOf<'session-start'>): void {

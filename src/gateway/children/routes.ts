@@ -4,6 +4,7 @@ import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { childName } from '../../policy/children/child-name.ts';
+import { wantedChild } from '../../policy/children/wanted-child.ts';
 import {
   ChildState,
   KillRequest,
@@ -19,7 +20,6 @@ import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { isChildOf } from './family.ts';
 import { knownAgents } from './known-agents.ts';
-import { wantedChild } from './manifest.ts';
 import { assertAdmitted, endedRequest, recordOf, requestId, stateOf } from './requests.ts';
 
 /** Agents start, end and list other agents. The gateway decides; the operator decides again and changes the objects. */
@@ -80,7 +80,7 @@ async function spawn(
   const key = request.idempotencyKey;
   const known = await deps.childRequests.wait(state.uid, requestId(key), 0, request.disconnected);
   if (known === undefined) {
-    const wanted = wantedChild(input, state);
+    const wanted = wantedChild(input, state.agent.spec);
     const template = 'template' in wanted.request ? { template: wanted.request.template } : {};
     const requests = [{ kind: 'Spawn' as const, ...template }];
     await assertBrokeredCall(delivery, { tool: SPAWN_TOOL, input, requests, digests: [digestOf(input)], key }, deps);

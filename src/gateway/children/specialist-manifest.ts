@@ -3,7 +3,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { AgentState } from '../agent-state.ts';
-import { specOf } from './manifest.ts';
+import { specOf } from '../../policy/children/wanted-child.ts';
 
 /** What an agent asks for with `spawn_specialist`. */
 export interface WantedSpecialist {

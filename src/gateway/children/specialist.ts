@@ -16,7 +16,8 @@ import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
-import { nextDepth, sendOnward } from '../pods/messages.ts';
+import { nextDepth } from '../../agent/messages/chain.ts';
+import { sendOnward } from '../pods/messages.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import { assertAdmitted, endedRequest, recordOf, requestId, stateOf } from './requests.ts';
 import { specialistRefusal } from './specialist-judge.ts';
@@ -92,7 +93,7 @@ async function open(
   const { claims, state } = delivery;
   const key = request.idempotencyKey;
   const name = childName(state.agent.metadata.name, wanted.name, `${state.uid}/${key}`);
-  nextDepth(claims, name);
+  nextDepth(claims.agent, name, claims.depth);
   await assertWithinLimits(delivery, deps);
   assertAdmitted({ spec: wanted.spec }, state, deps);
   const refused = await refusalOf(request, delivery, wanted, own, deps);

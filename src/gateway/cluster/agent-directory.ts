@@ -7,9 +7,8 @@ import { type AgentPod, agentUidOf, bindingFingerprint } from '../../identity/ag
 import type { PodBindings } from '../../identity/pod-bindings.ts';
 import type { Change, Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { bindingOf, type EffectiveLevels, effectiveLevels } from '../../policy/trust/effective.ts';
-import { lowerOf } from '../../policy/trust/ladder.ts';
-import type { CategoryLevels, Decider, PolicySnapshot } from '../../policy/types.ts';
+import { bindingOf, type EffectiveLevels, effectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
+import type { Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { AgentDirectory } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
@@ -177,17 +176,7 @@ function parentUidOf({ metadata }: Agent): string | undefined {
 /** Under the same policy a child has at most the levels of its parent. A copy of a template under another policy has its own. */
 function levelsOfChild(own: EffectiveLevels, policy: TrustPolicy | undefined, parent: AgentState): EffectiveLevels {
   if (policy === undefined || policy.metadata.uid !== parent.policy?.metadata.uid) return own;
-  const { spec } = policy;
-  const categories = Object.keys({ ...own.categories, ...parent.categoryLevels }) as (keyof CategoryLevels)[];
-  return {
-    level: lowerOf(own.level, parent.level, spec),
-    categories: Object.fromEntries(
-      categories.map((category) => [
-        category,
-        lowerOf(own.categories[category] ?? own.level, parent.categoryLevels[category] ?? parent.level, spec),
-      ]),
-    ),
-  };
+  return lowerLevels(own, { level: parent.level, categories: parent.categoryLevels }, policy.spec);
 }
 
 /** Without a policy nothing is allowed, whatever the level. */

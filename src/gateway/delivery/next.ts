@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import { answerText } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { PodIdentity } from '../../identity/types.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
@@ -11,7 +12,6 @@ import type { GatewayDeps } from '../deps.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
-import { answerText } from '../tasks/answers.ts';
 import type { DeliveryTokenClaims } from './token.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { NoContent, POD_SECURITY, ERROR_RESPONSES } from '../http/schemas.ts';

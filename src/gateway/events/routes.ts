@@ -29,7 +29,7 @@ import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
-import { MAX_CHAIN_DEPTH } from '../pods/messages.ts';
+import { MAX_CHAIN_DEPTH } from '../../agent/messages/chain.ts';
 
 const DEFAULT_MESSAGE = 'Event {{subject}}: {{event}}';
 const DEFAULT_TTL_SECONDS = 86_400;

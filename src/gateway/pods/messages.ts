@@ -1,6 +1,6 @@
+import { assertNoCycle, nextDepth, receiverSession } from '../../agent/messages/chain.ts';
 import { ASK_TOOL } from '../../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../../agent/tools/send-tool.ts';
-import { assertSessionId } from '../../agent/session/session-id.ts';
 import type { Receipt as SendReceipt } from '../../bus/port.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -15,7 +15,6 @@ import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authoriz
 import { requestWakeup } from './wakeup.ts';
 import { assertBrokeredCall, type BrokeredCall } from '../delivery/brokered-call.ts';
 import { isChildOf } from '../children/family.ts';
-import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { sentMessage } from '../delivery/carried-calls.ts';
 import { signFor } from '../delivery/sign-answer.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
@@ -23,8 +22,6 @@ import { parentSpanOf, publishTraced } from '../tracing/message-traces.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
-
-export const MAX_CHAIN_DEPTH = 5;
 
 /** Messages between agents. An agent cannot start a chain: it sends only with the token of its current delivery. */
 export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -79,7 +76,7 @@ export async function sendOnward(
   deps: GatewayDeps,
 ): Promise<SendReceipt> {
   const { claims, state } = delivery;
-  const depth = nextDepth(claims, draft.to);
+  const depth = nextDepth(claims.agent, draft.to, claims.depth);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
@@ -112,35 +109,6 @@ export async function sendOnward(
   });
   await Promise.all([requestWakeup(receiver, deps), deps.recorder.used(claims, SEND_TOOL.category)]);
   return receipt;
-}
-
-/** The depth of a message of this delivery. Throws TEMPER_MESSAGE_DEPTH. */
-export function nextDepth(claims: Pick<DeliveryTokenClaims, 'agent' | 'depth'>, to: string): number {
-  const depth = claims.depth + 1;
-  if (depth <= MAX_CHAIN_DEPTH) return depth;
-  throw new TemperError(
-    'TEMPER_MESSAGE_DEPTH',
-    `a message from "${claims.agent}" to "${to}" would be ${depth} deep in its chain; ${MAX_CHAIN_DEPTH} is allowed`,
-  );
-}
-
-/** An agent that waits for this chain cannot answer it: both would wait until the deadline. */
-function assertNoCycle(ancestors: readonly string[], receiverUid: string, to: string): void {
-  if (!ancestors.includes(receiverUid)) return;
-  throw new TemperError(
-    'TEMPER_MESSAGE_CYCLE',
-    `agent "${to}" is part of this chain of messages and may wait for your answer; put the question into your answer`,
-  );
-}
-
-/**
- * The receiver's session for messages of this sender. Agents cannot write into sessions of users. Agent names contain no dot, so sessions
- * of two senders never collide.
- */
-function receiverSession(sender: string, session: string): string {
-  const own = `${sender}.${session}`;
-  assertSessionId(own);
-  return own;
 }
 
 /** Checks the policy for the tool and for the receiver. */

@@ -1,11 +1,18 @@
-import type { FinishReason, Task } from '../../bus/port.ts';
-import type { Envelope } from '../../bus/port.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
+import {
+  type Ask,
+  type AskEnd,
+  endOfAsk,
+  expiredTask,
+  laterDeadline,
+  replyText,
+  taskOf,
+} from '../../agent/messages/ask.ts';
+import type { Envelope, FinishReason, Task } from '../../bus/port.ts';
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
-import type { Ask, Asks } from '../../nats/tasks/asks.ts';
+import type { Asks } from '../../nats/tasks/asks.ts';
 import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import type { Logger } from '../../telemetry/log.ts';
@@ -26,12 +33,6 @@ export interface AnswersDeps {
   clock: Clock;
   log: Logger;
 }
-
-/** How the work on a message that asked for an answer ended. */
-type AskEnd = { tainted: boolean } & (
-  | { state: 'Answered'; text: string; finishReason: FinishReason }
-  | { state: 'Failed'; text: string; code: ErrorCode }
-);
 
 /**
  * Brings answers back to the agents that asked:
@@ -100,7 +101,7 @@ export class Answers {
     if (found === undefined || found.session !== session) {
       throw new TemperError('TEMPER_NOT_FOUND', `session "${session}" has no ticket "${ticket}"`);
     }
-    if (found.state === 'Pending') return isOver(found) ? expired(ticket, found) : taskOf(ticket, found);
+    if (found.state === 'Pending') return isOver(found) ? expiredTask(ticket, found) : taskOf(ticket, found);
     const taken = await asks.update(agentUid, ticket, (ask) =>
       ask.takenBy === undefined ? { ...ask, takenBy: message } : ask,
     );
@@ -128,7 +129,7 @@ export class Answers {
   async #store(state: AgentState, ticket: string, deadline: string, ask: Ask, end: AskEnd): Promise<void> {
     const { asks, wake, log } = this.#deps;
     const asker = state.uid;
-    let stored: Partial<Ask> = endOf(end);
+    let stored: Partial<Ask> = endOfAsk(end);
     try {
       const { sequence } = await this.#publish(asker, ticket, deadline, ask, end);
       stored = { ...stored, sequence };
@@ -145,7 +146,6 @@ export class Answers {
   #publish(asker: string, ticket: string, deadline: string, ask: Ask, end: AskEnd) {
     const { inbox, clock } = this.#deps;
     const { session, root, depth, ancestors, agent } = ask;
-    const text = end.state === 'Answered' ? end.text : `It gave no answer: ${end.text} (${end.code})`;
     return inbox.publish(
       asker,
       { uid: asker, key: `answer ${ticket}` },
@@ -153,11 +153,11 @@ export class Answers {
         to: this.#deps.agent(asker)?.agent.metadata.name ?? '',
         from: agent,
         session,
-        text,
+        text: replyText(end),
         root,
         depth,
         // The time that a message waited for an approval does not count, for the answer either.
-        deadline: later(deadline, ask.deadline),
+        deadline: laterDeadline(deadline, ask.deadline),
         time: clock.now().toISOString(),
         source: 'Reply',
         ...(end.tainted ? { tainted: true } : {}),
@@ -168,37 +168,6 @@ export class Answers {
   }
 }
 
-/** The text that the asking session gets, so that its model knows which of its questions is answered. */
-export function answerText({ from, answers, text }: Pick<Envelope, 'from' | 'answers' | 'text'>): string {
-  return `Answer of agent "${from}" to your message with ticket ${answers}:\n\n${text}`;
-}
-
-function endOf(end: AskEnd): Partial<Ask> {
-  const tainted = end.tainted ? { tainted: true as const } : {};
-  return end.state === 'Answered'
-    ? { state: end.state, finishReason: end.finishReason, ...tainted }
-    : { state: end.state, code: end.code, reason: end.text, ...tainted };
-}
-
-function taskOf(ticket: string, ask: Ask, text?: string): Task {
-  const { agent, state, takenBy, finishReason, code, reason } = ask;
-  const tainted = ask.tainted === true ? { tainted: true } : {};
-  if (state === 'Failed')
-    return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '', ...tainted };
-  if (state === 'Pending') return { ticket, agent, state };
-  if (takenBy !== undefined && text === undefined) return { ticket, agent, state: 'Delivered' };
-  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete', ...tainted };
-}
-
-function expired(ticket: string, { agent }: Ask): Task {
-  const reason = `agent "${agent}" did not answer before the deadline of the chain of messages`;
-  return { ticket, agent, state: 'Failed', code: 'TEMPER_TIMEOUT', reason };
-}
-
 function isFull(error: unknown): boolean {
   return isTemperError(error, 'TEMPER_BUS_FULL') || isTemperError(error, 'TEMPER_STORAGE_LIMIT_EXCEEDED');
-}
-
-function later(a: string, b: string): string {
-  return Date.parse(a) > Date.parse(b) ? a : b;
 }

@@ -42,8 +42,6 @@ export interface ChildRequestRecord {
 const MAX_OPEN = 5;
 const MAX_RECORDS = 200;
 const RECHECK_MS = 5_000;
-/** Limit of a manifest that an agent writes, as JSON. */
-export const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
 
 /** Requests about children. Methods throw TEMPER_BUS_*. */
 export interface ChildRequestStore {

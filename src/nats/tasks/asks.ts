@@ -1,5 +1,5 @@
-import type { FinishReason } from '../../bus/port.ts';
-import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
+import type { Ask } from '../../agent/messages/ask.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { parseMessage } from '../inbox/envelope.ts';
@@ -8,30 +8,6 @@ import { BUCKETS, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { messageAt } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
 import type { TaskRecords } from './task-records.ts';
-
-/** A message that asked for an answer, as a record of the agent that asked. */
-export interface Ask {
-  /** Name of the asked agent. */
-  readonly agent: string;
-  /** The session and the message that asked, with its place in the chain. */
-  readonly session: string;
-  readonly message: string;
-  readonly root: string;
-  readonly depth: number;
-  /** RFC 3339. */
-  readonly deadline: string;
-  readonly ancestors: readonly string[];
-  readonly state: 'Pending' | 'Answered' | 'Failed';
-  readonly finishReason?: FinishReason;
-  readonly code?: ErrorCode;
-  readonly reason?: string;
-  /** The session that ended it has untrusted content. */
-  readonly tainted?: true;
-  /** Of the answer in the inbox of the agent that asked. */
-  readonly sequence?: number;
-  /** The message of the session that took the answer: one that waited for it, or the answer itself. */
-  readonly takenBy?: string;
-}
 
 /**
  * Which agents asked, and whether their sessions have the answer. An answer is a message in the inbox of the agent that asked; the record

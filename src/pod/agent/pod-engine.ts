@@ -111,9 +111,9 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         reportUse: (use) => reports.use(use),
         onCall: countedCall(deps),
       },
-      bus: withheld === undefined ? bus : withheldBus(bus, withheld),
+      bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
       ...namespacePorts(deps, withheld),
-      tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
+      tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
       workspace,
@@ -137,7 +137,7 @@ function namespacePorts(
 ): Pick<EnginePorts, 'children' | 'events'> {
   const events = remoteEvents({ client, deliveryToken });
   return {
-    children: remoteChildren({ client, clock, deliveryToken }),
+    children: () => remoteChildren({ client, clock, deliveryToken }),
     events: withheld === undefined ? events : withheldEvents(events, withheld),
   };
 }

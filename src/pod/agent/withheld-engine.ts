@@ -1,3 +1,4 @@
+import type { MessageOutcome } from '../../agent/messages/message-outcome.ts';
 import type { Events } from '../../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../../agent/ports.ts';
 import type { MessageSender, TaskSender } from '../../bus/port.ts';
@@ -67,4 +68,11 @@ export function withheldEvent(event: AgentEvent, sources: WithheldSources): Agen
 export function learnTools(tools: readonly RegisteredTool[], sources: WithheldSources): void {
   for (const { sourceWithheld, artifact } of tools)
     if (sourceWithheld) sources.learn(artifact.implementation.source ?? '');
+}
+
+/** The outcome without the lines of sources that the agent withholds. */
+export function withheldOutcome(outcome: MessageOutcome, sources: WithheldSources | undefined): MessageOutcome {
+  if (sources === undefined) return outcome;
+  if (outcome.end === 'answer') return { ...outcome, reply: sources.text(outcome.reply) };
+  return outcome.end === 'reject' ? { ...outcome, message: sources.text(outcome.message) } : outcome;
 }

@@ -9,7 +9,8 @@ import { storeAppend } from '../../gateway-client/stores.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import { traceIdOf } from '../../telemetry/traceparent.ts';
 import { createPodEngine, engineVersion, type PodEngine, type PodEngineDeps } from './pod-engine.ts';
-import { type MessageOutcome, replyOutcome, errorOutcome, withheldOutcome } from './message-outcome.ts';
+import { type MessageOutcome, replyOutcome, errorOutcome } from '../../agent/messages/message-outcome.ts';
+import { withheldOutcome } from './withheld-engine.ts';
 import type { SpanReports } from './span-reports.ts';
 import type { CurrentMessage } from './current-message.ts';
 

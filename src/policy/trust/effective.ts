@@ -87,3 +87,17 @@ function capped(level: string, policy: TrustPolicySpec): string {
   const ceiling = ceilingRank(policy);
   return rankOrLowest(level, policy) <= ceiling ? level : (BUILTIN_LEVELS[ceiling] ?? 'sandboxed');
 }
+
+/** The lower one of two levels, for each category too. */
+export function lowerLevels(one: EffectiveLevels, other: EffectiveLevels, policy: TrustPolicySpec): EffectiveLevels {
+  const categories = Object.keys({ ...one.categories, ...other.categories }) as ToolCategory[];
+  return {
+    level: lowerOf(one.level, other.level, policy),
+    categories: Object.fromEntries(
+      categories.map((category) => [
+        category,
+        lowerOf(one.categories[category] ?? one.level, other.categories[category] ?? other.level, policy),
+      ]),
+    ),
+  };
+}

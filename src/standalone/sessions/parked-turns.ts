@@ -6,7 +6,7 @@ import { callIdOf } from '../../tools/approvals.ts';
 import { type ParkedTurns, requestsOfCalls } from '../approvals.ts';
 
 /** A message that waits for the decisions about some of its calls. Handle it again, with its id, to resume it. */
-export interface ParkedTurn {
+interface ParkedTurn {
   message: string;
   text: string;
   /** The names of its requests. */

@@ -6,7 +6,7 @@ import { createWithheldCalls } from '../../tempering/withheld/withheld-calls.ts'
 import { createParkedTurns, type ParkedTurnsOfAgent } from '../sessions/parked-turns.ts';
 import type { SharedState } from './shared-state.ts';
 
-export const DEFAULT_NAMESPACE = 'default';
+const DEFAULT_NAMESPACE = 'default';
 
 /** An agent as its manifests define it. */
 export interface AgentDefinition {
@@ -24,6 +24,8 @@ export interface AgentScope {
 
 /** An agent of this process, whether it was opened or not. */
 export interface Member extends AgentDefinition, AgentScope {
+  /** The key of the agent that started it; absent for an agent of the manifests. */
+  readonly parent?: string;
   readonly sessions: RecordSessionStore;
   readonly parked: ParkedTurnsOfAgent;
 }
@@ -42,7 +44,7 @@ export function withholdsSources({ agent }: AgentDefinition): boolean {
 }
 
 export function createMember(
-  definition: AgentDefinition,
+  definition: AgentDefinition & Pick<Member, 'parent'>,
   { records, clock, withheld, sources }: Pick<SharedState, 'records' | 'clock' | 'withheld' | 'sources'>,
 ): Member {
   const scope = scopeOf(definition);

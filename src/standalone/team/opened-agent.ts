@@ -4,7 +4,7 @@ import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
 import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
-import type { EffectiveLevels } from '../../policy/trust/effective.ts';
+import { type EffectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
 import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withheldAudit, withheldRecords } from '../../tempering/withheld/withheld-records.ts';
@@ -15,7 +15,6 @@ import { accountsOf } from '../ledger-accounts.ts';
 import { localToolTasks } from '../levels/local-tasks.ts';
 import { evaluateLocalTrust } from '../levels/local-trust.ts';
 import { LocalTaskRecorder } from '../levels/task-recorder.ts';
-import { type ParkedTurn } from '../sessions/parked-turns.ts';
 import { SessionTrace } from '../sessions/session-trace.ts';
 import { type Member, withholdsSources } from './member.ts';
 import type { SharedState } from './shared-state.ts';
@@ -30,8 +29,14 @@ export interface OpenedAgentOptions {
   redact: (text: string) => string;
   /** Whether a user can decide about calls while a message is handled. Otherwise such a call parks the turn. */
   hasApprover: boolean;
+  /** The agents that started it, its parent first. */
+  ancestors: readonly EngineAgent[];
   /** Receives the events of this agent. */
   events: EventSink;
+  /** The ports of the agent to the other agents. */
+  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
+  /** Whether a message of the session has not ended. */
+  hasUnended: (session: string) => boolean;
 }
 
 /** One agent that runs in this process. */
@@ -41,8 +46,6 @@ export interface OpenedAgent extends AsyncDisposable {
   readonly approvals: FileApprovals;
   /** The active forged tools that the agent sees in a session. */
   forgedTools(session: string): RegisteredTool[];
-  /** The turn of the session that waits for an approval; undefined when there is none. */
-  parkedTurn(session: string): Promise<ParkedTurn | undefined>;
 }
 
 /**
@@ -57,7 +60,7 @@ export async function openAgent(
   await using opening = new AsyncDisposableStack();
   const { records, clock, ids, registry } = shared;
   const trust = await evaluateLocalTrust({ ...member, records, now: clock.now() });
-  const agent = engineAgent(member, trust.levels);
+  const agent = engineAgent(member, trust.levels, options.ancestors);
   const trace = new SessionTrace({ records, clock, agent, next: options.events });
   opening.defer(() => trace.flush());
   const tasks = new LocalTaskRecorder({ records, clock, ids, agent });
@@ -73,7 +76,7 @@ export async function openAgent(
   opening.defer(() => ownEngine.stop());
   const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   await storeAgentManifests(records, clock, member, agent.level);
-  await closeIdleSessions(member, engine);
+  await closeIdleSessions(member, engine, options);
   await engine.resume();
   const open = opening.move();
   return {
@@ -81,7 +84,6 @@ export async function openAgent(
     agent,
     approvals,
     forgedTools: (session) => registry.resolve(agent.name, agent.namespace, session),
-    parkedTurn: (session) => member.parked.find(session),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
 }
@@ -104,13 +106,13 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover }: OpenedAgentOptions,
+  { workspace, protectedPaths, redact, hasApprover, portsToOthers, ancestors }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
   const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
-  const ledger = shared.book.ledger(accountsOf(agent, agent.policy));
+  const ledger = shared.book.ledger(accountsOf(agent, ancestors));
   const approvals = createFileApprovals({
     records,
     clock,
@@ -146,14 +148,21 @@ function portsOf(
     fetch,
     workspace,
     protectedPaths,
+    ...portsToOthers(agent),
   };
   return { ports, approvals };
 }
 
 function engineAgent(
   { agent, policy, namespace }: Member,
-  { level, categories: categoryLevels }: EffectiveLevels,
+  own: EffectiveLevels,
+  ancestors: readonly EngineAgent[],
 ): EngineAgent {
+  const [parent] = ancestors;
+  // A copy of a template under another policy has levels of its own.
+  const isCapped = parent !== undefined && parent.policy.name === policy.metadata.name;
+  const ceiling = { level: parent?.level ?? own.level, categories: parent?.categoryLevels ?? {} };
+  const { level, categories: categoryLevels } = isCapped ? lowerLevels(own, ceiling, policy.spec) : own;
   return {
     name: agent.metadata.name,
     namespace,
@@ -161,11 +170,18 @@ function engineAgent(
     policy: { name: policy.metadata.name, spec: policy.spec },
     level,
     categoryLevels,
+    generation: ancestors.length,
   };
 }
 
 /** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
-async function closeIdleSessions({ sessions, parked }: Member, engine: Engine): Promise<void> {
-  for (const session of await sessions.idle(SESSION_IDLE_MS))
-    if ((await parked.unended(session)) === undefined) await engine.closeSession(session);
+async function closeIdleSessions(
+  { sessions, parked }: Member,
+  engine: Engine,
+  { hasUnended }: Pick<OpenedAgentOptions, 'hasUnended'>,
+): Promise<void> {
+  for (const session of await sessions.idle(SESSION_IDLE_MS)) {
+    const isUnended = hasUnended(session) || (await parked.unended(session)) !== undefined;
+    if (!isUnended) await engine.closeSession(session);
+  }
 }

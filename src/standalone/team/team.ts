@@ -1,9 +1,16 @@
-import { TemperError } from '../../lib/errors.ts';
+import type { HandledMessage } from '../../agent/loop/loop.ts';
+import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
-import { printable } from '../../lib/printable.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import { TemperError } from '../../lib/errors.ts';
+import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
+import { deleteAgentData } from '../children/end-child.ts';
+import { type Family, localChildren } from '../children/local-children.ts';
 import type { UserDecision } from '../decision-files.ts';
+import { unknownAgent } from '../messages/local-bus.ts';
 import { storeDecision } from '../stored-decision.ts';
-import { type OpenedAgent, type OpenedAgentOptions, openAgent } from './opened-agent.ts';
 import {
   type AgentDefinition,
   type AgentScope,
@@ -12,11 +19,14 @@ import {
   memberKey,
   withholdsSources,
 } from './member.ts';
+import { openAgent, type OpenedAgent, type OpenedAgentOptions } from './opened-agent.ts';
+import { Post, type UserMessage, type WaitingMessage } from './post.ts';
 import type { SharedState } from './shared-state.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
 import type { TeamEvents } from './team-events.ts';
 
-export interface TeamOptions extends Omit<OpenedAgentOptions, 'events'> {
+export interface TeamOptions
+  extends Pick<OpenedAgentOptions, 'workspace' | 'protectedPaths' | 'redact' | 'hasApprover'> {
   /** At least one, all of one namespace. */
   agents: readonly AgentDefinition[];
   events: TeamEvents;
@@ -26,14 +36,20 @@ export interface TeamOptions extends Omit<OpenedAgentOptions, 'events'> {
 export class Team implements AsyncDisposable {
   readonly #shared: SharedState;
   readonly #options: TeamOptions;
-  readonly #members: ReadonlyMap<string, Member>;
+  readonly #policies: ReadonlyMap<string, TrustPolicy>;
+  readonly #members: Map<string, Member>;
   readonly #opened = new Map<string, OpenedAgent>();
   readonly #opening = new SingleFlight<OpenedAgent>();
-  readonly #lifetime = new AsyncDisposableStack();
+  readonly #familyChanges = new SerialQueue();
+  /** Names of children that were ended. */
+  readonly #ended = new Set<string>();
+  readonly #removals = new Set<Promise<void>>();
+  #post: Post | undefined;
 
   constructor(shared: SharedState, options: TeamOptions) {
     this.#shared = shared;
     this.#options = options;
+    this.#policies = new Map(options.agents.map(({ policy }) => [policy.metadata.name, policy]));
     const members = options.agents.map((definition) => createMember(definition, shared));
     this.#members = new Map(members.map((member) => [memberKey(member), member]));
   }
@@ -47,23 +63,54 @@ export class Team implements AsyncDisposable {
     return member !== undefined && withholdsSources(member);
   }
 
+  /** Restores the children and the messages that an earlier process left. */
+  async restore(): Promise<void> {
+    const { records, clock } = this.#shared;
+    for (const namespace of new Set(this.members().map((member) => member.namespace)))
+      await this.#restoreChildren(await storedChildren(records, namespace, clock.now().getTime()));
+    this.#post = await Post.open({
+      shared: this.#shared,
+      workspace: this.#options.workspace,
+      events: this.#options.events,
+      member: (scope) => this.#members.get(memberKey(scope)),
+      open: (member) => this.open(member),
+      isSuspended: (key) => this.#isSuspended(key),
+      children: (member, decider) => localChildren(member, decider, this.#family(member)),
+    });
+  }
+
+  /** Starts the work on the messages of all agents. */
+  async start(): Promise<void> {
+    for (const member of this.#members.values()) await this.#startedPost().serve(member);
+  }
+
+  /** Throws TEMPER_NOT_FOUND, or TEMPER_POLICY_DENIED for a model that the policy of the agent does not allow. */
   open(scope: AgentScope): Promise<OpenedAgent> {
     const key = memberKey(scope);
     const opened = this.#opened.get(key);
     if (opened !== undefined) return Promise.resolve(opened);
     return this.#opening.run(key, async () => {
-      const member = this.#members.get(key);
-      if (member === undefined)
-        throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${printable(scope.name, 253)}"`);
-      const { name, namespace } = member;
-      const { events, ...options } = this.#options;
-      const agent = await openAgent(this.#shared, member, {
-        ...options,
-        events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
-      });
-      this.#opened.set(key, this.#lifetime.use(agent));
+      const agent = await this.#openMember(this.#memberOf(scope));
+      this.#opened.set(key, agent);
       return agent;
     });
+  }
+
+  handle(scope: AgentScope, message: UserMessage, op: CallOptions): Promise<HandledMessage> {
+    return this.#startedPost().handle(this.#memberOf(scope), message, op);
+  }
+
+  /** The message of a user that has not ended; one of a state folder of an earlier release only while it waits for an approval. */
+  async unended(scope: AgentScope, session: string): Promise<UserMessage | undefined> {
+    const member = this.#memberOf(scope);
+    const queued = this.#startedPost().unended(member, session);
+    if (queued !== undefined) return queued;
+    const parked = await member.parked.find(session);
+    return parked === undefined ? undefined : { id: parked.message, session, text: parked.text };
+  }
+
+  waiting(): WaitingMessage[] {
+    return this.#startedPost().waiting(this.members());
   }
 
   /** Stores the manifests of all agents, of those without work too. */
@@ -72,17 +119,141 @@ export class Team implements AsyncDisposable {
       await storeAgentManifests(this.#shared.records, this.#shared.clock, member);
   }
 
-  /** Records the decision of a user about a request and resolves the calls that await it. */
+  /** Records the decision of a user about a request, and resolves the calls and the messages that await it. */
   async decide(decision: UserDecision): Promise<void> {
     await storeDecision(this.#shared.records, decision);
     for (const { approvals } of this.#opened.values()) await approvals.decide(decision);
+    await this.#post?.decided(this.members(), decision.target);
+  }
+
+  isBusy(): boolean {
+    return this.#startedPost().isBusy();
+  }
+
+  idle(signal: AbortSignal): Promise<void> {
+    return this.#startedPost().idle(signal);
   }
 
   async settled(): Promise<void> {
     for (const { engine } of this.#opened.values()) await engine.settled();
+    await Promise.all(this.#removals);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#lifetime.disposeAsync();
+    await this.#post?.stop();
+    await Promise.allSettled(this.#removals);
+    await using closing = new AsyncDisposableStack();
+    for (const agent of this.#opened.values()) closing.use(agent);
+  }
+
+  async #openMember(member: Member): Promise<OpenedAgent> {
+    const { name, namespace } = member;
+    const { events, ...options } = this.#options;
+    const ancestors = [];
+    for (const ancestor of this.#ancestorsOf(member)) ancestors.push((await this.open(ancestor)).agent);
+    return openAgent(this.#shared, member, {
+      ...options,
+      ancestors,
+      portsToOthers: (running) => this.#startedPost().ports(member, running),
+      hasUnended: (session) => this.#startedPost().hasUnended(member, session),
+      events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
+    });
+  }
+
+  /** A child comes back with its parent; one whose parent is not of this run stays stored. What an ended one left is deleted. */
+  async #restoreChildren(children: readonly ChildRecord[]): Promise<void> {
+    let open = children.filter(({ endedAt }) => endedAt === undefined);
+    for (let found = open.length; found > 0; ) {
+      const here = open.filter(({ parent }) => this.#members.has(parent));
+      for (const { agent, parent } of here) this.#add(agent, parent);
+      open = open.filter(({ parent }) => !this.#members.has(parent));
+      found = here.length;
+    }
+    for (const { agent, parent } of children.filter(({ endedAt }) => endedAt !== undefined)) {
+      this.#ended.add(agent.metadata.name);
+      const policy = this.#policies.get(agent.spec.trustPolicyRef.name);
+      if (policy !== undefined)
+        await deleteAgentData(this.#shared, createMember({ agent, policy, parent }, this.#shared));
+    }
+  }
+
+  /** Undefined for an agent whose policy or program is not of this run. */
+  #add(agent: Agent, parent: string): Member | undefined {
+    const policy = this.#policies.get(agent.spec.trustPolicyRef.name);
+    const { agent: named } = agent.spec.model;
+    const program = this.#options.agents.find(
+      (one) => named !== undefined && one.agent.spec.model.agent === named,
+    )?.program;
+    if (policy === undefined || (named !== undefined && program === undefined)) return undefined;
+    const member = createMember({ agent, policy, parent, program }, this.#shared);
+    this.#members.set(memberKey(member), member);
+    return member;
+  }
+
+  #family({ namespace }: Member): Family {
+    return {
+      members: () => this.members().filter((member) => member.namespace === namespace),
+      find: (name) => this.#members.get(memberKey({ name, namespace })),
+      isSuspended: (key) => this.#isSuspended(key),
+      hasEnded: (name) => this.#ended.has(name),
+      change: (work) => this.#familyChanges.run(work),
+      add: async (agent, parent) => {
+        await storeChild(this.#shared.records, namespace, { parent: memberKey(parent), agent });
+        const member = this.#add(agent, memberKey(parent));
+        if (member === undefined) throw unknownAgent(agent.metadata.name);
+        await storeAgentManifests(this.#shared.records, this.#shared.clock, member);
+        await this.#startedPost().serve(member);
+      },
+      end: (child) => this.#end(child),
+    };
+  }
+
+  /** Ends the child and all agents below it, the lowest first. What they stored is deleted when their work has ended. */
+  async #end(child: Member): Promise<void> {
+    const below = this.members().filter(({ parent }) => parent === memberKey(child));
+    for (const member of below) await this.#end(member);
+    const key = memberKey(child);
+    const { records, clock } = this.#shared;
+    const endedAt = clock.now().toISOString();
+    await storeChild(records, child.namespace, { parent: child.parent ?? '', agent: child.agent, endedAt });
+    this.#members.delete(key);
+    this.#ended.add(child.name);
+    const error = new TemperError('TEMPER_NOT_FOUND', `agent "${child.name}" was ended`);
+    const { ended } = await this.#startedPost().remove(key, error);
+    const removal = ended.then(() => this.#delete(child)).finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+    // `settled` reports it; the next run deletes what is left.
+    removal.catch(() => undefined);
+  }
+
+  async #delete(child: Member): Promise<void> {
+    const opened = this.#opened.get(memberKey(child));
+    this.#opened.delete(memberKey(child));
+    await opened?.[Symbol.asyncDispose]();
+    await deleteAgentData(this.#shared, child);
+  }
+
+  #ancestorsOf(member: Member): Member[] {
+    const parent = member.parent === undefined ? undefined : this.#members.get(member.parent);
+    return parent === undefined ? [] : [parent, ...this.#ancestorsOf(parent)];
+  }
+
+  #isSuspended(key: string): boolean {
+    const member = this.#members.get(key);
+    if (member === undefined) return true;
+    return [member, ...this.#ancestorsOf(member)].some(
+      ({ agent, policy }) => agent.spec.suspend === true || policy.spec.suspend === true,
+    );
+  }
+
+  #memberOf(scope: AgentScope): Member {
+    const member = this.#members.get(memberKey(scope));
+    if (member === undefined) throw unknownAgent(scope.name);
+    return member;
+  }
+
+  #startedPost(): Post {
+    if (this.#post === undefined) throw new TypeError('the team has not started');
+    return this.#post;
   }
 }

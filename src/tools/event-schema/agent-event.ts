@@ -51,7 +51,8 @@ const RUN = {
 /** The members of each kind, without `type`. */
 export const EVENT_MEMBERS = {
   'session-start': { session: SessionId, model: line(512), policy: ObjectName, level: LevelName },
-  'message-received': { text: note() },
+  /** `from`: the agent that sent the message. */
+  'message-received': { text: note(), from: Type.Optional(line(253)) },
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
   reasoning: { text: note() },

@@ -1,12 +1,15 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
-import type { ToolDescriptor, Tool } from '../../../tools/contract.ts';
+import type { Decision, PolicyRequest } from '../../../policy/types.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { Children } from './port.ts';
 import { SPECIALIST_TOOL } from './specialist-tool.ts';
 
 export interface ChildToolDeps {
-  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
-  children?: Children;
+  /** Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
+  children?: (session: string) => Children;
+  /** Evaluates the agent's current policy for the child that a call asks for. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
 
 const NAME = { type: 'string', minLength: 1, maxLength: 63 };
@@ -87,26 +90,31 @@ export function childTools(deps: ChildToolDeps): Tool[] {
   return [
     {
       descriptor: SPAWN_TOOL,
-      call: async (input, { op }) => ({ ...(await childrenOf(deps).spawn(input, op)) }),
+      async call(input, context) {
+        const template = textOf(input, 'template');
+        const { effect, reason, rule } = deps.decide(context, {
+          kind: 'Spawn',
+          ...(template === '' ? {} : { template }),
+        });
+        if (effect === 'Deny') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+        return { ...(await childrenOf(deps, context).spawn(input, context.op)) };
+      },
     },
     {
       descriptor: KILL_TOOL,
-      async call(input, { op }) {
+      async call(input, context) {
         const agent = textOf(input, 'agent');
-        await childrenOf(deps).kill(agent, op);
+        await childrenOf(deps, context).kill(agent, context.op);
         return { agent };
       },
     },
-    { descriptor: LIST_TOOL, call: (_input, { op }) => childrenOf(deps).list(op) },
+    { descriptor: LIST_TOOL, call: (_input, context) => childrenOf(deps, context).list(context.op) },
   ];
 }
 
-function childrenOf({ children }: ChildToolDeps): Children {
-  if (children !== undefined) return children;
-  throw new TemperError(
-    'TEMPER_NOT_FOUND',
-    'there are no other agents: this agent runs alone; child agents need a cluster',
-  );
+function childrenOf({ children }: ChildToolDeps, { session }: CallerContext): Children {
+  if (children !== undefined) return children(session);
+  throw new TemperError('TEMPER_NOT_FOUND', 'there are no other agents: this agent runs alone');
 }
 
 function textOf(input: Json, key: string): string {

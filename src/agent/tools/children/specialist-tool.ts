@@ -8,8 +8,8 @@ import type { Children } from './port.ts';
 
 export interface SpecialistToolDeps {
   /** Both are absent in a run of one agent; every call then fails with TEMPER_NOT_FOUND. */
-  children?: Children;
-  tasks?: TaskSender;
+  children?: (session: string) => Children;
+  tasks?: (session: string) => TaskSender;
   clock: Clock;
   /** As for `agent_message`. */
   onAnswer: AskToolDeps['onAnswer'];
@@ -69,9 +69,12 @@ export function specialistTool({ children, tasks, clock, onAnswer, isTainted }: 
           'no other agent can be started: this agent runs alone; specialists need a cluster',
         );
       }
-      const { name, ticket } = await children.specialist(input, isTainted(context), op);
+      const { name, ticket } = await children(context.session).specialist(input, isTainted(context), op);
       const waitMs = Math.max(0, Math.min(MAX_WAIT_MS, remainingMs(op, clock) - RESULT_MS));
-      return { agent: name, ...taskResult(await tasks.task(ticket, waitMs, op), { onAnswer }, context) };
+      return {
+        agent: name,
+        ...taskResult(await tasks(context.session).task(ticket, waitMs, op), { onAnswer }, context),
+      };
     },
   };
 }

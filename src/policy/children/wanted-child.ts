@@ -4,10 +4,8 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import { MAX_CHILD_MANIFEST_BYTES } from '../../nats/children/child-requests.ts';
-import type { ChildRequest } from '../../policy/children/admission.ts';
-import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
-import type { AgentState } from '../agent-state.ts';
+import { PATTERN_RULES } from '../patterns/pattern-rules.ts';
+import type { ChildRequest } from './admission.ts';
 
 /** What an agent asks for with `agent_spawn`. */
 export interface WantedChild {
@@ -16,10 +14,12 @@ export interface WantedChild {
   request: ChildRequest;
 }
 
+/** Limit of a manifest that an agent writes, as JSON. */
+const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Reads the arguments of `agent_spawn`, which a model wrote. Throws TEMPER_TOOL_INPUT_INVALID with the field and the rule. */
-export function wantedChild(input: Json, { agent }: AgentState): WantedChild {
+export function wantedChild(input: Json, parent: AgentSpec): WantedChild {
   if (!isJsonObject(input)) throw invalid('the arguments are not an object');
   const { name, template, prompt, tools, spec = {} } = input;
   if (typeof name !== 'string' || !NAME.test(name)) {
@@ -34,7 +34,7 @@ export function wantedChild(input: Json, { agent }: AgentState): WantedChild {
   }
   if (typeof prompt !== 'string' || prompt === '') throw invalid('prompt is required without a template');
   if (!isJsonObject(spec)) throw invalid('spec has to be an object');
-  return { name, request: { spec: specOf(prompt, tools, spec, agent.spec, name) } };
+  return { name, request: { spec: specOf(prompt, tools, spec, parent, name) } };
 }
 
 /** Without a model the child has that of its parent; the policy is always that of the parent unless the manifest names one. */

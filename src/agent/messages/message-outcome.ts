@@ -1,8 +1,7 @@
-import type { HandledMessage } from '../../agent/loop/loop.ts';
+import type { HandledMessage } from '../loop/loop.ts';
 import type { FinishReason } from '../../bus/port.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
-import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { printable } from '../../lib/printable.ts';
 
 /** The result of the work on one message, and so what to send to the gateway. */
@@ -68,13 +67,6 @@ export function errorOutcome(error: unknown): MessageOutcome {
     return { end: 'answer', reply: `${partialReply}\n\n[${code}: ${message}]`, finishReason: 'truncated' };
   }
   return { end: 'answer', reply: `[${code}: ${message}]`, finishReason: 'refusal' };
-}
-
-/** The outcome without the lines of sources that the agent withholds. */
-export function withheldOutcome(outcome: MessageOutcome, sources: WithheldSources | undefined): MessageOutcome {
-  if (sources === undefined) return outcome;
-  if (outcome.end === 'answer') return { ...outcome, reply: sources.text(outcome.reply) };
-  return outcome.end === 'reject' ? { ...outcome, message: sources.text(outcome.message) } : outcome;
 }
 
 function retryAfter(error: unknown): number {

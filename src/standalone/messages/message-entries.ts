@@ -1,0 +1,126 @@
+import type { Ask } from '../../agent/messages/ask.ts';
+import type { Envelope } from '../../bus/port.ts';
+
+/** What changes the messages of a state folder. The entries of one change are stored together or not at all. */
+export type MessageEntry =
+  | { op: 'stored'; agent: string; sequence: number; message: Envelope }
+  /** A delivery begins: its number. */
+  | { op: 'attempted'; agent: string; id: string; deliveries: number }
+  | { op: 'delayed'; agent: string; id: string; until: number }
+  /** The message waits for the decisions about these requests. */
+  | { op: 'parked'; agent: string; id: string; requests: readonly string[]; time: number }
+  | { op: 'resumed'; agent: string; id: string; time: number }
+  | { op: 'ended'; agent: string; id: string; time: number }
+  | { op: 'asked'; agent: string; ticket: string; ask: Ask }
+  /** The agent is gone, with its inbox and its questions. */
+  | { op: 'removed'; agent: string };
+
+/** A message that has not ended. */
+export interface QueuedMessage {
+  readonly sequence: number;
+  readonly message: Envelope;
+  readonly deliveries: number;
+  /** Epoch milliseconds: not delivered before. */
+  readonly notBefore: number;
+  /** Absent for a message that waits for no decision. */
+  readonly parked?: { readonly requests: readonly string[]; readonly since: number };
+  /** Milliseconds for which it waited for decisions; its deadline moves by them. */
+  readonly parkedMs: number;
+}
+
+/** The messages and questions of one agent. */
+export interface Inbox {
+  /** By id, oldest first. */
+  readonly messages: Map<string, QueuedMessage>;
+  /** Ended messages by id, oldest first: a message that is sent again is the same message. */
+  readonly ended: Map<string, { readonly time: number; readonly root: string }>;
+  /** By ticket, oldest first. */
+  readonly asks: Map<string, Ask>;
+  bytes: number;
+}
+
+/** All inboxes, by the key of their agent. */
+export type Inboxes = Map<string, Inbox>;
+
+/** Ended messages and questions that an agent keeps, unless they are needed for longer. */
+const MAX_ENDED = 500;
+const MAX_ASKS = 500;
+const ENDED_MS = 24 * 3_600_000;
+
+export function inboxOf(inboxes: Inboxes, agent: string): Inbox {
+  const found = inboxes.get(agent) ?? { messages: new Map(), ended: new Map(), asks: new Map(), bytes: 0 };
+  inboxes.set(agent, found);
+  return found;
+}
+
+/** Applies a stored entry. One about a message that is not there changes nothing. */
+export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
+  const inbox = inboxOf(inboxes, entry.agent);
+  if (entry.op === 'removed') return void inboxes.delete(entry.agent);
+  if (entry.op === 'asked') {
+    inbox.asks.set(entry.ticket, entry.ask);
+    return trimAsks(inbox);
+  }
+  if (entry.op === 'stored') {
+    const { message, sequence } = entry;
+    inbox.messages.set(message.id, { sequence, message, deliveries: 0, notBefore: 0, parkedMs: 0 });
+    inbox.bytes += bytesOf(message);
+    return;
+  }
+  const queued = inbox.messages.get(entry.id);
+  if (queued === undefined) return;
+  if (entry.op === 'ended') {
+    inbox.messages.delete(entry.id);
+    inbox.bytes -= bytesOf(queued.message);
+    inbox.ended.set(entry.id, { time: entry.time, root: queued.message.root });
+    return;
+  }
+  inbox.messages.set(entry.id, changed(queued, entry));
+}
+
+type ChangeOfMessage = Extract<MessageEntry, { op: 'attempted' | 'delayed' | 'parked' | 'resumed' }>;
+
+function changed(queued: QueuedMessage, entry: ChangeOfMessage): QueuedMessage {
+  switch (entry.op) {
+    case 'attempted':
+      return { ...queued, deliveries: entry.deliveries };
+    case 'delayed':
+      return { ...queued, notBefore: entry.until };
+    case 'parked':
+      // A delivery that parks is no failed attempt.
+      return { ...queued, deliveries: 0, parked: { requests: entry.requests, since: entry.time } };
+    case 'resumed': {
+      const { parked, ...open } = queued;
+      return { ...open, parkedMs: queued.parkedMs + Math.max(0, entry.time - (parked?.since ?? entry.time)) };
+    }
+    default:
+      return queued;
+  }
+}
+
+/** Forgets ended messages that no sender can repeat: they are old or many, and their chain has ended. */
+export function trimEnded(inboxes: Inboxes, now: number): void {
+  const open = new Set([...inboxes.values()].flatMap(({ messages }) => [...messages.values()].map(rootOf)));
+  for (const { ended } of inboxes.values()) {
+    for (const [id, { time, root }] of ended) {
+      const isKept = open.has(root) || (ended.size <= MAX_ENDED && now - time < ENDED_MS);
+      if (!isKept) ended.delete(id);
+    }
+  }
+}
+
+export function bytesOf({ text }: Envelope): number {
+  return Buffer.byteLength(text);
+}
+
+/** A question without an answer, and one whose message is in work, are kept. */
+function trimAsks({ asks, messages }: Inbox): void {
+  for (const [ticket, { state, message }] of asks) {
+    if (asks.size <= MAX_ASKS) return;
+    if (state !== 'Pending' && !messages.has(message)) asks.delete(ticket);
+  }
+}
+
+function rootOf({ message }: QueuedMessage): string {
+  return message.root;
+}
