@@ -1,4 +1,4 @@
-import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
+import { type AgentLoop, type AgentLoopDeps, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop/taint-tracker.ts';
 import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
@@ -146,7 +146,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
   const { taint, isUntrusted, markByCall } = trackTaint(configured.policy.spec, events);
   const context = createContext(ports, configured, taint, events);
-  const { agent, model, schemas, decider } = context;
+  const { agent, schemas, decider } = context;
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
@@ -185,22 +185,22 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const code = createCodeMode(context);
-  const loop = createAgentLoop({
-    model,
-    clock,
-    sessions: ports.sessions,
-    contextTokens: ports.models.contextTokens,
-    invoker,
-    taint,
-    isUntrusted,
-    hooks,
-    code,
-    returns: engineReturns(context),
-    ...engineProvider(context),
-  });
+  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
+}
+
+/** The loop with the model, the provider and the value of the agent. */
+function createLoop(
+  context: EngineContext,
+  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code'>,
+): AgentLoop {
+  const { ports, model } = context;
+  const { clock, sessions, models } = ports;
+  const { contextTokens } = models;
+  const returns = engineReturns(context);
+  return createAgentLoop({ model, clock, sessions, contextTokens, returns, ...engineProvider(context), ...parts });
 }
 
 /** The sessions with untrusted content, by what the policy distrusts. */
