@@ -1,5 +1,9 @@
 import { type AgentLoop, type AgentLoopDeps, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { MessagesInWork } from '../agent/host/messages-in-work.ts';
+import { createLoopProvider } from '../agent/loop/turn-loop.ts';
+import { withinRun } from '../agent/tools/run/run-context.ts';
+import { type RunRuntime, runTool } from '../agent/tools/run/run-tool.ts';
 import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
@@ -144,18 +148,16 @@ interface EngineComponents {
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
+  const messages = new MessagesInWork();
   const { taint, isUntrusted, markByCall } = trackTaint(configured.policy.spec, events);
   const context = createContext(ports, configured, taint, events);
   const { agent, schemas, decider } = context;
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [
-    ...builtInTools(context, described),
-    ...codeModeTools(context, described),
-    forge.tool,
-    createDropTool(tools),
-  ];
+  const nested = runTool({ messages, schemas, resolve: ports.models.resolve, runtime: () => runtime });
+  const ofMode = codeModeTools(context, described);
+  const builtIn = [...builtInTools(context, described), ...ofMode, nested, forge.tool, createDropTool(tools)];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =
@@ -185,16 +187,17 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const code = createCodeMode(context);
-  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code });
-  const spec = withRouting(agent.spec, context.agentModel.routing);
-  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
+  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code, messages });
+  const runningAgent = runningAgentOf(context);
+  const provider = createLoopProvider({ model: context.model, clock, contextTokens: ports.models.contextTokens });
+  const runtime: RunRuntime = { agent: runningAgent, clock, invoker, taint, isUntrusted, provider, code };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
 }
 
 /** The loop with the model, the provider and the value of the agent. */
 function createLoop(
   context: EngineContext,
-  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code'>,
+  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code' | 'messages'>,
 ): AgentLoop {
   const { ports, model } = context;
   const { clock, sessions, models } = ports;
@@ -234,10 +237,14 @@ function createContext(
     reviewModel: models.model,
     events,
     schemas: createSchemaCompiler(),
-    decider: ({ session }) => deciders(taint.has(session)),
+    decider: ({ session, run }) => withinRun(deciders(taint.has(session)), run),
     taint,
     level: deciders(false).level,
   };
+}
+
+function runningAgentOf({ agent, agentModel, level }: EngineContext & { level: string }): RunningAgent {
+  return { ...agent, spec: withRouting(agent.spec, agentModel.routing), policyName: agent.policy.name, level };
 }
 
 /** Only models that the policy allows are routed to. */

@@ -1,3 +1,4 @@
+import { RUN_TOOL_NAME } from '../../agent/tools/run/run-descriptor.ts';
 import { parseDuration } from '../../api/quantities.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -40,6 +41,8 @@ export function compileToolSettings(
     timeoutOf({ name }) {
       const own = timeouts.get(name);
       if (own !== undefined) return own;
+      // A run ends with its limits, and with the deadline of the message.
+      if (name === RUN_TOOL_NAME) return Number.MAX_SAFE_INTEGER;
       return name === FORGE_TOOL_NAME ? Math.max(standardMs, FORGE_TIMEOUT_MS) : standardMs;
     },
     withDefaults(name, input, caller) {

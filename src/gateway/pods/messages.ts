@@ -15,6 +15,7 @@ import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authoriz
 import { requestWakeup } from './wakeup.ts';
 import { assertBrokeredCall, type BrokeredCall } from '../delivery/brokered-call.ts';
 import { isChildOf } from '../children/family.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { sentMessage } from '../delivery/carried-calls.ts';
 import { signFor } from '../delivery/sign-answer.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
@@ -43,7 +44,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
       await assertAllowed(delivery, request.body, op.key, deps);
-      const receipt = await send(delivery, request.body, op, parent, deps);
+      const receipt = await sendOnward(delivery, request.body, op, parent, deps);
       if (request.body.ask === undefined)
         signFor(delivery.claims, reply, sentMessage(request.body.draft, receipt.id), deps);
       return receipt;
@@ -69,7 +70,8 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   );
 }
 
-async function send(
+/** Sends a message of the delivery, whose policy the caller has checked. Idempotent per `op.key`. */
+export async function sendOnward(
   delivery: AuthorizedDelivery,
   { draft, ask }: Pick<SendMessageRequest, 'draft' | 'ask'>,
   op: CallOptions,
@@ -77,13 +79,7 @@ async function send(
   deps: GatewayDeps,
 ): Promise<SendReceipt> {
   const { claims, state } = delivery;
-  const depth = claims.depth + 1;
-  if (depth > MAX_CHAIN_DEPTH) {
-    throw new TemperError(
-      'TEMPER_MESSAGE_DEPTH',
-      `a message from "${claims.agent}" to "${draft.to}" would be ${depth} deep in its chain; ${MAX_CHAIN_DEPTH} is allowed`,
-    );
-  }
+  const depth = nextDepth(claims, draft.to);
   const receiver = deps.directory.agent(claims.namespace, draft.to);
   if (receiver === undefined) throw new TemperError('TEMPER_NOT_FOUND', `there is no agent "${draft.to}"`);
   const session = receiverSession(claims.agent, draft.session);
@@ -116,6 +112,16 @@ async function send(
   });
   await Promise.all([requestWakeup(receiver, deps), deps.recorder.used(claims, SEND_TOOL.category)]);
   return receipt;
+}
+
+/** The depth of a message of this delivery. Throws TEMPER_MESSAGE_DEPTH. */
+export function nextDepth(claims: Pick<DeliveryTokenClaims, 'agent' | 'depth'>, to: string): number {
+  const depth = claims.depth + 1;
+  if (depth <= MAX_CHAIN_DEPTH) return depth;
+  throw new TemperError(
+    'TEMPER_MESSAGE_DEPTH',
+    `a message from "${claims.agent}" to "${to}" would be ${depth} deep in its chain; ${MAX_CHAIN_DEPTH} is allowed`,
+  );
 }
 
 /** An agent that waits for this chain cannot answer it: both would wait until the deadline. */

@@ -24,6 +24,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'model.fallbacks',
   'model.routing',
   'model.maxOutputTokens',
+  'model.agent',
   'grants.tools',
   'grants.network',
   'grants.memory.read',
@@ -62,6 +63,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'sandbox.workspace.size',
   'sandbox.workspace.files[].configMap.name',
   'schedule',
+  'a2a',
 ];
 
 const RULED: ReadonlySet<string> = new Set([...FREE_FIELDS, ...COMPARED_FIELDS]);

@@ -1,7 +1,6 @@
+import { MAX_TOOL_SETTINGS } from '../../limits/tool-settings.ts';
 import { Type } from 'typebox';
 import { closed, Duration, Text } from '../common.ts';
-
-export const MAX_TOOL_SETTINGS = 32;
 
 export const ToolSettings = Type.Array(
   Type.Object(
