@@ -26,6 +26,8 @@ export interface Envelope extends MessageDraft {
   time: string;
   /** Absent in messages of an older release. */
   source?: MessageSource;
+  /** The agent wrote the text in a session with untrusted content: the session that gets it has some too. */
+  tainted?: boolean;
   /** The agents that this chain passed, the sender last, by UID. Not for receivers. */
   ancestors?: readonly string[];
   /** UID of the agent that gets the answer. Not for receivers. */

@@ -309,6 +309,7 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
       'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
     )
     .option('--kill <agent>', 'may the agent end this child agent of another agent?')
+    .option('--schedule <times>', 'may the agent make a schedule for itself at these times, such as "every 10m"?')
     .option('--model <model>', 'may the agent use this provider/model?')
     .option('--forge <mode>', 'may the agent forge in mode Compose or Sandbox?')
     .option('--api <name>', 'a host function that the forged tool requires', collect)

@@ -46,6 +46,8 @@ interface EngineMessage {
   message?: string;
   /** Who caused the message; absent for a user. */
   source?: MessageSource;
+  /** The text has untrusted content, also with a trusted source. */
+  tainted?: boolean;
 }
 
 export interface Engine {
@@ -87,10 +89,11 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle({ source, ...message }, op) {
-      if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+    handle({ source, tainted, ...message }, op) {
+      if (tainted === true || isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+      const sourced = source === undefined ? {} : { source };
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
-        loop.handle({ ...message, rootMessage }, runningAgent, events, op),
+        loop.handle({ ...message, ...sourced, rootMessage }, runningAgent, events, op),
       );
     },
     invoke: (tool, input, session, op) =>

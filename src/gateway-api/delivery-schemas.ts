@@ -38,6 +38,9 @@ const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
           description: 'Who caused the message. `Reply` answers a message that asked.',
         }),
       ),
+      tainted: Type.Optional(
+        Type.Boolean({ description: 'The text has untrusted content, so the session has some from now on.' }),
+      ),
       answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
     },

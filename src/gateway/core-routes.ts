@@ -4,6 +4,7 @@ import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { childRoutes } from './children/routes.ts';
+import { ownScheduleRoutes } from './schedules/routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
@@ -27,6 +28,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   approvalRoutes,
   messageRoutes,
   childRoutes,
+  ownScheduleRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,

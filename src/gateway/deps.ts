@@ -3,6 +3,8 @@ import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
+import type { AgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
+import type { ScheduleStates } from '../nats/schedules/schedule-states.ts';
 import type { ChildRequestStore } from '../nats/children/child-requests.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
@@ -127,6 +129,9 @@ export interface GatewayDeps {
   recorder: TaskRecorder;
   /** Requests about child agents. */
   childRequests: ChildRequestStore;
+  /** Schedules that agents made. */
+  agentSchedules: AgentScheduleStore;
+  scheduleStates: Pick<ScheduleStates, 'read'>;
   /** Answers to messages that asked. */
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;

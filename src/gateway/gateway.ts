@@ -29,6 +29,8 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { createAgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
+import { createScheduleStates } from '../nats/schedules/schedule-states.ts';
 import { createChildRequests } from '../nats/children/child-requests.ts';
 import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
@@ -380,6 +382,8 @@ function depsOf(context: ServerContext): GatewayDeps {
     tasks,
     answers,
     childRequests: createChildRequests(bus),
+    agentSchedules: createAgentScheduleStore(bus),
+    scheduleStates: createScheduleStates(bus),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),

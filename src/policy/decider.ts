@@ -11,6 +11,7 @@ import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
+import { scheduleRules } from './rules/schedules.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -27,6 +28,7 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Message: 'grant.messages',
   Spawn: 'grant.spawn',
   Kill: 'grant.kill',
+  Schedule: 'grant.schedules',
   Model: 'grant.model',
   Promote: 'promotion.human',
 };
@@ -86,6 +88,7 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     Message: chain(messageRules(prepared), identity),
     Spawn: chain(spawnRules(prepared), identity),
     Kill: chain(killRules(prepared), identity),
+    Schedule: chain(scheduleRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
     Promote: chain(promoteRules(prepared), identity),
   };
@@ -152,6 +155,7 @@ function riskOfRequest(request: PolicyRequest): Risk {
       return request.access === 'read' ? 'low' : 'medium';
     case 'Spawn':
     case 'Kill':
+    case 'Schedule':
       return 'medium';
     case 'Message':
     case 'Model':
@@ -185,6 +189,8 @@ function subjectOf(request: PolicyRequest): string {
       return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
     case 'Kill':
       return `The end of "${request.agent}"`;
+    case 'Schedule':
+      return 'A schedule that the agent makes';
     case 'Model':
       return `Model ${request.model}`;
     case 'Promote':

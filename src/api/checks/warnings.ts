@@ -27,6 +27,7 @@ export const TOOLS_OF_GRANTS = {
   messages: ['agent_send', 'agent_message'],
   spawn: ['agent_spawn'],
   kill: ['agent_kill'],
+  schedules: ['schedule_create'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
@@ -39,6 +40,7 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
     messages: grants.messages ?? [],
     spawn: grants.spawn ?? [],
     kill: grants.kill ?? [],
+    schedules: (grants.schedules ?? 0) > 0 ? [''] : [],
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
     const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));

@@ -5,11 +5,12 @@ import { printable } from '../../lib/printable.ts';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { splitPort } from '../../policy/patterns/hosts.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
+import { plannedRuns } from '../../schedule/agent-schedule.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** The subject: exactly one of the first ten members. */
+  /** The subject: exactly one of the first eleven members. */
   tool?: string;
   /** `host` or `host:port`; the default port is 443. */
   host?: string;
@@ -20,6 +21,8 @@ export interface PolicyQuestion {
   spawn?: string;
   /** A child agent of another agent. */
   kill?: string;
+  /** The times of a schedule that the agent makes: a cron expression, or `every 10m`. */
+  schedule?: string;
   model?: string;
   /** Mode of the tool to be forged. */
   forge?: string;
@@ -47,6 +50,7 @@ const SUBJECT_OPTIONS = [
   'message',
   'spawn',
   'kill',
+  'schedule',
   'model',
   'forge',
   'promote',
@@ -86,6 +90,8 @@ function requestAbout(
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
     case 'kill':
       return { kind: 'Kill', agent: subject };
+    case 'schedule':
+      return scheduleRequest(subject);
     case 'model':
       return { kind: 'Model', model: subject };
     case 'forge':
@@ -136,6 +142,15 @@ function hostRequest(text: string): PolicyRequest {
   const split = splitPort(text);
   if (split === undefined) throw usageError(`--host "${text}" is not host:port; write an IPv6 address in brackets`);
   return { kind: 'Network', host: split.host, port: Number(split.port ?? 443) };
+}
+
+/** As the first schedule that the agent makes. */
+function scheduleRequest(times: string): PolicyRequest {
+  try {
+    return { kind: 'Schedule', runsPerHour: plannedRuns({ times, timeZone: 'UTC' }, '', Date.now()).runsPerHour };
+  } catch (error) {
+    throw usageError(`--schedule: ${messageOf(error, 200)}`);
+  }
 }
 
 function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {

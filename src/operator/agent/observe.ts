@@ -40,7 +40,7 @@ export interface ObserveDeps {
   readonly agentActivity: AgentActivity | undefined;
   readonly trustEvidence: TrustEvidence | undefined;
   /** Undefined without NATS. */
-  readonly schedules: Pick<ScheduleReconciler, 'state'> | undefined;
+  readonly schedules: Pick<ScheduleReconciler, 'state' | 'schedules'> | undefined;
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
 }
@@ -121,14 +121,11 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
-    schedule: scheduleState(deps, agent),
+    schedule: deps.schedules?.state(agent),
+    agentSchedules: deps.schedules?.schedules(agent),
     tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
-}
-
-function scheduleState({ schedules }: ObserveDeps, agent: StoredAgent): ObservedAgent['schedule'] {
-  return schedules?.state(agent);
 }
 
 type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;

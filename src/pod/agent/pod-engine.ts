@@ -13,6 +13,7 @@ import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
+import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -25,6 +26,7 @@ import {
   withheldBus,
   withheldEvent,
   withheldMemory,
+  withheldSchedules,
   withheldSessions,
   withheldTasks,
 } from './withheld-engine.ts';
@@ -86,6 +88,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   if (withheld !== undefined)
     tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
   const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
+  const schedules = remoteSchedules({ client, deliveryToken });
   const memory = remoteMemory({ ...stores, onAnswerSignature: currentMessage.addSignature });
   const engine = createEngine(
     {
@@ -111,6 +114,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       children: remoteChildren({ client, clock, deliveryToken }),
+      schedules: withheld === undefined ? schedules : withheldSchedules(schedules, withheld),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,

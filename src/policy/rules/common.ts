@@ -50,13 +50,14 @@ function isWithinMode(mode: 'Observe' | 'Assist', request: PolicyRequest): boole
   return (request.kind === 'File' || request.kind === 'Memory') && request.access === 'read';
 }
 
-type TaintedAction = 'forge' | 'promote' | 'message' | 'network';
+type TaintedAction = 'forge' | 'promote' | 'message' | 'network' | 'schedule';
 
 const TAINTED_NOUNS: Readonly<Record<TaintedAction, string>> = {
   forge: 'forging',
   promote: 'promotion',
   message: 'messages to other agents',
   network: 'network access',
+  schedule: 'schedules that the agent makes',
 };
 
 /** Denies an action while the session contains untrusted content. */

@@ -53,6 +53,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'agent/code/code-state.ts': ['spec.invocation'],
     'policy/rules/common.ts': ['spec.mode'],
     'policy/rules/children.ts': ['spec.children.inherit'],
+    'policy/rules/schedules.ts': ['spec.grants.schedules'],
     'policy/children/admission.ts': ['spec.children.template'],
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
@@ -80,6 +81,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
   TrustPolicy: {
     'policy/children/admission.ts': ['spec.children.perAgent', 'spec.children.total'],
     'policy/rules/children.ts': ['spec.children.generations'],
+    'policy/rules/schedules.ts': ['spec.schedules.perAgent', 'spec.schedules.runsPerHour'],
     'policy/untrusted-source.ts': ['spec.tainted.sources'],
     'policy/trust/ladder.ts': ['spec.level.initial', `${CATEGORY}.category`, `${CATEGORY}.initial`],
     'policy/trust/trust-state.ts': ['spec.strategy.type'],

@@ -41,6 +41,8 @@ import { createToolAuditStore } from '../../../src/nats/promotion/tool-audits.ts
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createAgentScheduleStore } from '../../../src/nats/schedules/agent-schedule-store.ts';
+import { createScheduleStates } from '../../../src/nats/schedules/schedule-states.ts';
 import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createAsks } from '../../../src/nats/tasks/asks.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
@@ -270,6 +272,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
       inbox,
       answers,
       childRequests: createChildRequests(bus),
+      agentSchedules: createAgentScheduleStore(bus),
+      scheduleStates: createScheduleStates(bus),
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),

@@ -43,7 +43,7 @@ export function scheduleTests(fixture: () => OperatorNatsFixture): void {
       'the end of the run',
       () =>
         createScheduleStates(gateway)
-          .read(uid)
+          .read({ agentUid: uid })
           .then((stored) => stored.state),
       (stored) => stored?.lastSuccess !== undefined,
     );
@@ -65,7 +65,7 @@ export function scheduleTests(fixture: () => OperatorNatsFixture): void {
     await pollValue('all runs', inbox, (counts) => counts.every((count) => count > 0));
     const states = createScheduleStates(gateway);
     for (const { uid } of agents) {
-      const { state } = await states.read(uid);
+      const { state } = await states.read({ agentUid: uid });
       assert.deepEqual([state?.last, state?.missed, state?.skipped], [due.getTime(), 0, 0]);
     }
     assert.deepEqual(

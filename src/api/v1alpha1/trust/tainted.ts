@@ -6,11 +6,11 @@ export const Tainted = Type.Object(
   {
     deny: Type.Optional({
       ...setOf(
-        Type.Enum(['forge', 'promote', 'message', 'network'], { description: 'A denied operation.' }),
-        4,
+        Type.Enum(['forge', 'promote', 'message', 'network', 'schedule'], { description: 'A denied operation.' }),
+        5,
         'Operations that are denied in a tainted session.',
       ),
-      default: ['forge', 'promote'],
+      default: ['forge', 'promote', 'schedule'],
     }),
     sources: Type.Optional({
       ...setOf(
