@@ -5,6 +5,7 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
+import { userScheduleRoutes } from './schedules/user-routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
@@ -42,4 +43,5 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userReactivationRoutes,
   userToolAuditRoutes,
   userAuditRoutes,
+  userScheduleRoutes,
 ];

@@ -3,7 +3,7 @@ import { closed } from '../../api/v1alpha1/common.ts';
 import { AnyJson } from '../../tools/event-schema/parts.ts';
 import { DeliveryToken, Timestamp } from '../schema-parts.ts';
 
-const ScheduleName = Type.String({
+export const ScheduleName = Type.String({
   pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$',
   maxLength: 40,
   description: 'Name of a schedule that the agent made.',

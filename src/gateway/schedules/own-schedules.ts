@@ -9,13 +9,16 @@ import {
   MAX_SCHEDULES_PER_NAMESPACE,
 } from '../../schedule/agent-schedule.ts';
 import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
+import { bytesOf } from '../../schedule/wanted-schedule.ts';
 import type { GatewayDeps } from '../deps.ts';
 
 type Deps = Pick<GatewayDeps, 'agentSchedules' | 'scheduleStates'>;
 
 /** Throws TEMPER_QUOTA_EXCEEDED when the agents of the namespace have as many schedules as they may have together. */
 export async function assertWithinNamespace(namespace: string, { agentSchedules }: Deps): Promise<void> {
-  const { schedules, bytes } = await agentSchedules.totals(namespace);
+  const all = await agentSchedules.ofNamespace(namespace);
+  const schedules = all.reduce((sum, { own }) => sum + own.length, 0);
+  const bytes = all.reduce((sum, each) => sum + bytesOf(each), 0);
   if (schedules < MAX_SCHEDULES_PER_NAMESPACE && bytes < MAX_BYTES_PER_NAMESPACE) return;
   throw new TemperError(
     'TEMPER_QUOTA_EXCEEDED',
@@ -41,18 +44,18 @@ export async function listOwn(
 
 function described(schedule: OwnSchedule, state: ScheduleState | undefined, isAllowed: boolean): ListedSchedule {
   const { name, times, timeZone, message, createdAt } = schedule;
+  const runs = runTimes(state);
+  const stopped = stoppedBecause(schedule, runs.failures, isAllowed);
+  return { name, times, timeZone, message, createdAt, ...runs, ...(stopped === undefined ? {} : { stopped }) };
+}
+
+/** What the operator stored about the runs of a schedule. */
+export function runTimes(state: ScheduleState | undefined): Pick<ListedSchedule, 'failures' | 'nextRun' | 'lastRun'> {
   const { next, last, failures = 0 } = state ?? {};
-  const stopped = stoppedBecause(schedule, failures, isAllowed);
   return {
-    name,
-    times,
-    timeZone,
-    message,
-    createdAt,
     failures,
     ...(next === undefined ? {} : { nextRun: new Date(next).toISOString() }),
     ...(last === undefined ? {} : { lastRun: new Date(last).toISOString() }),
-    ...(stopped === undefined ? {} : { stopped }),
   };
 }
 

@@ -17,8 +17,8 @@ export interface AgentScheduleStore {
   read(agent: ScheduleOwner): Promise<AgentSchedules>;
   /** Stores what `change` returns for the stored document, and calls it again when another writer came between. What it throws is thrown. */
   update(agent: ScheduleOwner, change: (before: AgentSchedules) => AgentSchedules): Promise<AgentSchedules>;
-  /** The schedules of all agents of a namespace together. */
-  totals(namespace: string): Promise<{ schedules: number; bytes: number }>;
+  /** Those of all agents of a namespace. */
+  ofNamespace(namespace: string): Promise<AgentSchedules[]>;
   /** Documents written after this sequence, and the sequence to continue with. */
   changes(after: number): Promise<{ changed: AgentSchedules[]; sequence: number }>;
   /** Changes with every write; 0 while nothing was written. */
@@ -49,14 +49,14 @@ export function createAgentScheduleStore(connection: JetStreamConnection): Agent
         `the schedules of agent "${agent.name}" change all the time; retry`,
       );
     },
-    async totals(namespace) {
+    async ofNamespace(namespace) {
       const filter = bucketSubject(BUCKETS.schedules, `*.${token(namespace)}.own`);
-      let [schedules, bytes] = [0, 0];
+      const all: AgentSchedules[] = [];
       for await (const { data } of latest(connection, stream, filter)) {
-        schedules += parseAgentSchedules(parseJsonBytes(data))?.own.length ?? 0;
-        bytes += data.byteLength;
+        const found = parseAgentSchedules(parseJsonBytes(data));
+        if (found !== undefined) all.push(found);
       }
-      return { schedules, bytes };
+      return all;
     },
     async changes(after) {
       const changed: AgentSchedules[] = [];

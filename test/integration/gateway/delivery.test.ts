@@ -32,6 +32,7 @@ import { askedMessageTests } from './suites/asked-messages.ts';
 import { childAgentTests } from './suites/child-agents.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
+import { ownScheduleTests } from './suites/own-schedules.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -565,7 +566,14 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [agentToolTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
+  for (const suite of [
+    agentToolTests,
+    askedMessageTests,
+    childAgentTests,
+    closedSessionTests,
+    idleSessionTests,
+    ownScheduleTests,
+  ])
     suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
