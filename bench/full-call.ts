@@ -7,6 +7,7 @@ import { systemClock } from '../src/lib/clock.ts';
 import { startReplay } from '../src/models/replay/server.ts';
 import { openModels } from '../src/models/named-models.ts';
 import { openStandalone, type StandaloneOptions } from '../src/standalone/standalone.ts';
+import { type AgentDefinition, scopeOf } from '../src/standalone/team/member.ts';
 import { stateKeys } from '../src/standalone/trust/state-key.ts';
 import { compareWithBareLoop, INPUT, SOURCE } from './baseline/baseline.ts';
 import type { BenchRow } from './row.ts';
@@ -17,7 +18,7 @@ const LIMITS = { p50: 2, p99: 4 };
 const VERDICT =
   '{"nonce": "{{user | after "-----BEGIN " | before "-----"}}", "lines": [4], "safety": {"passed": true, "concerns": []}, "correctness": {"passed": true, "failedTests": []}, "determinism": {"likely": true, "reasoning": ""}, "bounded": {"likely": true, "reasoning": ""}, "confidence": 0.9, "approved": true, "reasoning": "fine"}';
 
-const AGENT: StandaloneOptions['agent'] = {
+const AGENT: AgentDefinition['agent'] = {
   apiVersion: API_VERSION,
   kind: 'Agent',
   metadata: { name: 'bench' },
@@ -30,7 +31,7 @@ const AGENT: StandaloneOptions['agent'] = {
     quotas: { toolCallsPerMinute: 1_000_000 },
   },
 };
-const POLICY: StandaloneOptions['policy'] = {
+const POLICY: AgentDefinition['policy'] = {
   apiVersion: API_VERSION,
   kind: 'TrustPolicy',
   metadata: { name: 'bench' },
@@ -69,8 +70,7 @@ export async function benchFullCall(): Promise<BenchRow[]> {
     keys: stateKeys(join(folder, 'config')),
     workspace: tmpdir(),
     protectedPaths: [],
-    agent: AGENT,
-    policy: POLICY,
+    agents: [{ agent: AGENT, policy: POLICY }],
     models,
     events: () => undefined,
     hasApprover: false,
@@ -83,8 +83,9 @@ export async function benchFullCall(): Promise<BenchRow[]> {
 
 async function benchCalls(options: StandaloneOptions): Promise<BenchRow> {
   await using standalone = await openStandalone(options);
-  const call = async (tool: string, input: Parameters<typeof standalone.engine.invoke>[1]): Promise<void> => {
-    const result = await standalone.engine.invoke(tool, input, 'bench', callOptions());
+  const { engine } = await standalone.open(scopeOf({ agent: AGENT }));
+  const call = async (tool: string, input: Parameters<typeof engine.invoke>[1]): Promise<void> => {
+    const result = await engine.invoke(tool, input, 'bench', callOptions());
     if (!result.ok) throw new Error(`${result.error.code}: ${result.error.message}`);
   };
   await call('forge_tool', REQUEST);

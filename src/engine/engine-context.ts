@@ -22,7 +22,7 @@ import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { IMPORTS_SESSION } from '../tempering/registry/visibility.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import { type EventSink, inSession } from '../tools/events.ts';
 import { createHostCalls } from '../tools/host/host-calls.ts';
 import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
@@ -152,7 +152,7 @@ function gateContextOf({ decider, events }: EngineContext, described: DescribedT
     decider: decider(caller),
     view: described(caller),
     isImport: caller.session === IMPORTS_SESSION,
-    events,
+    events: inSession(events, caller.session),
   });
 }
 

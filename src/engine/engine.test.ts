@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
+import type { Digest } from '../lib/canonical.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { ModelEvent } from '../models/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { builtInDescriptors, builtInNames } from './built-in.ts';
-import { anEngine as createTestEngine, anOp, type EngineChanges } from './engine.testing.ts';
+import { anEngine as createTestEngine, anOp, type EngineChanges, type EngineWorld } from './engine.testing.ts';
 
 const TWICE: JsonObject = {
   name: 'twice',
@@ -38,6 +39,17 @@ function readThrice(): () => ModelEvent[] {
     ];
   };
 }
+
+/** Counts longer than any limit for large numbers. */
+const COUNTING: JsonObject = {
+  ...TWICE,
+  implementation: {
+    mode: 'sandbox',
+    code: 'function execute(input) { let n = 0; for (let i = 0; i < input.n; i += 1) n += 2; return { n }; }',
+    allowlist: [],
+  },
+};
+const MANY = 1_000_000_000_001;
 
 describe('the engine', () => {
   let workspace: string;
@@ -321,6 +333,34 @@ describe('the engine', () => {
     assert.equal(!after.ok && after.error.code, 'TEMPER_TOOL_NOT_FOUND');
     const again = await call('forge_tool', TWICE);
     assert.equal(!again.ok && again.error.code, 'TEMPER_TOOL_DEMOTED');
+  });
+
+  it('a running call of a tool that is demoted ends where the policy says so, and finishes otherwise', async () => {
+    for (const runningCalls of ['End', 'Finish'] as const) {
+      const started = Promise.withResolvers<void>();
+      const signalled: EngineWorld['sandbox'] = {
+        openSession: (...session) => sandbox.openSession(...session),
+        run: (job, host, op) => {
+          const isLong = JSON.stringify(job).includes(String(MANY));
+          if (isLong) setImmediate(started.resolve);
+          return sandbox.run(job, host, op);
+        },
+      };
+      const policy = { forge: { runningCalls, limits: { duration: '2s' } } };
+      const { call, engine, registry } = await createTestEngine({ workspace, sandbox: signalled }, { policy });
+      const forged = await call('forge_tool', COUNTING);
+      assert.ok(forged.ok, JSON.stringify(forged));
+      const running = call('twice', { n: MANY });
+      await started.promise;
+      await engine.demote(registry.all()[0]?.digest as Digest, 'wrong', 'user/kim');
+      const result = await running;
+      const code = result.ok ? 'ok' : result.error.code;
+      assert.equal(
+        code,
+        runningCalls === 'End' ? 'TEMPER_TOOL_DEMOTED' : 'TEMPER_SANDBOX_TIMEOUT',
+        JSON.stringify(result),
+      );
+    }
   });
 
   it('forge_tool refuses every tool when no judge is configured or the judge is the author', async () => {

@@ -12,13 +12,14 @@ import type { Json } from '../lib/json.ts';
 import { memoryRecordStore, type RecordStore } from '../lib/record-store.ts';
 import type { Model, ModelEvent, ModelRequest } from '../models/port.ts';
 import { createSafeFetch, type SafeFetch } from '../net/fetch.ts';
-import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
+import { createSupervisor } from '../sandbox/supervisor.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { openRegistry } from '../tempering/registry/registry.ts';
 import type { ApprovalInput } from '../tools/approvals.ts';
 import type { AgentEvent } from '../tools/events.ts';
 import { builtInNames } from './built-in.ts';
 import { createEngine } from './engine.ts';
+import type { EnginePorts } from './ports.ts';
 
 /** Fixtures for the tests of the engine. */
 
@@ -68,7 +69,7 @@ const POLICY: TrustPolicySpec = {
 /** What an engine of these tests needs from outside. */
 export interface EngineWorld {
   workspace: string;
-  sandbox: Supervisor;
+  sandbox: EnginePorts['sandbox'];
 }
 
 export interface EngineChanges {

@@ -10,9 +10,10 @@ import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
-import type { EventSink } from '../tools/events.ts';
+import { type EventSink, inSession } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
 import { createInvoker } from '../tools/invoker.ts';
+import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
 import { createDropTool } from '../tempering/lifecycle/drop-tool.ts';
@@ -93,7 +94,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       if (tainted === true || isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
       const sourced = source === undefined ? {} : { source };
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
-        loop.handle({ ...message, ...sourced, rootMessage }, runningAgent, events, op),
+        loop.handle({ ...message, ...sourced, rootMessage }, runningAgent, inSession(events, message.session), op),
       );
     },
     invoke: (tool, input, session, op) =>
@@ -173,6 +174,9 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     approvals,
     audit,
     schemas,
+    runningCalls: endsRunningCalls(agent)
+      ? new RunningCalls({ view, onChange: (listener) => tools.onChange(listener) })
+      : undefined,
     events,
     clock,
     timeoutOf: timeouts(agent),
@@ -228,6 +232,10 @@ function createContext(
 /** Only models that the policy allows are routed to. */
 function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec {
   return spec.model.routing === undefined ? spec : { ...spec, model: { ...spec.model, routing } };
+}
+
+function endsRunningCalls({ policy }: EngineAgent): boolean {
+  return policy.spec.forge?.runningCalls === 'End';
 }
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {

@@ -19,7 +19,7 @@ import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
-import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
+import type { RemoteWorkspace } from '../tools/host/remote-workspace.ts';
 import type { SessionScope } from '../tools/session-path.ts';
 
 /** The models of the runtime environment, by the names used in manifests. */

@@ -186,11 +186,11 @@ describe('a call that can be parked', () => {
     const { approvals, records } = createFixture();
     const id = await approvals.request(parkable);
     const has = async (session: string, callId: string): Promise<boolean> => session === 's-1' && callId === 'call-1';
-    await expireAbandonedRequests(records, { ...NO_TURNS, has });
+    await expireAbandonedRequests(records, [{ ...NO_TURNS, has }]);
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
-    await expireAbandonedRequests(records, { ...NO_TURNS, agent: 'other' });
+    await expireAbandonedRequests(records, [{ ...NO_TURNS, agent: 'other' }]);
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
-    await expireAbandonedRequests(records, NO_TURNS);
+    await expireAbandonedRequests(records, [NO_TURNS]);
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision']), 'Expired');
     assert.notEqual(await approvals.request(parkable), '', 'an expired request is replaced');
     assert.equal(textAt(await records.get('approvalrequests', id), ['status', 'decision'], 'none'), 'none');
@@ -202,7 +202,7 @@ describe('abandoned requests', () => {
     const { approvals, records } = createFixture();
     const call = await approvals.request(ask);
     const promotion = await approvals.request({ ...ask, type: 'PromoteTool', subject: 'sha256:p' });
-    await expireAbandonedRequests(records, NO_TURNS);
+    await expireAbandonedRequests(records, [NO_TURNS]);
     assert.equal(textAt(await records.get('approvalrequests', call), ['status', 'decision']), 'Expired');
     assert.equal(textAt(await records.get('approvalrequests', promotion), ['status', 'decision'], 'none'), 'none');
     for (let index = 0; index < 4; index += 1) await approvals.request({ ...ask, subject: `sha256:${index}` });

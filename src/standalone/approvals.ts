@@ -173,22 +173,23 @@ export interface ParkedTurns {
 }
 
 /**
- * Expires the pending requests for calls that nothing can resume: those that parked no turn, and those of the agent whose turn is gone.
- * Promotion requests and those of other agents stay pending.
+ * Expires the pending requests for calls that nothing can resume: those that parked no turn, and those of these agents whose turns are
+ * gone. Promotion requests and those of other agents stay pending. Call it before the agents work.
  */
-export async function expireAbandonedRequests(records: RecordStore, turns: ParkedTurns): Promise<void> {
+export async function expireAbandonedRequests(records: RecordStore, agents: readonly ParkedTurns[]): Promise<void> {
   for (const { name, value } of await records.list(REQUESTS)) {
-    if (statusOf(value) === '' && !(await isResumable(value, turns))) await expireRequest(records, name);
+    if (statusOf(value) === '' && !(await isResumable(value, agents))) await expireRequest(records, name);
   }
 }
 
-async function isResumable(request: Json, turns: ParkedTurns): Promise<boolean> {
+async function isResumable(request: Json, agents: readonly ParkedTurns[]): Promise<boolean> {
   const session = textAt(request, ['spec', 'session']);
   if (session === '') return false;
-  const isOwn =
-    textAt(request, ['spec', 'agent', 'name']) === turns.agent &&
-    textAt(request, ['metadata', 'namespace']) === turns.namespace;
-  return !isOwn || turns.has(session, textAt(request, ['spec', 'subject', 'call', 'callId']));
+  const own = agents.find(
+    ({ agent, namespace }) =>
+      textAt(request, ['spec', 'agent', 'name']) === agent && textAt(request, ['metadata', 'namespace']) === namespace,
+  );
+  return own === undefined || own.has(session, textAt(request, ['spec', 'subject', 'call', 'callId']));
 }
 
 /** The requests, decided or not, whose calls have one of these ids. */

@@ -1,10 +1,10 @@
-import type { Engine } from '../engine/engine.ts';
 import { SerialQueue } from '../lib/async/serial-queue.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
 import type { Registry } from '../tempering/registry/registry.ts';
-import type { EventSink } from '../tools/events.ts';
-import type { FileApprovals } from './approvals.ts';
+import type { ToolOwner } from '../tempering/registry/visibility.ts';
 import { applyDecisions, type UserDecision } from './decision-files.ts';
+import type { Team } from './team/team.ts';
+import type { TeamEvents } from './team/team-events.ts';
 
 /** Poll interval of the decisions folder; short enough for interactive use. */
 const POLL_INTERVAL_MS = 200;
@@ -13,11 +13,8 @@ export interface DecisionWatcherDeps {
   /** Absolute path of the state folder. */
   state: string;
   registry: Registry;
-  approvals: FileApprovals;
-  engine: Engine;
-  /** The agent of this process. */
-  agent: { name: string; namespace: string };
-  events: EventSink;
+  team: Pick<Team, 'decide' | 'members' | 'open'>;
+  events: TeamEvents;
 }
 
 /** Polls for decisions that users submit in other terminals while this process holds the state, and applies them. */
@@ -61,23 +58,34 @@ export class DecisionWatcher {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     if (this.#lastReport === messageOf(error)) return;
     this.#lastReport = messageOf(error);
-    this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 });
+    const [first] = this.#deps.team.members();
+    const source = { name: first?.name ?? '', namespace: first?.namespace ?? '' };
+    this.#deps.events({ type: 'error', code, message: messageOf(error), attempt: 1 }, source);
   }
 
   async #apply(decision: UserDecision): Promise<void> {
     const { verb, reason, by } = decision;
-    if (verb === 'Approve' || verb === 'Deny') return this.#deps.approvals.decide({ ...decision, verb });
-    const { registry, engine } = this.#deps;
-    const owner = { agent: this.#deps.agent.name, namespace: this.#deps.agent.namespace };
-    const matching = registry
-      .all()
-      .filter(({ active, digest }) => (verb === 'Demote' ? active : registry.deactivation(digest, owner) !== undefined))
-      .filter(({ object, digest, artifact }) =>
-        [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
-      );
-    for (const digest of new Set(matching.map((tool) => tool.digest))) {
-      if (verb === 'Demote') await engine.demote(digest, reason, by);
-      else await engine.reactivate(digest, reason, by);
+    if (verb === 'Approve' || verb === 'Deny') return this.#deps.team.decide(decision);
+    const { registry, team } = this.#deps;
+    for (const owner of this.#owners()) {
+      const matching = registry
+        .all()
+        .filter(({ active, digest }) =>
+          verb === 'Demote' ? active : registry.deactivation(digest, owner) !== undefined,
+        )
+        .filter(({ object, digest, artifact }) =>
+          [object, object.split('/').at(-1), digest, artifact.name].includes(decision.target),
+        );
+      for (const digest of new Set(matching.map((tool) => tool.digest))) {
+        const { engine } = await team.open({ name: owner.agent, namespace: owner.namespace });
+        if (verb === 'Demote') await engine.demote(digest, reason, by);
+        else await engine.reactivate(digest, reason, by);
+      }
     }
+  }
+
+  /** Agents may lose tools one by one; a demotion is for all of them. */
+  #owners(): ToolOwner[] {
+    return this.#deps.team.members().map(({ name: agent, namespace }) => ({ agent, namespace }));
   }
 }

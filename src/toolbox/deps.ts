@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { CallerContext } from '../tools/contract.ts';
-import type { RemoteWorkspace } from '../tools/remote-workspace.ts';
+import type { RemoteWorkspace } from '../tools/host/remote-workspace.ts';
 
 export interface ToolboxDeps {
   /** Absolute path of the folder that relative paths start from, and the only one that tools write to. */

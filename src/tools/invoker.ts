@@ -25,11 +25,12 @@ import type {
 import { isForgeTestCall } from './forge-test-call.ts';
 import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
 import { assertInput } from './input-check.ts';
-import type { EventSink } from './events.ts';
+import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
 import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
+import type { RunningCalls } from './running-calls.ts';
 import type { CallRecording } from './recording/call-recording.ts';
 
 /** Maximum depth of nested tool calls. */
@@ -57,6 +58,8 @@ export interface InvokerDeps {
   schemas: SchemaCompiler;
   /** Absent for an agent without hooks. */
   hooks?: CallHooks | undefined;
+  /** Absent when the calls of a tool that leaves service finish. */
+  runningCalls?: RunningCalls | undefined;
   events: EventSink;
   clock: Clock;
   /** Time limit of one call of this tool, in milliseconds. */
@@ -256,7 +259,7 @@ async function admit(
       parkableIn: mayPark ? caller.session : undefined,
       ledger: isForgeTestCall(caller) ? undefined : deps.ledger,
       approvals: deps.approvals,
-      events: deps.events,
+      events: inSession(deps.events, caller.session),
       agent: caller.agent,
     },
     op,
@@ -275,16 +278,20 @@ async function runRecorded(
   try {
     const output = await execute(deps, tool, call, recorder);
     progress.record(output, { hasRun: true });
-    return { ok: true, tool: name, output, ...noticeOf(deps, progress.warning) };
+    return { ok: true, tool: name, output, ...noticeOf(deps, call.caller, progress.warning) };
   } catch (error) {
     progress.record({ error: messageOf(error, 200) }, { hasRun: false });
     return failedAnswer(call, error);
   }
 }
 
-function noticeOf({ events }: InvokerDeps, warning: string | undefined): { notice?: string } {
+function noticeOf(
+  { events }: InvokerDeps,
+  { session }: CallerContext,
+  warning: string | undefined,
+): { notice?: string } {
   if (warning === undefined) return {};
-  events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning });
+  events({ type: 'warning', code: 'TEMPER_LOOP_DETECTED', message: warning }, session);
   return { notice: warning };
 }
 
@@ -360,20 +367,22 @@ async function execute(
   { input, caller, op, invoker }: RequestedCall,
   recorder: CallRecorder | undefined,
 ): Promise<Json> {
-  const { name } = tool.descriptor;
   const nested = nestedCaller(tool, caller);
-  return withTimeout(op, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
+  using running = deps.runningCalls?.start(tool.descriptor, caller);
+  const interruptible = running === undefined ? op : { ...op, signal: AbortSignal.any([op.signal, running.signal]) };
+  return await withTimeout(interruptible, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
-      invoke: nestedCalls(invoker, nested, deps.events),
+      invoke: nestedCalls(invoker, nested, inSession(deps.events, caller.session)),
     });
-    return abortable(work, inner.signal, () => abortError(inner.signal, name));
+    return abortable(work, inner.signal, () => abortError(inner.signal, tool.descriptor, running?.signal));
   });
 }
 
-function abortError(signal: AbortSignal, name: string): TemperError {
+function abortError(signal: AbortSignal, { name }: ToolDescriptor, running: AbortSignal | undefined): TemperError {
+  if (isTemperError(running?.reason)) return running.reason;
   return abortedByTimeout(signal)
     ? new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`)
     : new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`);

@@ -1,15 +1,15 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
-import type { ModelInput, ToolSpec } from '../../models/port.ts';
+import type { ToolSpec } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { ToolOrder } from '../loop/tool-order.ts';
+import type { ProviderOffer } from '../provider/port.ts';
 import { FINISH_TOOL_NAME } from '../returns/finish.ts';
-import type { CodeState } from './code-state.ts';
 import { LIST_TOOLS_NAME, LOAD_TOOL_NAME } from './list-tools.ts';
 
 /** The one tool of an agent in code mode. */
 export const INVOKE_NAME = 'invoke';
 
-const INVOKE_SPEC: ToolSpec = {
+const INVOKE_TOOL: ToolDescriptor = {
   name: INVOKE_NAME,
   description: 'Runs JavaScript that calls tools. The code is the body of an async function.',
   inputSchema: {
@@ -18,22 +18,11 @@ const INVOKE_SPEC: ToolSpec = {
     required: ['code'],
     additionalProperties: false,
   },
-};
-const INVOKE_TOOL: ToolDescriptor = {
-  ...INVOKE_SPEC,
   category: 'code_execution',
   action: 'code:read',
   sideEffects: true,
   locality: 'Local',
 };
-
-/** The tools that the model itself can call. */
-export function callableTools(
-  { code }: { readonly code: CodeState | undefined },
-  visible: readonly ToolDescriptor[],
-): readonly ToolDescriptor[] {
-  return code === undefined ? visible : [INVOKE_TOOL];
-}
 
 const GUIDE = [
   'How to call tools: your only tool is `invoke`. Its argument `code` is the body of an async JavaScript function without Node.js or browser APIs.',
@@ -44,24 +33,25 @@ const GUIDE = [
   '- setTimeout and the other timers work while the code waits.',
 ];
 
-/** The request of an agent in code mode: one tool, and the tools of the agent as text. Their descriptions are data. */
-export function codeRequest(
+/** What the model of an agent in code mode gets: one tool, and the tools of the agent as text. Their descriptions are data. */
+export function codeOffer(
   spec: AgentSpec,
   system: string,
   order: ToolOrder,
   visible: readonly ToolDescriptor[],
-): Pick<ModelInput, 'system' | 'tools'> {
+): ProviderOffer {
   const finish = visible.find(({ name }) => name === FINISH_TOOL_NAME);
   const returns =
     finish === undefined
       ? []
       : [`- ctx.manager.finish takes an object that matches this JSON Schema: ${JSON.stringify(finish.inputSchema)}`];
   const tools = visible.filter((tool) => tool !== finish);
-  const shown = order.specs(documentedTools(spec, tools)).map((tool) => JSON.stringify(parametersOf(tool)));
+  const shown = order.sort(documentedTools(spec, tools)).map((tool) => JSON.stringify(parametersOf(tool)));
   const lists = isDiscovery(spec)
     ? ['Some of the tools, one JSON object per line; list_tools and load_tool show the others:', ...shown]
     : ['The tools, one JSON object per line:', ...shown];
-  return { system: [system, '', ...GUIDE, ...returns, '', ...lists].join('\n'), tools: [INVOKE_SPEC] };
+  const prompt = [system, '', ...GUIDE, ...returns, '', ...lists].join('\n');
+  return { prompt, tools: [INVOKE_TOOL], programTools: [...visible] };
 }
 
 /** With a bare `*` among the grants, the prompt lists only the tools that a grant names, and the model explores the others. */

@@ -1,6 +1,6 @@
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { ModelMessage } from '../../models/port.ts';
-import type { ResumePoint } from '../loop/resume.ts';
+import type { ResumePoint } from '../session/resume.ts';
 import type { CodeSessions } from './code-sessions.ts';
 import { journaledSteps } from './journal.ts';
 import { storedMemory, type StoredMemory } from './stored-memory.ts';

@@ -8,8 +8,10 @@ import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { RunOutcome } from '../../sandbox/session-port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import { untilAborted } from '../abort.ts';
-import { type AgentConversation, type AgentConversationDeps, isRepeatable } from '../loop/conversation.ts';
-import { callKey } from '../loop/resume.ts';
+import { isRepeatable } from '../history/repeatable.ts';
+import { type CallsResult, type Limit, stepLimit, stepsLeft } from '../host/call-tools.ts';
+import type { MessageHostDeps, MessageState } from '../host/message-state.ts';
+import { callKey } from '../session/resume.ts';
 import type { FinishVerdict } from '../returns/finish.ts';
 import { CodeHost } from './code-host.ts';
 import { INVOKE_NAME } from './code-prompt.ts';
@@ -19,12 +21,8 @@ import type { CodeModeDeps, CodeState } from './code-state.ts';
 import { type RunJournalEntry, journalItem, journalOf, Replay } from './journal.ts';
 import { memoryText, type StoredMemory, toStored } from './stored-memory.ts';
 
-/** How the calls of one answer end the turn or the message; undefined when the conversation continues. */
-export type CodeOutcome =
-  | { parked: readonly string[] }
-  | { reply: string }
-  | { limit: { code: ErrorCode; message: string } }
-  | undefined;
+/** How a call ends the turn or the message; undefined when the conversation continues. */
+type CodeOutcome = { parked: readonly string[] } | { reply: string } | { limit: Limit } | undefined;
 
 type ToolItem = Extract<ModelMessage, { role: 'tool' }>;
 
@@ -42,35 +40,40 @@ interface EndedRun {
 
 /** Runs the calls of one answer one after another: they share one runner, and each may use what the one before left in `memory`. */
 export async function executeCode(
-  deps: AgentConversationDeps,
-  conversation: AgentConversation,
+  deps: MessageHostDeps,
+  state: MessageState,
   calls: readonly ToolCall[],
   op: CallOptions,
-): Promise<CodeOutcome> {
+): Promise<CallsResult> {
+  const items: ModelMessage[] = [];
   for (const call of calls) {
-    const ended = await new CodeCall(deps, conversation, call, { ...op, key: callKey(op.key, call.id) }).execute();
-    if (ended !== undefined) return ended;
+    const program = new CodeCall(deps, state, call, { ...op, key: callKey(op.key, call.id) });
+    const ended = await program.execute();
+    items.push(...program.items);
+    if (ended !== undefined) return { items, ...ended };
   }
-  return undefined;
+  return { items };
 }
 
 class CodeCall {
-  readonly #deps: AgentConversationDeps;
-  readonly #conversation: AgentConversation;
+  readonly #deps: MessageHostDeps;
+  readonly #message: MessageState;
   readonly #mode: CodeModeDeps;
   readonly #state: CodeState;
   readonly #call: ToolCall;
   readonly #op: CallOptions;
   readonly #started: number;
+  /** What the model gets for the call. */
+  readonly items: ModelMessage[] = [];
 
-  constructor(deps: AgentConversationDeps, conversation: AgentConversation, call: ToolCall, op: CallOptions) {
-    if (deps.code === undefined || conversation.code === undefined) {
+  constructor(deps: MessageHostDeps, message: MessageState, call: ToolCall, op: CallOptions) {
+    if (deps.code === undefined || message.code === undefined) {
       throw new TemperError('TEMPER_INTERNAL', 'the agent is not in code mode');
     }
     this.#deps = deps;
-    this.#conversation = conversation;
+    this.#message = message;
     this.#mode = deps.code;
-    this.#state = conversation.code;
+    this.#state = message.code;
     this.#call = call;
     this.#op = op;
     this.#started = deps.clock.monotonic();
@@ -79,10 +82,10 @@ class CodeCall {
   async execute(): Promise<CodeOutcome> {
     const { id, name } = this.#call;
     const parsed = codeIn(this.#call);
-    const { events, limits } = this.#conversation;
+    const { events } = this.#message;
     events({ type: 'tool-call', id, tool: name, input: 'code' in parsed ? { code: parsed.code } : null });
     if ('message' in parsed) return this.#fail(parsed.code_, parsed.message);
-    if (this.#conversation.toolCalls >= limits.steps) {
+    if (stepsLeft(this.#message) === 0) {
       await this.#fail('TEMPER_STEP_LIMIT', 'all tool calls for this message are used up; answer with what you have');
       return this.#stepLimit();
     }
@@ -91,7 +94,7 @@ class CodeCall {
   }
 
   async #run(code: string): Promise<EndedRun | { failed: { code: ErrorCode; message: string } }> {
-    const { session } = this.#conversation.caller;
+    const { session } = this.#message.caller;
     const journal = journalOf(this.#state.resumed, this.#call.id);
     const start = journal.find((entry) => entry.kind === 'start');
     let acquired: AcquiredRunner;
@@ -142,7 +145,7 @@ class CodeCall {
 
   #hostOf(replay: Replay, stop: () => void): CodeHost {
     const { invoker, clock } = this.#deps;
-    const { caller, events, limits } = this.#conversation;
+    const { caller, events } = this.#message;
     return new CodeHost({
       invoker,
       clock,
@@ -154,8 +157,8 @@ class CodeCall {
       store: (entry, isDeferrable) => this.#store(entry, isDeferrable),
       isRepeatable,
       takeStep: () => {
-        if (this.#conversation.toolCalls >= limits.steps) return false;
-        this.#conversation.toolCalls += 1;
+        if (stepsLeft(this.#message) === 0) return false;
+        this.#message.toolCalls += 1;
         return true;
       },
     });
@@ -166,12 +169,12 @@ class CodeCall {
     if (hasDiverged) return this.#fail('TEMPER_CODE_DIVERGED', DIVERGED);
     const isStopped = !outcome.ok && outcome.code === 'TEMPER_CANCELLED';
     if (isStopped && host.parked.length > 0) return { parked: [...new Set(host.parked)] };
-    if (host.calls === 0) this.#conversation.toolCalls += 1;
+    if (host.calls === 0) this.#message.toolCalls += 1;
     const verdict = this.#verdictOn(outcome);
     const reply = verdict?.accepted === true ? verdict.reply : undefined;
     await this.#write(this.#resultOf(run, verdict), outcome, reply);
     if (reply !== undefined) return { reply };
-    if (host.loopBreak !== undefined) return { limit: { code: 'TEMPER_LOOP_DETECTED', message: host.loopBreak } };
+    if (host.loopBreak !== undefined) return { limit: { code: 'TEMPER_LOOP_DETECTED', reason: host.loopBreak } };
     return host.isExhausted ? this.#stepLimit() : undefined;
   }
 
@@ -194,15 +197,18 @@ class CodeCall {
 
   /** Stores the result, with the reply that the code finished with. */
   async #write(result: CodeResult, outcome: RunOutcome | undefined, reply: string | undefined): Promise<void> {
-    const { historyWriter, messages, events, limits, caller } = this.#conversation;
+    const { historyWriter, events, limits, caller } = this.#message;
     const { id, name } = this.#call;
     const isError = result.error !== undefined;
     const text = codeResultText(result, limits.outputCharacters);
     const sent: ToolItem = { role: 'tool', toolCallId: id, name, text, isError };
     const items: ModelMessage[] = [this.#withMemory(sent, outcome)];
-    if (reply !== undefined) items.push({ role: 'assistant', text: reply, toolCalls: [] });
+    if (reply !== undefined) {
+      items.push({ role: 'assistant', text: reply, toolCalls: [] });
+      this.#message.answers += 1;
+    }
     await historyWriter.write(items, { tainted: this.#deps.taint.has(caller.session), deferrable: false });
-    messages.push(sent, ...items.slice(1));
+    this.items.push(sent, ...items.slice(1));
     const milliseconds = this.#deps.clock.monotonic() - this.#started;
     const code = result.error === undefined ? {} : { code: result.error.code };
     events({ type: 'tool-result', id, tool: name, ok: !isError, ...code, summary: printable(text, 160), milliseconds });
@@ -224,14 +230,13 @@ class CodeCall {
   }
 
   async #store(entry: RunJournalEntry, deferrable: boolean): Promise<void> {
-    const { historyWriter, caller } = this.#conversation;
+    const { historyWriter, caller } = this.#message;
     const tainted = this.#deps.taint.has(caller.session);
     await historyWriter.write([journalItem(this.#call.id, entry)], { tainted, deferrable });
   }
 
   #stepLimit(): CodeOutcome {
-    const message = `all ${this.#conversation.limits.steps} tool calls for this message are used`;
-    return { limit: { code: 'TEMPER_STEP_LIMIT', message } };
+    return { limit: stepLimit(this.#message.limits.steps) };
   }
 }
 

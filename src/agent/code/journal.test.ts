@@ -8,7 +8,7 @@ import { memoryRecordStore, type RecordStore } from '../../lib/record-store.ts';
 import type { ModelEvent } from '../../models/port.ts';
 import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
 import { calls, says, type ScriptedTool, WaitsFor } from '../loop/scripted-loop.testing.ts';
-import { unfinishedMessage } from '../loop/resume.ts';
+import { unfinishedMessage } from '../session/resume.ts';
 import { createRecordSessionStore } from '../session/session-store.ts';
 import { aCodeAgent, codeLoop } from './code-mode.testing.ts';
 import { type RunJournalEntry, journalItem, journalOf, Replay, requestDigest } from './journal.ts';

@@ -1,10 +1,8 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { ModelMessage, TokenUsage } from '../../models/port.ts';
-import type { EventSink } from '../../tools/events.ts';
-import { addUsage } from '../loop/message-usage.ts';
 import type { ModelCallDeps } from '../loop/model-call.ts';
 import { type ContextBudget, contextFill } from '../history/context-window.ts';
-import type { HistoryWriter } from '../session/history-writer.ts';
+import type { ProviderHost, ProviderNote, ProviderTask } from '../provider/port.ts';
 import { itemsForModel, planCompaction, summaryItem } from './summary-item.ts';
 import { summarize } from './summarize.ts';
 
@@ -26,16 +24,10 @@ export interface CompactionState {
 
 /** The part of a conversation that its compaction needs. */
 export interface LongConversation {
+  readonly task: ProviderTask;
+  readonly host: ProviderHost;
   readonly compaction: CompactionState;
-  readonly historyWriter: HistoryWriter;
-  readonly events: EventSink;
-  readonly limits: { readonly modelTimeoutMs: number };
-  readonly model: string;
-  /** The current message, and the number of items before it. */
-  readonly message: { readonly text: string };
-  readonly base: number;
   readonly messages: ModelMessage[];
-  readonly usage: TokenUsage;
 }
 
 /**
@@ -45,29 +37,34 @@ export interface LongConversation {
  */
 export async function compactHistory(
   deps: ModelCallDeps,
-  conversation: LongConversation,
-  { budget, isTainted }: { budget: ContextBudget; isTainted: boolean },
+  { task, host, compaction, messages }: LongConversation,
+  budget: ContextBudget,
   op: CallOptions,
 ): Promise<boolean> {
-  const { compaction, historyWriter, events, limits, model, message } = conversation;
-  const fill = contextFill(conversation.messages, budget);
-  const isLong = !compaction.isCounted && itemsForModel(historyWriter.items).length > MAX_ITEMS;
+  const fill = contextFill(messages, budget);
+  if (compaction.hasFailed || (compaction.isCounted && fill <= MAX_FILL)) return false;
+  const items = await host.history();
+  const isLong = !compaction.isCounted && itemsForModel(items).length > MAX_ITEMS;
   compaction.isCounted = true;
-  if (compaction.hasFailed || (!isLong && fill <= MAX_FILL)) return false;
-  const plan = planCompaction(historyWriter.items, fill > HIGH_FILL ? KEPT_ITEMS_AT_HIGH_FILL : KEPT_ITEMS);
+  if (!isLong && fill <= MAX_FILL) return false;
+  const plan = planCompaction(items, fill > HIGH_FILL ? KEPT_ITEMS_AT_HIGH_FILL : KEPT_ITEMS);
   if (plan === undefined) return false;
-  const { windowTokens } = budget;
-  const used = (usage: TokenUsage): void => addUsage(conversation.usage, usage);
-  const options = { model, windowTokens, modelTimeoutMs: limits.modelTimeoutMs, events, used };
+  const { model, modelTimeoutMs } = task.config;
+  const options = {
+    model,
+    windowTokens: budget.windowTokens,
+    modelTimeoutMs,
+    events: (note: ProviderNote): void => host.report(note),
+    used: (usage: TokenUsage): void => host.report({ type: 'usage', turns: 0, ...usage }),
+  };
   const summary = await summarize(deps, plan.older, options, op);
   if (summary === undefined) {
     compaction.hasFailed = true;
-    events({ type: 'warning', code: 'no-summary', message: 'the model gave no summary of the earlier messages' });
+    const message = 'the model gave no summary of the earlier messages';
+    host.report({ type: 'warning', code: 'no-summary', message });
     return false;
   }
-  const task = plan.items > conversation.base ? message.text : undefined;
-  const item = summaryItem(summary, plan.items, task);
-  await historyWriter.write([item], { tainted: isTainted, deferrable: true });
-  events({ type: 'compaction', items: plan.items, characters: summary.length });
+  await host.append([summaryItem(summary, plan.items, plan.items > task.base ? task.message : undefined)], true);
+  host.report({ type: 'compaction', items: plan.items, characters: summary.length });
   return true;
 }

@@ -1,8 +1,8 @@
 import type { CallOptions } from '../../lib/call-options.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { ModelMessage, TokenUsage } from '../../models/port.ts';
-import type { EventSink } from '../../tools/events.ts';
 import { callModel, type ModelCallDeps } from '../loop/model-call.ts';
+import type { NoteSink } from '../provider/port.ts';
 import { summaryChunks, summaryRequest, summaryText } from './summary-request.ts';
 
 const MAX_ATTEMPTS = 3;
@@ -11,7 +11,7 @@ export interface SummaryOptions {
   model: string;
   windowTokens: number;
   modelTimeoutMs: number;
-  events: EventSink;
+  events: NoteSink;
   /** Called with what each call used, also when no summary comes of it. */
   used: (usage: TokenUsage) => void;
 }
@@ -57,7 +57,7 @@ async function summarizeChunk(
 }
 
 /** The text of a summary is not what the agent says. */
-function withoutText(events: EventSink): EventSink {
+function withoutText(events: NoteSink): NoteSink {
   return (event) => {
     if (event.type !== 'message') events(event);
   };

@@ -7,7 +7,7 @@ import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { CallerContext, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
-import type { EventSink } from '../../tools/events.ts';
+import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import { isForgeTestCall } from '../../tools/forge-test-call.ts';
 import { type CallHooks, isHookCall } from '../../tools/hooks/call-hooks.ts';
 import {
@@ -63,7 +63,7 @@ export function createAgentHooks(deps: AgentHooksDeps): AgentHooks {
       const key = `${op.key}/hook-${index}-${type}`;
       const answer = await askOne(deps, hook, event, { ...caller, stack: [], origin: 'Hook' }, { ...op, key });
       if ('failure' in answer) {
-        const refusal = onFailure(deps, hook, type, answer.failure);
+        const refusal = onFailure(deps, hook, type, caller, answer.failure);
         if (refusal !== undefined) return refusal;
       } else if (answer.directive !== undefined && !('allow' in answer.directive)) return answer.directive;
     }
@@ -97,11 +97,12 @@ function onFailure(
   { events }: AgentHooksDeps,
   hook: CompiledHook,
   type: HookEventType,
+  { session }: CallerContext,
   failure: string,
 ): HookDirective | undefined {
   const message = `hook "${hook.tool}" failed at ${type}: ${failure}`;
   if (!hook.mustSucceed(type)) {
-    events({ type: 'warning', code: 'TEMPER_HOOK_FAILED', message });
+    events({ type: 'warning', code: 'TEMPER_HOOK_FAILED', message }, session);
     return undefined;
   }
   if (type === 'tool-call') return { deny: message };
@@ -117,14 +118,15 @@ async function askOne(
 ): Promise<HookAnswer> {
   const started = deps.clock.monotonic();
   const answer = await runHook(deps, hook, event, caller, op);
-  deps.events({
+  const ran: AgentEvent = {
     type: 'hook',
     tool: hook.tool,
     event: event.type,
     ...('failure' in answer ? { code: answer.code } : {}),
     ...('directive' in answer && answer.directive !== undefined ? { directive: nameOf(answer.directive) } : {}),
     milliseconds: deps.clock.monotonic() - started,
-  });
+  };
+  deps.events(ran, caller.session);
   return answer;
 }
 

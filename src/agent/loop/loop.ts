@@ -8,9 +8,10 @@ import type { CodeModeDeps } from '../code/code-state.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
-import { type AgentConversation, type AgentConversationDeps, openConversation } from './conversation.ts';
-import { runTurns } from './turn-loop.ts';
-import { loopLimits } from './limits.ts';
+import { MessageHost } from '../host/message-host.ts';
+import { type MessageHostDeps, type MessageState, openMessage } from '../host/message-state.ts';
+import type { AgentProvider } from '../provider/port.ts';
+import { createLoopProvider } from './turn-loop.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
 import { type MessageUsage, withUsage } from './message-usage.ts';
 import type { ModelCallDeps } from './model-call.ts';
@@ -32,6 +33,12 @@ export interface AgentLoopDeps extends ModelCallDeps {
   hooks?: AgentHooks | undefined;
   /** The value that every answer must have; absent for an agent without `spec.returns`. */
   returns?: RequiredValue | undefined;
+  /** What loops over the model. Default: the loop of this module. */
+  provider?: AgentProvider;
+}
+
+interface HandlerDeps extends MessageHostDeps {
+  provider: AgentProvider;
 }
 
 export interface HandledMessage extends MessageUsage {
@@ -62,7 +69,9 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const locks = createSessionLocks();
   const taint = deps.taint ?? createTaintTracker();
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
-  const shared: AgentConversationDeps = { ...deps, taint, contextTokens };
+  const { model, clock, invoker, sessions, code, hooks } = deps;
+  const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
+  const shared: HandlerDeps = { clock, invoker, sessions, taint, code, hooks, provider };
   return {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
@@ -82,7 +91,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
 }
 
 function handleTraced(
-  deps: AgentConversationDeps,
+  deps: HandlerDeps,
   message: IncomingMessage,
   agent: RunningAgent,
   events: EventSink,
@@ -103,7 +112,7 @@ function handleTraced(
 }
 
 async function handleMessage(
-  deps: AgentConversationDeps,
+  deps: HandlerDeps,
   message: IncomingMessage,
   agent: RunningAgent,
   events: EventSink,
@@ -114,33 +123,34 @@ async function handleMessage(
   const { session } = message;
   const model = agent.spec.model.primary;
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
-  let conversation: AgentConversation | undefined;
+  let state: MessageState | undefined;
   try {
-    conversation = await openConversation(deps, message, agent, loopLimits(agent.spec, message.source), trace);
-    const outcome = await runTurns(deps, conversation, op);
-    reportEnd(conversation, outcome, sink);
-    return { ...usageFigures(conversation), ...outcome, trace: trace.entries() };
+    state = await openMessage(deps, message, agent, trace);
+    const host = new MessageHost(deps, state, op);
+    const outcome = host.outcomeOf(await deps.provider.run(state.task, host, op));
+    reportEnd(state, outcome, sink);
+    return { ...usageFigures(state), ...outcome, trace: trace.entries() };
   } catch (error) {
     const code = isTemperError(error) ? error.code : 'TEMPER_INTERNAL';
     sink({ type: 'error', code, message: messageOf(error), attempt: 1 });
-    if (conversation === undefined) throw error;
-    reportEnd(conversation, { reply: replyIn(error) }, sink);
-    throw withUsage(error, conversation);
+    if (state === undefined) throw error;
+    reportEnd(state, { reply: replyIn(error) }, sink);
+    throw withUsage(error, state);
   }
 }
 
 function reportEnd(
-  conversation: AgentConversation,
+  state: MessageState,
   { reply, format }: Pick<HandledMessage, 'reply' | 'format'>,
   sink: EventSink,
 ): void {
-  const { turns, toolCalls, usage } = usageFigures(conversation);
+  const { turns, toolCalls, usage } = usageFigures(state);
   const { inputTokens, outputTokens } = usage;
   const formatted = format === undefined ? {} : { format };
   sink({ type: 'session-end', turns, toolCalls, inputTokens, outputTokens, reply, ...formatted });
 }
 
-function usageFigures({ turns, toolCalls, usage }: AgentConversation): MessageUsage {
+function usageFigures({ turns, toolCalls, usage }: MessageState): MessageUsage {
   return { turns, toolCalls, usage };
 }
 

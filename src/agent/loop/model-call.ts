@@ -11,8 +11,8 @@ import type {
   ToolCall,
 } from '../../models/port.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
-import type { EventSink } from '../../tools/events.ts';
 import { untilAborted } from '../abort.ts';
+import type { NoteSink } from '../provider/port.ts';
 
 export interface ModelCallDeps {
   /** Charges each call; see `metering`. */
@@ -40,7 +40,7 @@ export function callModel(
   deps: ModelCallDeps,
   request: ModelRequest,
   milliseconds: number,
-  events: EventSink,
+  events: NoteSink,
   op: CallOptions,
 ): Promise<ModelAnswer> {
   const attributes = { [ATTRIBUTES.operation]: 'chat', [ATTRIBUTES.requestModel]: request.model };
@@ -57,7 +57,7 @@ async function collectAnswer(
   { model, clock }: ModelCallDeps,
   request: ModelRequest,
   milliseconds: number,
-  events: EventSink,
+  events: NoteSink,
   op: CallOptions,
 ): Promise<ModelAnswer> {
   const progress: Progress = { text: '', reasoning: '', toolCalls: [], characters: 0 };
@@ -86,7 +86,7 @@ async function readStream(
   model: Model,
   request: ModelRequest,
   progress: Progress,
-  events: EventSink,
+  events: NoteSink,
   op: CallOptions,
 ): Promise<EndEvent> {
   const onRepeat = (repeated: RepeatedCall): void => events({ type: 'retry', ...repeated });
@@ -123,7 +123,7 @@ function tooLong(model: string): TemperError {
   );
 }
 
-function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: EventSink): void {
+function accumulate(event: Exclude<ModelEvent, EndEvent>, progress: Progress, events: NoteSink): void {
   switch (event.type) {
     case 'text':
       progress.text += event.text;

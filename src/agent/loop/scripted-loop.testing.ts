@@ -10,7 +10,9 @@ import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../models/por
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type AgentLoop, type AgentLoopDeps, createAgentLoop } from './loop.ts';
+import { createLoopProvider } from './turn-loop.ts';
 import type { RunningAgent } from '../message.ts';
+import { overJson } from '../provider/json-boundary.testing.ts';
 import { createRecordSessionStore } from '../session/session-store.ts';
 
 /** Test support for the agent loop: only the model, the tools and the ledger are fakes. */
@@ -167,8 +169,12 @@ export function scriptedLoop(
   const records = deps.records ?? memoryRecordStore();
   const ledger = deps.ledger ?? scriptedLedger();
   const events: AgentEvent[] = [];
+  const metered = deps.model ?? meteredStub(model, { ledger, ids: ulids });
+  const { clock = systemClock, contextTokens = () => 128_000 } = deps;
   const loop = createAgentLoop({
-    model: meteredStub(model, { ledger, ids: ulids }),
+    model: metered,
+    // So that every test of the loop shows that only JSON crosses the boundary.
+    provider: overJson(createLoopProvider({ model: metered, clock, contextTokens })),
     invoker: scriptedInvoker(tools),
     sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
     clock: systemClock,

@@ -1,9 +1,8 @@
-import type { ToolSpec } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
-/** Converts the visible tools of an agent into the tool list of a model request. */
+/** The order of the tools of an agent in its model requests. */
 export interface ToolOrder {
-  specs(visible: readonly ToolDescriptor[]): ToolSpec[];
+  sort(visible: readonly ToolDescriptor[]): ToolDescriptor[];
 }
 
 /**
@@ -13,11 +12,10 @@ export interface ToolOrder {
 export function createToolOrder(): ToolOrder {
   const positions = new Map<string, number>();
   return {
-    specs(visible) {
+    sort(visible) {
       const added = visible.filter((tool) => !positions.has(tool.name)).sort(byOriginAndName);
       for (const tool of added) positions.set(tool.name, positions.size);
-      const ordered = [...visible].sort((a, b) => (positions.get(a.name) ?? 0) - (positions.get(b.name) ?? 0));
-      return ordered.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+      return [...visible].sort((a, b) => (positions.get(a.name) ?? 0) - (positions.get(b.name) ?? 0));
     },
   };
 }

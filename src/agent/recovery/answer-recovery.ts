@@ -1,7 +1,7 @@
 import type { ModelMessage } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
-import type { EventSink } from '../../tools/events.ts';
 import type { ModelAnswer } from '../loop/model-call.ts';
+import type { NoteSink } from '../provider/port.ts';
 import { recoverTextCalls } from './text-calls.ts';
 
 /** Sent once to a model that claims an action without a call. */
@@ -13,7 +13,7 @@ export function withTextCalls(
   answer: ModelAnswer,
   visible: readonly ToolDescriptor[],
   messages: readonly ModelMessage[],
-  events: EventSink,
+  events: NoteSink,
 ): ModelAnswer {
   const { text, toolCalls, stopReason } = answer;
   if (toolCalls.length > 0 || (stopReason !== 'stop' && stopReason !== 'tool-calls')) return answer;

@@ -1,13 +1,9 @@
-import {
-  type AgentConversation,
-  type AgentConversationDeps,
-  appendMessages,
-  appendReply,
-} from '../loop/conversation.ts';
+import type { MessageHostDeps } from '../host/message-state.ts';
 import type { TurnOutcome } from '../message.ts';
+import type { TurnDirective } from '../host/turn-directive.ts';
 import { finishWithText } from './message-result.ts';
 
-type Deps = Pick<AgentConversationDeps, 'result'>;
+type Deps = Pick<MessageHostDeps, 'result'>;
 
 /** The outcome of a turn whose model has given the value of the message; otherwise the outcome as it is. */
 export function withResult({ result }: Deps, outcome: TurnOutcome | undefined): TurnOutcome | undefined {
@@ -24,18 +20,10 @@ export function resultOf({ result }: Deps, reply: string): TurnOutcome | undefin
   return finishWithText(result, reply) ? { reply, finishReason: 'complete', format: 'json' } : undefined;
 }
 
-/** Stores the value as the answer of the message, or asks for it when the model has answered without one. */
-export async function requireResult(
-  deps: AgentConversationDeps,
-  conversation: AgentConversation,
-  outcome: TurnOutcome | undefined,
-): Promise<TurnOutcome | undefined> {
-  const { result } = deps;
-  if (result === undefined || outcome?.finishReason !== 'complete') return outcome;
-  if (outcome.format === 'json') {
-    await appendReply(deps, conversation, outcome.reply);
-    return outcome;
-  }
-  await appendMessages(deps, conversation, [{ role: 'user', text: result.reminder() }]);
-  return undefined;
+/** Ends the message with the value, or asks for it when the model has answered without one. */
+export function requireResult({ result }: Deps, outcome: TurnOutcome | undefined): TurnDirective {
+  if (result === undefined || outcome?.finishReason !== 'complete') return {};
+  const { reply, format } = outcome;
+  if (format === 'json') return { directive: { stop: true, result: reply }, format };
+  return { directive: { continue: true, message: result.reminder() } };
 }

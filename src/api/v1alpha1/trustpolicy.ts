@@ -89,6 +89,13 @@ const Forge = Type.Object(
       ...patternsOf('Patterns for the hosts that forged tools may connect to with `fetch`.'),
       default: [],
     }),
+    runningCalls: Type.Optional(
+      Type.Enum(['Finish', 'End'], {
+        default: 'Finish',
+        description:
+          'What happens to the running calls of a tool that leaves service (demoted, replaced, dropped or deactivated): they finish, or they end with an error.',
+      }),
+    ),
     limits: Type.Optional(
       Type.Object(
         {

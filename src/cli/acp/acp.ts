@@ -5,6 +5,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
 import { openModels } from '../../models/named-models.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
+import { scopeOf } from '../../standalone/team/member.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { openModelSource } from '../run/model-source.ts';
@@ -35,16 +36,17 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
     keys: stateKeys(configFolder(io)),
     workspace,
     protectedPaths: governingFiles(options, manifests, io.cwd),
-    agent,
-    policy,
+    agents: [{ agent, policy }],
     redact,
     hasApprover: true,
     models,
     judges: source.config.judges,
-    events: (event) => editor?.observe(event),
+    events: (event, { session }) => editor?.observe(event, session),
   });
+  const { engine } = await standalone.open(scopeOf({ agent }));
   editor = new EditorAgent({
-    standalone,
+    engine,
+    records: standalone.records,
     signal: io.signal,
     assertFolder: (cwd) => assertFolder(cwd, workspace),
     note: (text) => io.error(`note: ${printable(text, 1_000)}\n`),

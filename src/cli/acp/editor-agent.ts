@@ -7,11 +7,12 @@ import {
   RequestError,
   type StopReason,
 } from '@agentclientprotocol/sdk';
+import type { Engine } from '../../engine/engine.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
-import type { Standalone } from '../../standalone/standalone.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { VERSION } from '../version.ts';
 import { askEditor } from './permissions.ts';
@@ -22,7 +23,8 @@ import { SessionUpdates } from './session-updates.ts';
 const PROMPT_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface EditorAgentDeps {
-  standalone: Pick<Standalone, 'engine' | 'records'>;
+  engine: Engine;
+  records: RecordStore;
   /** Throws for a folder that the agent does not work in. */
   assertFolder(cwd: string): Promise<void>;
   /** Aborted when the command ends. */
@@ -52,10 +54,10 @@ export class EditorAgent {
     this.#deps = deps;
   }
 
-  /** Call with each event of the engine. */
-  observe(event: AgentEvent): void {
+  /** Call with each event of the engine. What happens in the background is shown with the prompt that runs. */
+  observe(event: AgentEvent, of: string | undefined): void {
     const running = this.#running;
-    if (running === undefined) return;
+    if (running === undefined || (of !== undefined && of !== running.session)) return;
     const { session: sessionId, client, updates, signal } = running;
     for (const update of updates.updatesOf(event)) {
       void this.#updates
@@ -63,7 +65,7 @@ export class EditorAgent {
         .catch(() => undefined);
     }
     if (event.type !== 'approval-requested') return;
-    const { records } = this.#deps.standalone;
+    const { records } = this.#deps;
     askEditor(event, sessionId, { records, client, signal }).catch((error: unknown) => {
       if (!signal.aborted)
         this.#deps.note(`the editor did not decide about ${event.request}: ${messageOf(error, 300)}`);
@@ -114,7 +116,7 @@ export class EditorAgent {
   }
 
   async #handle(prompt: RunningPrompt, text: string): Promise<StopReason> {
-    const { engine } = this.#deps.standalone;
+    const { engine } = this.#deps;
     const { session, signal } = prompt;
     const id = ulids.next('message');
     const op = { signal, deadline: systemClock.monotonic() + PROMPT_TIMEOUT_MS, key: id };

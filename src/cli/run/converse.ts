@@ -6,7 +6,8 @@ import { ulids } from '../../lib/ids.ts';
 import { printableDocument } from '../../lib/printable.ts';
 import type { ParkedTurn } from '../../standalone/sessions/parked-turns.ts';
 import type { Standalone } from '../../standalone/standalone.ts';
-import type { AgentEvent } from '../../tools/events.ts';
+import type { OpenedAgent } from '../../standalone/team/opened-agent.ts';
+import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, EXIT, type Prompt } from '../io.ts';
 import { InlineApprovals } from './inline-approvals.ts';
@@ -21,6 +22,8 @@ const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;
 
 export interface Conversation {
   standalone: Standalone;
+  /** The agent that gets the messages of the user. */
+  own: OpenedAgent;
   agent: Agent;
   session: string;
   printer: Printer;
@@ -28,8 +31,8 @@ export interface Conversation {
   form: 'text' | 'json';
   /** Absolute path of the state folder. */
   state: string;
-  /** Receive every event of the engine. */
-  observers: ((event: AgentEvent) => void)[];
+  /** Receive every event. */
+  observers: TeamEvents[];
 }
 
 /** How the run handled a message. */
@@ -40,23 +43,23 @@ type Outcome = 'answered' | 'failed' | 'parked';
  * could not be answered; 3 when one waits for an approval: the run ends, and messages after it are not sent.
  */
 export async function converse(conversation: Conversation, io: CliIo): Promise<number> {
-  const { standalone, session, printer, form, observers } = conversation;
+  const { standalone, own, session, printer, form, observers } = conversation;
   const prompt = form === 'text' ? await openPrompt(conversation, io) : undefined;
   const approvals =
     prompt === undefined ? undefined : new InlineApprovals(prompt, standalone.records, printer, io.signal);
   if (approvals !== undefined) observers.push((event) => approvals.observe(event));
-  await standalone.engine.submitPendingImports(session, messageOp(io));
+  await own.engine.submitPendingImports(session, messageOp(io));
   const handle = (message: RunMessage): Promise<Outcome> => {
     const work = (): Promise<Outcome> => handleMessage(conversation, message, io);
     return approvals?.during(work) ?? work();
   };
   let code: number = EXIT.ok;
-  const parked = await standalone.parkedTurn(session);
+  const parked = await own.parkedTurn(session);
   for await (const message of messagesAfter(parked, conversation, prompt, io)) {
     const outcome = await handle(message);
     if (outcome === 'failed') code = EXIT.refused;
     if (io.signal.aborted) break;
-    await standalone.engine.settled();
+    await standalone.settled();
     if (outcome === 'parked') return EXIT.parked;
   }
   return code;
@@ -81,10 +84,10 @@ async function* messagesAfter(
 }
 
 async function handleMessage(conversation: Conversation, { id, text }: RunMessage, io: CliIo): Promise<Outcome> {
-  const { standalone, session } = conversation;
+  const { own, session } = conversation;
   try {
     const message = { session, text, message: id, rootMessage: id };
-    const { parked } = await standalone.engine.handle(message, messageOp(io));
+    const { parked } = await own.engine.handle(message, messageOp(io));
     if (parked === undefined) return 'answered';
     io.error(parkedNote(parked, conversation));
     return 'parked';
@@ -145,13 +148,13 @@ async function* inputLines(io: CliIo, isResumed: boolean): AsyncGenerator<string
 
 /** What the user types at the prompt, without its commands. */
 async function* typedMessages(conversation: Conversation, prompt: Prompt, io: CliIo): AsyncGenerator<string> {
-  const { agent, session, options, printer, standalone } = conversation;
+  const { agent, session, options, printer, own } = conversation;
   const repl = {
     agent,
     session,
     state: options.state,
     usage: () => printer.usage(),
-    forgedTools: () => standalone.forgedTools(session),
+    forgedTools: () => own.forgedTools(session),
   };
   io.out('Type a message, or /help. Ctrl-D ends the run.\n');
   for (;;) {

@@ -80,7 +80,7 @@ export class InlineApprovals {
   async #callOf(request: string, tool: string): Promise<string> {
     const stored = await this.#records.get('approvalrequests', request);
     const digest = textAt(stored, ['spec', 'subject', 'call', 'argumentsDigest']);
-    const input = this.#printer.transcript?.runningCalls(tool).find((candidate) => digestOf(candidate) === digest);
+    const input = this.#printer.runningCalls(tool).find((candidate) => digestOf(candidate) === digest);
     const name = printable(tool, 63);
     if (input === undefined) {
       const shown = textAt(stored, ['spec', 'arguments']);

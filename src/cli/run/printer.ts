@@ -1,18 +1,21 @@
 import { systemClock } from '../../lib/clock.ts';
+import type { Json } from '../../lib/json.ts';
+import type { EventSource, TeamEvents } from '../../standalone/team/team-events.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
 import { type Screen, statusScreenOf } from '../transcript/screen.ts';
 import { withValue } from '../transcript/structured-reply.ts';
+import { LinesBeside } from '../transcript/lines-beside.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { WordStream } from '../transcript/word-stream.ts';
 import { type ModelUsage, usageLine } from './model-usage.ts';
 
 /** Prints what happens in a run. */
 export interface Printer {
-  /** The text form, for a conversation at a terminal; absent for JSON lines. */
-  readonly transcript?: Transcript;
+  /** The calls of a tool that the agents of this run make now, with their arguments; none for JSON lines. */
+  runningCalls(tool: string): Json[];
   readonly screen?: Screen;
-  show(event: AgentEvent): void;
+  readonly show: TeamEvents;
   /** The usage so far, as one line. */
   usage(): string;
   /** Prints the summary. Nothing is printed after it. */
@@ -20,6 +23,7 @@ export interface Printer {
 }
 
 export interface PrinterOptions {
+  /** The agent and the session of the user. */
   agent: string;
   session: string;
   form: 'text' | 'json';
@@ -38,14 +42,14 @@ export function createPrinter(options: PrinterOptions, io: CliIo): Printer {
   return {
     ...print,
     usage,
-    show(event) {
+    show(event, source) {
       if (isEnded) return;
       // Also reported for a message that failed or was interrupted.
       if (event.type === 'session-end') {
         counts.turns += event.turns;
         counts.toolCalls += event.toolCalls;
       }
-      print.show(event);
+      print.show(event, source);
     },
     end() {
       if (isEnded) return;
@@ -55,36 +59,59 @@ export function createPrinter(options: PrinterOptions, io: CliIo): Printer {
   };
 }
 
-type Form = Pick<Printer, 'transcript' | 'screen' | 'show' | 'end'>;
+type Form = Pick<Printer, 'runningCalls' | 'screen' | 'show' | 'end'>;
 
-/** Prints events as JSON lines with time, agent and session. Deltas are regrouped into words, so that redaction finds whole secrets. */
-function jsonPrinter({ agent, session }: PrinterOptions, io: CliIo): Form {
-  const words = new WordStream();
-  const write = (event: AgentEvent): void =>
-    writeJsonLine(io, { time: systemClock.now().toISOString(), agent, session, ...event });
-  const writeText = (text: string): void => {
-    if (text !== '') write({ type: 'message', text, delta: true });
-  };
+/**
+ * Prints events as JSON lines with time, agent and session; those of the background with the session that their agent used last. Deltas are
+ * regrouped into words, so that redaction finds whole secrets.
+ */
+function jsonPrinter({ session }: PrinterOptions, io: CliIo): Form {
+  const words = new Map<string, WordStream>();
+  const latest = new Map<string, string>();
   return {
-    show(event) {
-      if (event.type === 'message' && event.delta) return writeText(words.push(event.text));
-      writeText(words.flush());
+    show(event, { name: agent, session: of }) {
+      const own = of ?? latest.get(agent) ?? session;
+      latest.set(agent, own);
+      const key = `${agent} ${own}`;
+      const stream = words.get(key) ?? new WordStream();
+      words.set(key, stream);
+      const write = (shown: AgentEvent): void =>
+        writeJsonLine(io, { time: systemClock.now().toISOString(), agent, session: own, ...shown });
+      const writeText = (text: string): void => {
+        if (text !== '') write({ type: 'message', text, delta: true });
+      };
+      if (event.type === 'message' && event.delta) return writeText(stream.push(event.text));
+      writeText(stream.flush());
       write(event.type === 'session-end' ? withValue(event, event.reply) : event);
+      if (event.type === 'session-end') words.delete(key);
     },
+    runningCalls: () => [],
     end: () => undefined,
   };
 }
 
+/** The agent of the user speaks while it thinks; what other agents do appears beside it, in whole lines. */
 function textPrinter({ agent, session, hidesMessages, redact }: PrinterOptions, usage: () => string, io: CliIo): Form {
   const screen = statusScreenOf(io, redact);
-  const transcript = new Transcript(agent, screen);
+  const own = new Transcript(agent, screen);
+  const others = new Map<string, Transcript>();
+  const transcriptOf = (source: EventSource): Transcript => {
+    const isOwn = source.name === agent && (source.session === undefined || source.session === session);
+    if (isOwn) return own;
+    const key = `${source.name} ${source.session ?? ''}`;
+    const found = others.get(key) ?? new Transcript(source.name, new LinesBeside(screen));
+    others.set(key, found);
+    return found;
+  };
   let isFirst = true;
   return {
     screen,
-    transcript,
-    show(event) {
-      if (hidesMessages && event.type === 'message-received') return;
+    runningCalls: (tool) => [own, ...others.values()].flatMap((transcript) => transcript.runningCalls(tool)),
+    show(event, source) {
+      const transcript = transcriptOf(source);
+      if (hidesMessages && transcript === own && event.type === 'message-received') return;
       transcript.show(event);
+      if (transcript !== own && event.type === 'session-end') others.delete(`${source.name} ${source.session ?? ''}`);
       if (event.type !== 'session-start' || !isFirst) return;
       isFirst = false;
       screen.line(screen.paint('dim', `Session ${session}`));

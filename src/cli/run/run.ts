@@ -12,8 +12,9 @@ import { openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
+import { scopeOf } from '../../standalone/team/member.ts';
+import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
-import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { configFolder } from '../state/config-folder.ts';
@@ -63,7 +64,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
     },
     io,
   );
-  const observers: ((event: AgentEvent) => void)[] = [(event) => printer.show(event)];
+  const observers: TeamEvents[] = [(event, source) => printer.show(event, source)];
   let code: number;
   {
     await using standalone = await openStandalone({
@@ -71,15 +72,15 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       keys: stateKeys(configFolder(io)),
       workspace,
       protectedPaths: governingFiles(options, manifests, io.cwd),
-      agent,
-      policy,
+      agents: [{ agent, policy }],
       redact,
       hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
       judges: source.config.judges,
-      events: (event) => observers.forEach((observe) => observe(event)),
+      events: (event, source) => observers.forEach((observe) => observe(event, source)),
     });
-    const conversation: Conversation = { standalone, agent, session, printer, options, form, state, observers };
+    const own = await standalone.open(scopeOf({ agent }));
+    const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
     code = await converse(conversation, io);
   }
   // Only now: while the engine stops, events may still arrive, and the summary is the last line.

@@ -1,6 +1,6 @@
 import { printable } from '../../lib/printable.ts';
 import type { AgentEvent, GateResult } from '../../tools/events.ts';
-import type { Screen } from './screen.ts';
+import type { TranscriptScreen } from './screen.ts';
 import { KEEP_TOGETHER } from './wrap.ts';
 
 type ForgeEvent = Extract<AgentEvent, { type: 'forge-start' | 'forge-gate' | 'forge-accepted' | 'forge-refused' }>;
@@ -12,13 +12,13 @@ const INDENT = ' '.repeat(DETAIL_INDENT);
 /** The lines of forges. Several forges may run at once, so gates are collected per tool and written when the forge ends. */
 export class ForgeLines {
   readonly #agent: string;
-  readonly #screen: Screen;
+  readonly #screen: TranscriptScreen;
   readonly #isReported: boolean;
   readonly #gates = new Map<string, GateResult[]>();
   /** Refusals that are already on the screen, and whose `forge_tool` result is still to come. */
   #shownRefusals = 0;
 
-  constructor(agent: string, screen: Screen, isReported: boolean) {
+  constructor(agent: string, screen: TranscriptScreen, isReported: boolean) {
     this.#agent = agent;
     this.#screen = screen;
     this.#isReported = isReported;

@@ -20,6 +20,12 @@ export interface ScreenOptions {
   status?: StatusLine;
 }
 
+/** What a transcript needs of a screen. */
+export type TranscriptScreen = Pick<
+  Screen,
+  'paint' | 'isLive' | 'line' | 'cutLine' | 'beginText' | 'addText' | 'endText' | 'showStatus'
+>;
+
 /** Writes lines, streamed text and a status line so that they do not disturb each other. */
 export class Screen {
   readonly paint: Paint;
@@ -27,6 +33,8 @@ export class Screen {
   /** The streamed text that has no line end yet. */
   #open: Wrapper | undefined;
   #held: string[] | undefined;
+  /** Lines beside the streamed text, until its end. */
+  #beside: (() => void)[] = [];
 
   constructor(options: ScreenOptions) {
     this.#options = options;
@@ -73,6 +81,15 @@ export class Screen {
     if (this.#open === undefined) return;
     this.#open = undefined;
     this.#write('\n');
+    const beside = this.#beside;
+    this.#beside = [];
+    for (const write of beside) write();
+  }
+
+  /** Writes lines now, or after the streamed text, which they do not interrupt. */
+  besideText(write: () => void): void {
+    if (this.#open === undefined) write();
+    else this.#beside.push(write);
   }
 
   /** Keeps further output until `release`, while the user answers a question. */

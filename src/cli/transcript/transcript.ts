@@ -2,7 +2,7 @@ import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { AgentEvent } from '../../tools/events.ts';
 import { DETAIL_INDENT, ForgeLines } from './forge-lines.ts';
-import type { Screen, Style } from './screen.ts';
+import type { Style, TranscriptScreen } from './screen.ts';
 import { WordStream } from './word-stream.ts';
 
 type EventOf<K extends AgentEvent['type']> = Extract<AgentEvent, { type: K }>;
@@ -16,7 +16,7 @@ const ANSWER_INDENT = 2;
  */
 export class Transcript {
   readonly #agent: string;
-  readonly #screen: Screen;
+  readonly #screen: TranscriptScreen;
   readonly #forges: ForgeLines;
   readonly #words = new WordStream();
   readonly #calls = new Map<string, { tool: string; input: Json }>();
@@ -30,7 +30,7 @@ export class Transcript {
   #isStreaming = false;
 
   /** `isReported`: the events come from a pod, which may claim anything; only the gateway's own verdicts are its word. */
-  constructor(agent: string, screen: Screen, { isReported = false }: { isReported?: boolean } = {}) {
+  constructor(agent: string, screen: TranscriptScreen, { isReported = false }: { isReported?: boolean } = {}) {
     this.#agent = printable(agent, 40);
     this.#screen = screen;
     this.#forges = new ForgeLines(this.#agent, screen, isReported);

@@ -285,7 +285,10 @@ export class InboxDeliveries {
     const { store } = this.#deps;
     const served = this.#rounds.served(agentUid);
     const found = await searchMessage(store, this.#skipped, agentUid, { ...at, served });
-    if (found.kind !== 'waiting' || served.size === 0) return found;
+    if (found.kind !== 'waiting') return found;
+    // A new round delivers nothing to sessions that wait for the end of a delivery.
+    const busy = new Set(openDeliveries(at.state).map(({ session }) => session));
+    if ([...served].every((session) => busy.has(session))) return found;
     this.#rounds.restart(agentUid);
     return searchMessage(store, this.#skipped, agentUid, { ...at, served: new Set() });
   }

@@ -10,7 +10,7 @@ import { type CallOptions, withTimeout } from '../../lib/call-options.ts';
 import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from '../../sandbox/port.ts';
 import type { SessionOptions, SessionRunner, SessionSandbox } from '../../sandbox/session-port.ts';
 import type { ResolvedFile } from '../../tools/host/host-files.ts';
-import type { RemoteWorkspace } from '../../tools/remote-workspace.ts';
+import type { RemoteWorkspace } from '../../tools/host/remote-workspace.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';
 import { RemoteFile } from './remote-file.ts';

@@ -165,9 +165,9 @@ describe('the recorder of tasks', () => {
     const engine = recorder.recorded({
       handle: async () => {
         const result = { id: '1', milliseconds: 1, summary: '' };
-        recorder.observe({ type: 'tool-result', tool: 'file_read', ok: true, ...result });
-        recorder.observe({ type: 'tool-result', tool: 'forged_one', ok: true, ...result });
-        recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: false, ...result });
+        recorder.observe({ type: 'tool-result', tool: 'file_read', ok: true, ...result }, 's-1');
+        recorder.observe({ type: 'tool-result', tool: 'forged_one', ok: true, ...result }, 's-1');
+        recorder.observe({ type: 'tool-result', tool: 'agent_send', ok: false, ...result }, 's-1');
         recorder.used(FORGED, 's-1');
         return handle();
       },

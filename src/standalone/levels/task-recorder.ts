@@ -25,13 +25,12 @@ interface Calls {
   readonly tools: Set<Digest>;
 }
 
-/** Records how each message of the user ends, the categories of the tools that it called, and the forged tools among them. */
+/** Records how each message of a user ends, the categories of the tools that it called, and the forged tools among them. */
 export class LocalTaskRecorder {
   readonly #deps: LocalTaskRecorderDeps;
   readonly #categories = new Map(builtInDescriptors().map(({ name, category }) => [name, category]));
   /** By session: a turn that waits for an approval goes on in another message. */
   readonly #calls = new Map<string, Calls>();
-  #session = '';
 
   constructor(deps: LocalTaskRecorderDeps) {
     this.#deps = deps;
@@ -39,16 +38,16 @@ export class LocalTaskRecorder {
 
   /** The sink, of which this sees every event first. */
   observing(sink: EventSink): EventSink {
-    return (event) => {
-      this.observe(event);
-      sink(event);
+    return (event, session) => {
+      if (session !== undefined) this.observe(event, session);
+      sink(event, session);
     };
   }
 
   /** Counts the calls that the model made. A tool that was forged runs in the sandbox. */
-  observe(event: AgentEvent): void {
+  observe(event: AgentEvent, session: string): void {
     if (event.type === 'tool-result' && event.ok && event.depth === undefined)
-      this.#callsOf(this.#session).categories.add(this.#categories.get(event.tool) ?? 'code_execution');
+      this.#callsOf(session).categories.add(this.#categories.get(event.tool) ?? 'code_execution');
   }
 
   /** A call of a forged tool by the agent itself reached the tool. */
@@ -61,7 +60,7 @@ export class LocalTaskRecorder {
     return {
       ...engine,
       handle: async (message, op) => {
-        this.#session = message.session;
+        if (message.source !== undefined && message.source !== 'User') return engine.handle(message, op);
         try {
           const handled = await engine.handle(message, op);
           // A turn that waits for an approval has not ended.

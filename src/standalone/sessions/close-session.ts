@@ -56,7 +56,7 @@ export async function closeStateSession(options: CloseSessionOptions): Promise<C
     // The closed document first: from then on the session takes no message.
     const isNew = await sessions.closePermanently(session);
     await registry.closeSession(scope);
-    await expireAbandonedRequests(records, turns);
+    await expireAbandonedRequests(records, [turns]);
     await audit.flush();
     return { closedBefore: !isNew, tools, endedMessages: unended === undefined ? [] : [unended.message] };
   } finally {

@@ -1,4 +1,4 @@
-import { unfinishedMessage } from '../../agent/loop/resume.ts';
+import { unfinishedMessage } from '../../agent/session/resume.ts';
 import type { SessionStore } from '../../agent/ports.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { RecordStore } from '../../lib/record-store.ts';

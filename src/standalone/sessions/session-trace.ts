@@ -23,30 +23,24 @@ export function traceLog(session: SessionScope): string {
 }
 
 /**
- * Stores the events of a session in the log `trace` of the session, one line per message: `{session, agent, namespace, events,
- * left}`. Message deltas are omitted, since the complete message is an event too. The line is written when the message is answered; a crash before that loses
- * the trace of this message, but no state.
+ * Stores the events of the sessions of an agent in the log `trace` of each session, one line per message: `{session, agent, namespace,
+ * events, left}`. Message deltas are omitted, since the complete message is an event too. The line is written when the message is answered;
+ * a crash before that loses the trace of this message, but no state. What happens in the background is in the line that is written next.
  */
 export class SessionTrace {
-  readonly #records: RecordStore;
-  readonly #clock: Clock;
-  readonly #agent: SessionTraceDeps['agent'];
-  readonly #next: EventSink;
-  #events: JsonObject[] = [];
-  #dropped = 0;
-  #session: string | undefined;
+  readonly #deps: SessionTraceDeps;
+  readonly #lines = new Map<string, TraceLine>();
+  #background: TraceLine = emptyLine();
+  #count = 0;
   readonly #writes = new SerialQueue();
 
-  constructor({ records, clock, agent, next }: SessionTraceDeps) {
-    this.#records = records;
-    this.#clock = clock;
-    this.#agent = agent;
-    this.#next = next;
+  constructor(deps: SessionTraceDeps) {
+    this.#deps = deps;
   }
 
-  readonly sink: EventSink = (event) => {
-    this.#record(event);
-    this.#next(event);
+  readonly sink: EventSink = (event, session) => {
+    this.#record(event, session);
+    this.#deps.next(event, session);
   };
 
   /** Resolves when all lines written so far are durable. */
@@ -54,30 +48,41 @@ export class SessionTrace {
     return this.#writes.idle();
   }
 
-  #record(event: AgentEvent): void {
+  #record(event: AgentEvent, session: string | undefined): void {
     if (event.type === 'message' && event.delta) return;
-    if (event.type === 'session-start') this.#session = event.session;
-    const stamped = { time: this.#clock.now().toISOString(), ...event } as unknown as JsonObject;
-    if (this.#events.length < MAX_EVENTS) this.#events.push(stamped);
-    else this.#dropped += 1;
-    if (event.type === 'session-end') this.#write();
+    const line = session === undefined ? this.#background : (this.#lines.get(session) ?? emptyLine());
+    if (session !== undefined) this.#lines.set(session, line);
+    const stamped = { time: this.#deps.clock.now().toISOString(), ...event } as unknown as JsonObject;
+    this.#count += 1;
+    if (line.events.length < MAX_EVENTS) line.events.push([this.#count, stamped]);
+    else line.left += 1;
+    if (event.type === 'session-end' && session !== undefined) this.#write(session, line);
   }
 
-  #write(): void {
-    const session = this.#session;
-    if (session === undefined) return;
-    const { name: agent, namespace } = this.#agent;
-    const line = { session, agent, namespace, events: this.#events, left: this.#dropped };
-    this.#events = [];
-    this.#dropped = 0;
+  #write(session: string, own: TraceLine): void {
+    const { records, agent: scope, next: report } = this.#deps;
+    const { name: agent, namespace } = scope;
+    const background = this.#background;
+    this.#background = emptyLine();
+    this.#lines.delete(session);
+    const events = [...background.events, ...own.events].sort(([a], [b]) => a - b).map(([, event]) => event);
+    const line = { session, agent, namespace, events, left: background.left + own.left };
     this.#writes
-      .run(() => this.#records.append(traceLog({ agent, namespace, session }), line))
-      .catch((error: unknown) =>
-        this.#next({
-          type: 'warning',
-          code: 'TEMPER_STATE_CORRUPT',
-          message: `the trace was not stored: ${messageOf(error)}`,
-        }),
-      );
+      .run(() => records.append(traceLog({ agent, namespace, session }), line))
+      .catch((error: unknown) => {
+        const message = `the trace was not stored: ${messageOf(error)}`;
+        report({ type: 'warning', code: 'TEMPER_STATE_CORRUPT', message }, session);
+      });
   }
+}
+
+interface TraceLine {
+  /** With their order among all events of the agent. */
+  readonly events: [number, JsonObject][];
+  /** Events beyond the maximum. */
+  left: number;
+}
+
+function emptyLine(): TraceLine {
+  return { events: [], left: 0 };
 }

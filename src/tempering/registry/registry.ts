@@ -102,8 +102,10 @@ export interface RegistryDeps {
   builtIn: ReadonlySet<string>;
   /** The encrypted store of withheld sources. Absent for a registry that is only read. */
   sources?: SourceStore;
-  /** Present when the sources of the agent that forges here are withheld (`forge.persistSource: false`). */
+  /** Learns the sources that are withheld (`forge.persistSource: false`). */
   withheld?: WithheldSources;
+  /** Whether the sources of this agent are withheld; absent: those of every agent, when there is `withheld`. */
+  isWithheld?: (owner: ToolOwner) => boolean;
 }
 
 interface Activating {
@@ -166,7 +168,7 @@ class RecordRegistry implements Registry {
   }
 
   async recordRejected(refused: RefusedTool, caller: ForgeCaller): Promise<void> {
-    const stored = this.#deps.withheld === undefined ? refused : refusalWithoutWords(refused);
+    const stored = this.#withheldOf(caller) === undefined ? refused : refusalWithoutWords(refused);
     await this.#deps.audit.append(rejectionRecord(stored, caller, 'observed'));
     await this.#rejected.add(stored, caller);
   }
@@ -396,8 +398,13 @@ class RecordRegistry implements Registry {
     await this.#deleteUnusedRecords(tool);
   }
 
+  #withheldOf(owner: ToolOwner): WithheldSources | undefined {
+    const { withheld, isWithheld } = this.#deps;
+    return isWithheld === undefined || isWithheld(owner) ? withheld : undefined;
+  }
+
   #withheld(tool: RegisteredTool): RegisteredTool {
-    const { withheld } = this.#deps;
+    const withheld = this.#withheldOf(tool.owner);
     const { source } = tool.artifact.implementation;
     if (withheld === undefined || source === undefined) return tool;
     // The gates have changed the source that the model wrote.

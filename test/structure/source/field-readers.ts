@@ -27,7 +27,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.model.routing.medium',
       'spec.model.routing.complex',
     ],
-    'agent/loop/conversation.ts': ['spec.model.temperature', 'spec.prompt.system'],
+    'agent/host/message-state.ts': ['spec.model.temperature', 'spec.prompt.system'],
     'agent/loop/limits.ts': [
       'spec.schedule.maxActionsPerRun',
       'spec.model.maxOutputTokens',
@@ -79,6 +79,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
   TrustPolicy: {
+    'engine/engine.ts': ['spec.forge.runningCalls'],
     'policy/children/admission.ts': ['spec.children.perAgent', 'spec.children.total'],
     'policy/rules/children.ts': ['spec.children.generations'],
     'policy/rules/schedules.ts': ['spec.schedules.perAgent', 'spec.schedules.runsPerHour'],

@@ -14,7 +14,7 @@ import type {
 import type { EventSink } from '../../tools/events.ts';
 import { DROP_TOOL_NAME, FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { untilAborted } from '../abort.ts';
-import { callKey } from './resume.ts';
+import { callKey } from '../session/resume.ts';
 import { resultSummary } from '../../tools/nested/result-summary.ts';
 import { resultText } from '../history/tool-result-text.ts';
 

@@ -1,6 +1,6 @@
-import type { Json } from '../lib/json.ts';
-import type { CallOptions } from '../lib/call-options.ts';
-import type { FileReader } from './host/host-files.ts';
+import type { Json } from '../../lib/json.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { FileReader } from './host-files.ts';
 
 /** A workspace in another container. The caller has already asked the policy; the remote side only checks the real paths of files. */
 export interface RemoteWorkspace {

@@ -1,0 +1,111 @@
+import type { ModelMessage, TokenUsage } from '../../models/port.ts';
+import type { CallerContext, Invoker } from '../../tools/contract.ts';
+import type { EventSink } from '../../tools/events.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
+import { itemsForModel } from '../compaction/summary-item.ts';
+import type { AgentHooks } from '../hooks/agent-hooks.ts';
+import { type LoopLimits, loopLimits } from '../loop/limits.ts';
+import { systemPrompt } from '../loop/system-prompt.ts';
+import type { TaintTracker } from '../loop/taint-tracker.ts';
+import { createToolOrder, type ToolOrder } from '../loop/tool-order.ts';
+import type { Trace, TraceEntry } from '../loop/trace.ts';
+import type { IncomingMessage, RunningAgent } from '../message.ts';
+import type { SessionStore } from '../ports.ts';
+import type { ProviderTask } from '../provider/port.ts';
+import type { MessageResult } from '../returns/message-result.ts';
+import { routeMessage } from '../routing/route-message.ts';
+import { createHistoryWriter, type HistoryWriter } from '../session/history-writer.ts';
+import { findResumePoint, type ResumePoint } from '../session/resume.ts';
+
+export interface MessageHostDeps {
+  clock: Clock;
+  invoker: Invoker;
+  sessions: SessionStore;
+  taint: TaintTracker;
+  /** For agents in code mode. */
+  code?: CodeModeDeps | undefined;
+  /** Absent for an agent without hooks. */
+  hooks?: AgentHooks | undefined;
+  /** Absent for an agent without `spec.returns`. */
+  result?: MessageResult | undefined;
+}
+
+/** What the policy keeps while a message is processed. */
+export interface MessageState {
+  readonly agent: RunningAgent;
+  readonly caller: CallerContext;
+  readonly limits: LoopLimits;
+  readonly task: ProviderTask;
+  readonly prompt: string;
+  readonly historyWriter: HistoryWriter;
+  readonly order: ToolOrder;
+  readonly events: EventSink;
+  /** What happened so far. */
+  readonly trace: () => readonly TraceEntry[];
+  turns: number;
+  /** Stored answers of this message, those of earlier attempts included; a part of the idempotency keys of their calls. */
+  answers: number;
+  toolCalls: number;
+  /** A limit is reached: no further call is made. */
+  isConcluding: boolean;
+  usage: TokenUsage;
+  /** Undefined when the model calls tools itself. */
+  readonly code: CodeState | undefined;
+}
+
+/** Loads the history and adds the new message, whose words the sender's inbox has until the message ends. */
+export async function openMessage(
+  deps: MessageHostDeps,
+  message: IncomingMessage,
+  agent: RunningAgent,
+  trace: Trace,
+): Promise<MessageState> {
+  const { sink: events } = trace;
+  const { session, rootMessage, text, message: id } = message;
+  const history = await deps.sessions.load(session);
+  if (history.tainted) deps.taint.mark(session);
+  const resume = findResumePoint(history.items, history.seq, id);
+  const code = openCodeState(agent.spec, history.items, resume);
+  const base = resume?.base ?? history.seq;
+  const { name, namespace, spec } = agent;
+  const caller: CallerContext = { agent: name, namespace, session, rootMessage, stack: [], origin: 'Agent' };
+  const { system } = spec.prompt;
+  const limits = loopLimits(spec, message.source);
+  const before = itemsForModel(history.items.slice(0, base));
+  const tools = deps.invoker.visible(caller).length;
+  const route = routeMessage(spec.model, { system, before, text, tools });
+  const { temperature } = spec.model;
+  const { maxOutputTokens, modelTimeoutMs } = limits;
+  const warmth = temperature === undefined ? {} : { temperature: Number(temperature) };
+  const config = { model: route.model, ...warmth, maxOutputTokens, modelTimeoutMs };
+  const historyWriter = createHistoryWriter(deps.sessions, session, history);
+  const added: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  if (resume === undefined) {
+    await historyWriter.write([added], { tainted: deps.taint.has(session), deferrable: true });
+  }
+  events({ type: 'message-received', text });
+  for (const event of route.events) events(event);
+  return {
+    agent,
+    caller,
+    limits,
+    task: { session, message: text, config, base, ...(resume === undefined ? {} : { resume }) },
+    prompt: systemPrompt(system),
+    historyWriter,
+    order: createToolOrder(),
+    events,
+    trace: () => trace.entries(),
+    ...progressOf(resume),
+    ...(code === undefined ? {} : { toolCalls: code.steps }),
+    isConcluding: false,
+    usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
+    code,
+  };
+}
+
+/** What earlier attempts used of the limits. Calls without a result are counted when they are repeated. */
+function progressOf(point: ResumePoint | undefined): Pick<MessageState, 'turns' | 'answers' | 'toolCalls'> {
+  if (point === undefined) return { turns: 0, answers: 0, toolCalls: 0 };
+  return { turns: point.turns, answers: point.turns, toolCalls: point.toolCalls - point.pending.length };
+}

@@ -1,0 +1,169 @@
+import { SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
+import { createRecordMemory } from '../../agent/tools/memory.ts';
+import { createEngine, type Engine } from '../../engine/engine.ts';
+import { localModels } from '../../engine/local-models.ts';
+import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
+import { approvalRules } from '../../policy/approval-rules.ts';
+import type { EffectiveLevels } from '../../policy/trust/effective.ts';
+import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
+import type { RegisteredTool } from '../../tempering/types.ts';
+import { withheldAudit, withheldRecords } from '../../tempering/withheld/withheld-records.ts';
+import type { EventSink } from '../../tools/events.ts';
+import { createFileApprovals, type FileApprovals } from '../approvals.ts';
+import { accountsOf } from '../ledger-accounts.ts';
+import { localToolTasks } from '../levels/local-tasks.ts';
+import { evaluateLocalTrust } from '../levels/local-trust.ts';
+import { LocalTaskRecorder } from '../levels/task-recorder.ts';
+import { type ParkedTurn } from '../sessions/parked-turns.ts';
+import { SessionTrace } from '../sessions/session-trace.ts';
+import { type Member, withholdsSources } from './member.ts';
+import type { SharedState } from './shared-state.ts';
+import { storeAgentManifests } from './stored-manifests.ts';
+
+export interface OpenedAgentOptions {
+  /** Absolute path of the folder with the files of the agents. */
+  workspace: string;
+  /** Absolute paths of files and folders that no tool may open. */
+  protectedPaths: readonly string[];
+  /** Removes the secrets of this process from what is stored for approvers. */
+  redact: (text: string) => string;
+  /** Whether a user can decide about calls while a message is handled. Otherwise such a call parks the turn. */
+  hasApprover: boolean;
+  /** Receives the events of this agent. */
+  events: EventSink;
+}
+
+/** One agent that runs in this process. */
+export interface OpenedAgent extends AsyncDisposable {
+  readonly engine: Engine;
+  readonly agent: EngineAgent;
+  readonly approvals: FileApprovals;
+  /** The active forged tools that the agent sees in a session. */
+  forgedTools(session: string): RegisteredTool[];
+  /** The turn of the session that waits for an approval; undefined when there is none. */
+  parkedTurn(session: string): Promise<ParkedTurn | undefined>;
+}
+
+/**
+ * Opens an agent over the shared state: its level, its engine, and what belongs to each of its sessions. Throws TEMPER_POLICY_DENIED when
+ * its policy does not allow its model, after it has stopped what it had started.
+ */
+export async function openAgent(
+  shared: SharedState,
+  member: Member,
+  options: OpenedAgentOptions,
+): Promise<OpenedAgent> {
+  await using opening = new AsyncDisposableStack();
+  const { records, clock, ids, registry } = shared;
+  const trust = await evaluateLocalTrust({ ...member, records, now: clock.now() });
+  const agent = engineAgent(member, trust.levels);
+  const trace = new SessionTrace({ records, clock, agent, next: options.events });
+  opening.defer(() => trace.flush());
+  const tasks = new LocalTaskRecorder({ records, clock, ids, agent });
+  const events = tasks.observing(trace.sink);
+  await trust.store(shared.audit, ids);
+  const { ports, approvals } = portsOf(shared, member, agent, tasks, options);
+  const { withheld } = shared;
+  const sink: EventSink = withholdsSources(member)
+    ? (event, session) => events(withheld.event(event), session)
+    : events;
+  const ownEngine = createEngine(ports, agent, sink);
+  opening.defer(() => ownEngine.stop());
+  const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
+  await storeAgentManifests(records, clock, member, agent.level);
+  await closeIdleSessions(member, engine);
+  await engine.resume();
+  const open = opening.move();
+  return {
+    engine,
+    agent,
+    approvals,
+    forgedTools: (session) => registry.resolve(agent.name, agent.namespace, session),
+    parkedTurn: (session) => member.parked.find(session),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+/** Assesses the tools of the agent now, because ratings may have come since the last run, and after each task. */
+async function assessedEngine(
+  engine: Engine,
+  tasks: LocalTaskRecorder,
+  { agent, records, ...deps }: Pick<SharedState, 'registry' | 'records'> & { events: EventSink; agent: EngineAgent },
+): Promise<Engine> {
+  const owner = { agent: agent.name, namespace: agent.namespace };
+  const hygiene = { ...deps, owner, policy: agent.policy.spec };
+  const assess = async () => deactivateHarmfulTools(hygiene, await localToolTasks(records, agent));
+  await assess();
+  return tasks.recorded(engine, assess);
+}
+
+function portsOf(
+  shared: SharedState,
+  member: Member,
+  agent: EngineAgent,
+  tasks: LocalTaskRecorder,
+  { workspace, protectedPaths, redact, hasApprover }: OpenedAgentOptions,
+): { ports: EnginePorts; approvals: FileApprovals } {
+  const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
+  const isWithheld = withholdsSources(member);
+  const records = isWithheld ? withheldRecords(all, withheld) : all;
+  const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
+  const ledger = shared.book.ledger(accountsOf(agent, agent.policy));
+  const approvals = createFileApprovals({
+    records,
+    clock,
+    ids,
+    namespace: agent.namespace,
+    policy: { name: agent.policy.name, rules: (risk) => approvalRules(agent.policy.spec.approvals, risk) },
+    redact,
+    hasApprover,
+  });
+  const ports: EnginePorts = {
+    clock,
+    ids,
+    models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}` }),
+    sandbox,
+    ledger,
+    sessions: member.sessions,
+    memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`, {
+      records,
+      // No agent has such a name.
+      collection: `memory/${agent.namespace}/_shared`,
+    }),
+    audit,
+    approvals,
+    tools: registry,
+    tempering: {
+      registry,
+      audit,
+      records,
+      canaries,
+      openFreshSandbox,
+      onUse: (digest, session) => tasks.used(digest, session),
+    },
+    fetch,
+    workspace,
+    protectedPaths,
+  };
+  return { ports, approvals };
+}
+
+function engineAgent(
+  { agent, policy, namespace }: Member,
+  { level, categories: categoryLevels }: EffectiveLevels,
+): EngineAgent {
+  return {
+    name: agent.metadata.name,
+    namespace,
+    spec: agent.spec,
+    policy: { name: policy.metadata.name, spec: policy.spec },
+    level,
+    categoryLevels,
+  };
+}
+
+/** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
+async function closeIdleSessions({ sessions, parked }: Member, engine: Engine): Promise<void> {
+  for (const session of await sessions.idle(SESSION_IDLE_MS))
+    if ((await parked.unended(session)) === undefined) await engine.closeSession(session);
+}
