@@ -27,7 +27,7 @@ export function scheduleCondition(
   state: Pick<ScheduleState, 'failures'> | undefined,
 ): ConditionUpdate<'Scheduled'> | undefined {
   if (state === undefined || !isFailing(state)) return undefined;
-  const message = `the last ${MAX_FAILURES} runs failed, so no further run starts; see kubectl temper deadletters, correct the cause and change the Agent`;
+  const message = `the last ${MAX_FAILURES} runs failed, so no further run starts; see kubectl temper deadletters, correct the cause, and use kubectl temper schedule resume`;
   return { type: 'Scheduled', status: 'False', reason: 'TooManyFailures', message };
 }
 
