@@ -153,17 +153,13 @@ function riskOfRequest(request: PolicyRequest): Risk {
     case 'File':
     case 'Memory':
       return request.access === 'read' ? 'low' : 'medium';
-    case 'Spawn':
-    case 'Kill':
-    case 'Schedule':
-      return 'medium';
-    case 'Message':
-    case 'Model':
-      return 'low';
     default:
-      return request satisfies never;
+      return RISKS[request.kind];
   }
 }
+
+/** The risks that depend on the kind of a request alone. */
+const RISKS = { Spawn: 'medium', Kill: 'medium', Schedule: 'medium', Message: 'low', Model: 'low' } as const;
 
 /** Includes the subject, because this sentence is stored in the audit log. */
 function allowReason(request: PolicyRequest): string {

@@ -12,7 +12,10 @@ export function paused(schedules: AgentSchedules, name: ScheduleName, pause: Pau
 
 /** Also ends the failures that stopped the schedule. Throws TEMPER_NOT_FOUND. */
 export function resumed(schedules: AgentSchedules, name: ScheduleName): AgentSchedules {
-  return decided(schedules, name, ({ pause: _, ...rest }) => ({ ...rest, resumed: (rest.resumed ?? 0) + 1 }));
+  return decided(schedules, name, (before) => {
+    const { pause: _pause, ...rest } = before;
+    return { ...rest, resumed: (rest.resumed ?? 0) + 1 };
+  });
 }
 
 type Decisions = Pick<OwnSchedule, 'pause' | 'resumed'>;

@@ -74,16 +74,15 @@ function requestAbout(
   options: PolicyQuestion,
   tools: readonly ToolDescriptor[],
 ): PolicyRequest {
-  const access = options.write === true ? 'write' : 'read';
   switch (question) {
     case 'tool':
       return toolRequest(subject, options, tools);
     case 'host':
       return hostRequest(subject);
     case 'file':
-      return { kind: 'File', path: subject, access };
+      return { kind: 'File', path: subject, access: accessOf(options) };
     case 'memory':
-      return { kind: 'Memory', key: subject, access };
+      return { kind: 'Memory', key: subject, access: accessOf(options) };
     case 'message':
       return { kind: 'Message', agent: subject };
     case 'spawn':
@@ -101,6 +100,10 @@ function requestAbout(
     default:
       return question satisfies never;
   }
+}
+
+function accessOf({ write }: PolicyQuestion): 'read' | 'write' {
+  return write === true ? 'write' : 'read';
 }
 
 function toolRequest(name: string, options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {

@@ -121,11 +121,17 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
-    schedule: deps.schedules?.state(agent),
-    agentSchedules: deps.schedules?.schedules(agent),
+    ...schedulesOf(deps, agent),
     tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
+}
+
+function schedulesOf(
+  { schedules }: ObserveDeps,
+  agent: StoredAgent,
+): Pick<ObservedAgent, 'schedule' | 'agentSchedules'> {
+  return { schedule: schedules?.state(agent), agentSchedules: schedules?.schedules(agent) };
 }
 
 type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;

@@ -1,5 +1,6 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
+import type { OwnSchedules } from '../../agent/tools/schedules/port.ts';
 import type { EngineModels } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -88,7 +89,6 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   if (withheld !== undefined)
     tools.onChange(() => learnTools(tools.resolve(name, namespace, currentMessage.stamp().session), withheld));
   const sessions = remoteSessions({ ...stores, staged, delivered: currentMessage.takeHistory });
-  const schedules = remoteSchedules({ client, deliveryToken });
   const memory = remoteMemory({ ...stores, onAnswerSignature: currentMessage.addSignature });
   const engine = createEngine(
     {
@@ -114,7 +114,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
       children: remoteChildren({ client, clock, deliveryToken }),
-      schedules: withheld === undefined ? schedules : withheldSchedules(schedules, withheld),
+      schedules: schedulesOf(deps, withheld),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -130,6 +130,11 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
     },
   );
   return { version: engineVersion(assignment), engine, tools, withheld };
+}
+
+function schedulesOf({ client, currentMessage }: PodEngineDeps, withheld: WithheldSources | undefined): OwnSchedules {
+  const schedules = remoteSchedules({ client, deliveryToken: currentMessage.deliveryToken });
+  return withheld === undefined ? schedules : withheldSchedules(schedules, withheld);
 }
 
 function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {

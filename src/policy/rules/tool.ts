@@ -153,22 +153,30 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
  * The grant that opens the category of a tool below the level that does: the agent may use its memory or send messages to other
  * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
  */
-function openingGrant(
-  { level, memoryRead, memoryWrite, messages, spawn, kill, snapshot }: PreparedPolicy,
-  { category, action }: ToolRuleInput,
-): string | undefined {
+function openingGrant(prepared: PreparedPolicy, { category, action }: ToolRuleInput): string | undefined {
+  const { level, memoryRead, memoryWrite } = prepared;
   if (!level.grantable.has(category)) return undefined;
   if (category === 'memory') {
     const [patterns, field] =
       action === 'memory:read' ? [memoryRead, 'grants.memory.read'] : [memoryWrite, 'grants.memory.write'];
     return patterns.size > 0 ? field : undefined;
   }
-  if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
-  if (action !== 'comms:internal' && action !== 'org:hire') return undefined;
-  if (action === 'comms:internal' && (snapshot.agent.spec.grants?.schedules ?? 0) > 0) return 'grants.schedules';
-  if (spawn.size > 0) return 'grants.spawn';
-  if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';
-  return action === 'comms:internal' && kill.size > 0 ? 'grants.kill' : undefined;
+  const grants = communicationGrants(prepared);
+  const isSpawn = action === 'org:hire';
+  if (!isSpawn && action !== 'comms:internal') return undefined;
+  return grants.find(([, isGiven, opensSpawn]) => isGiven && (opensSpawn || !isSpawn))?.[0];
+}
+
+/** The grants that open communication tools, and whether they also open the tool that starts agents. */
+function communicationGrants({ messages, spawn, kill, snapshot }: PreparedPolicy): [string, boolean, boolean][] {
+  const { grants, children } = snapshot.agent.spec;
+  return [
+    ['grants.messages', messages.size > 0, false],
+    ['grants.schedules', (grants?.schedules ?? 0) > 0, false],
+    ['grants.spawn', spawn.size > 0, true],
+    ['children.inherit', children?.inherit === true, true],
+    ['grants.kill', kill.size > 0, false],
+  ];
 }
 
 const GRANT_FIELDS: Partial<Record<ToolCategory, string>> = {

@@ -32,7 +32,6 @@ import { askedMessageTests } from './suites/asked-messages.ts';
 import { childAgentTests } from './suites/child-agents.ts';
 import { closedSessionTests } from './suites/closed-sessions.ts';
 import { idleSessionTests } from './suites/idle-sessions.ts';
-import { ownScheduleTests } from './suites/own-schedules.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -566,14 +565,7 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [
-    agentToolTests,
-    askedMessageTests,
-    childAgentTests,
-    closedSessionTests,
-    idleSessionTests,
-    ownScheduleTests,
-  ])
+  for (const suite of [agentToolTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
     suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {

@@ -37,12 +37,7 @@ export function natsScheduleStore({
     read: (schedule) => states().read(schedule),
     write: (schedule, state, revision) => states().write(schedule, state, revision),
     remove: (schedule) => states().remove(schedule),
-    async removeOwn(agent, id) {
-      await createAgentScheduleStore(link.current()).update(agent, (before) => withoutSchedule(before, id));
-      await states().remove({ agentUid: agent.uid, id });
-    },
-    changes: (after) => createAgentScheduleStore(link.current()).changes(after),
-    revision: () => createAgentScheduleStore(link.current()).revision(),
+    ...ownSchedules(link),
     messageOf: (agentUid, { key }) => messageId({ uid: senderOf(agentUid), key }),
     async send({ namespace, name, uid }, { session, text, key, tainted }) {
       const connection = link.current();
@@ -85,6 +80,19 @@ export function natsScheduleStore({
         }
       }
     },
+  };
+}
+
+/** The schedules that agents made. */
+function ownSchedules(link: Pick<NatsLink, 'current'>): Pick<ScheduleStore, 'removeOwn' | 'changes' | 'revision'> {
+  const schedules = () => createAgentScheduleStore(link.current());
+  return {
+    async removeOwn(agent, id) {
+      await schedules().update(agent, (before) => withoutSchedule(before, id));
+      await createScheduleStates(link.current()).remove({ agentUid: agent.uid, id });
+    },
+    changes: (after) => schedules().changes(after),
+    revision: () => schedules().revision(),
   };
 }
 
