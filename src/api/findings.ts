@@ -32,7 +32,7 @@ export function dottedPath(path: FieldPath): string {
 }
 
 /** What a pattern matches. Each kind has its own separator and normal form. */
-export type PatternKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'name';
+export type PatternKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'name' | 'event';
 
 /** The part of the pattern language that the checks need. */
 export interface PatternRules {

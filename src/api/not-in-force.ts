@@ -60,9 +60,15 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
+    field: 'spec.grants.events',
+    where: 'run',
+    plan: 'let the agent publish events and subscribe to them',
+  },
+  {
+    kind: 'Agent',
     field: 'spec.schedule',
     where: 'run',
-    plan: 'start the agent at these times',
+    plan: 'start the agent at these times, and for these events',
   },
   {
     kind: 'Agent',

@@ -1,3 +1,4 @@
+import { subjectPatternFlaw } from '../events/subject.ts';
 import { printable } from '../lib/printable.ts';
 import { matchesStars } from '../lib/text/star-pattern.ts';
 import type { PatternKind, PatternRules } from './findings.ts';
@@ -32,11 +33,13 @@ function normal(text: string, kind: PatternKind): string {
 /** Matches at least as much as the pattern: `**` may match zero segments, and any port may match the default port. */
 function widened(pattern: string, kind: PatternKind): string {
   const text = normal(pattern, kind);
+  if (kind === 'event') return text.replace(/>$/, '*');
   if (kind === 'tool' || kind === 'name') return text;
   return text.replace(/:\*$/, '*').replaceAll(/[./]?\*\*[./]?/g, '*');
 }
 
 function syntaxError(text: string, kind: PatternKind): string | undefined {
+  if (kind === 'event') return subjectPatternFlaw(text);
   if (text.trim() === '') return 'it is empty';
   if (text !== text.trim()) return 'it begins or ends with a space';
   if (/\p{Cc}/u.test(text)) return 'it contains a control character';

@@ -5,6 +5,7 @@ import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
 import { CHILD_TOOL_DESCRIPTORS } from '../agent/tools/children/child-tools.ts';
 import { SCHEDULE_TOOL_DESCRIPTORS } from '../agent/tools/schedules/schedule-tools.ts';
+import { EVENT_TOOL_DESCRIPTORS } from '../agent/tools/events/event-tools.ts';
 import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
@@ -24,8 +25,17 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: UNUSED_MEMORY, decide, onUntrusted: () => undefined }),
   ];
-  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS, ...SCHEDULE_TOOL_DESCRIPTORS];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
+  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS];
+  const own = [...EVENT_TOOL_DESCRIPTORS, ...SCHEDULE_TOOL_DESCRIPTORS];
+  return [
+    ...tools.map((tool) => tool.descriptor),
+    GENERATE_TEXT,
+    ...messages,
+    ...own,
+    DISCOVER_TOOL,
+    FORGE_TOOL,
+    DROP_TOOL,
+  ];
 }
 
 /** Names that only agents in code mode have tools for. */

@@ -1,6 +1,7 @@
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
 import { scheduleTools } from '../agent/tools/schedules/schedule-tools.ts';
+import { eventTools } from '../agent/tools/events/event-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
@@ -81,6 +82,7 @@ export function builtInTools(
     sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools(ports.children === undefined ? {} : { children: ports.children }),
     ...scheduleTools(ports.schedules === undefined ? {} : { schedules: ports.schedules }),
+    ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
     ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];

@@ -2,6 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Children } from '../agent/tools/children/port.ts';
 import type { OwnSchedules } from '../agent/tools/schedules/port.ts';
+import type { Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
@@ -64,6 +65,8 @@ export interface EnginePorts {
   children?: Children;
   /** Schedules that the agent makes; absent where nothing starts their runs. */
   schedules?: OwnSchedules;
+  /** Publishes events and subscribes to them; absent in a standalone run. */
+  events?: Events;
   /** Asks other agents and gets their answers; absent in a standalone run. */
   tasks?: TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */

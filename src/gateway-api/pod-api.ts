@@ -57,6 +57,14 @@ export const POD_API_PATHS = {
   deleteSchedule: '/v1/schedules/delete',
   /** POST `ListSchedulesRequest`: `OwnScheduleList`. */
   listSchedules: '/v1/schedules/list',
+  /** POST `PublishEventRequest`: `EventReceipt`. */
+  events: '/v1/events',
+  /** POST `SubscribeRequest`: `SubscriptionReceipt`. */
+  subscriptions: '/v1/subscriptions',
+  /** POST `UnsubscribeRequest`: `UnsubscribeReceipt`. */
+  endSubscription: '/v1/subscriptions/end',
+  /** POST `ListSubscriptionsRequest`: `SubscriptionList`. */
+  listSubscriptions: '/v1/subscriptions/list',
   /** POST `CallApprovalRequest`: `CallApproval`. */
   approvals: '/v1/approvals',
   /** POST `UseApprovalRequest`: 204. */

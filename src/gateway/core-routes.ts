@@ -3,6 +3,7 @@ import { assignmentRoutes } from './pods/assignment.ts';
 import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
+import { eventRoutes } from './events/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
@@ -30,6 +31,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   messageRoutes,
   childRoutes,
   ownScheduleRoutes,
+  eventRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,

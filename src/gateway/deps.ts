@@ -2,10 +2,15 @@ import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { UsageGroup } from '../ledger/usage/group-usage.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { AgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
 import type { ScheduleStates } from '../nats/schedules/schedule-states.ts';
 import type { ChildRequestStore } from '../nats/children/child-requests.ts';
+import type { AcceptedEvents } from '../nats/events/accepted-events.ts';
+import type { EventHistory } from '../nats/events/event-history.ts';
+import type { SubscriptionStore } from '../nats/events/subscriptions.ts';
+import type { TriggerFireStore } from '../nats/events/trigger-fires.ts';
 import type { NatsAudit } from '../nats/audit.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -17,12 +22,14 @@ import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
-import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
+import type { SessionSummary, SessionToolSummary, UsageBreakdown, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
 import type { RegisteredTool, ToolUse } from '../tempering/types.ts';
 import type { AgentState } from './agent-state.ts';
+import type { EventLimits } from './events/event-limits.ts';
+import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
@@ -98,6 +105,14 @@ export interface UsageReports {
   agent(state: AgentState): Promise<UsageReport>;
   /** Spend of all agents under the policy against the policy's quotas. Throws TEMPER_POLICY_DENIED for a policy without a uid. */
   policy(policy: TrustPolicy): Promise<UsageReport>;
+  /** What the calls of these agents were charged, by model, day and other members. Throws TEMPER_BUS_*. */
+  breakdown(agents: readonly AgentState[], query: UsageQuery): Promise<UsageBreakdown>;
+}
+
+export interface UsageQuery {
+  by: UsageGroup;
+  /** The first day, `2026-05-04`. */
+  since: string;
 }
 
 export interface GatewayDeps {
@@ -132,6 +147,13 @@ export interface GatewayDeps {
   /** Schedules that agents made. */
   agentSchedules: AgentScheduleStore;
   scheduleStates: Pick<ScheduleStates, 'read'>;
+  /** Events of namespaces, and the messages that they cause. */
+  namespaceEvents: EventPublisherPort;
+  acceptedEvents: Pick<AcceptedEvents, 'open'>;
+  eventHistory: Pick<EventHistory, 'read'>;
+  eventLimits: Pick<EventLimits, 'take'>;
+  subscriptions: SubscriptionStore;
+  triggerFires: Pick<TriggerFireStore, 'read'>;
   /** Answers to messages that asked. */
   answers: Answers;
   tasks: Pick<TaskRecords, 'find' | 'rate' | 'read' | 'reactivate'>;

@@ -31,6 +31,9 @@ import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/sess
 import { createPendingCalls } from '../nats/pending-calls.ts';
 import { createAgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
 import { createScheduleStates } from '../nats/schedules/schedule-states.ts';
+import { eventDeps } from './events/deps.ts';
+import { startResumingEvents } from './events/resume-events.ts';
+import { TriggerIndex } from './events/trigger-index.ts';
 import { createChildRequests } from '../nats/children/child-requests.ts';
 import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
@@ -60,6 +63,7 @@ import type { OpenModule, GatewayModule } from './modules.ts';
 import type { GatewayServer } from './http/routes.ts';
 import { createGatewayServer } from './http/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
+import type { AgentState } from './agent-state.ts';
 import { requestWakeup } from './pods/wakeup.ts';
 import { Answers } from './tasks/answers.ts';
 import { createTaskRecorder } from './tasks/recorder.ts';
@@ -120,6 +124,8 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
   const directory = startDirectory(watches);
+  const triggers = new TriggerIndex();
+  watches.agents.subscribe((change) => triggers.agentChanged(change));
   const bus = stack.use(await connect(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
@@ -131,7 +137,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const sources = createSources(keyring, { bus, storage, clock });
   const { demotions, catalog } = startCatalog(watches, { transport, log, directory, sources });
   const sessionsOf = openSessions({ bus, storage, sources, directory });
-  const shared = { storage, sources, sessionsOf, bus, directory, demotions, catalog };
+  const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog };
   const modules = stack.use(await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models }));
   const keys = stack.use(await openTokenKeys(config, log));
   const context = {
@@ -240,6 +246,7 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
 /** What a gateway does besides answering requests. */
 function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
   stack.use(openPullRequests(context));
+  stack.use(startResumingEvents({ ...deps, accepted: deps.acceptedEvents, events: deps.namespaceEvents }));
   stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
 }
 
@@ -265,6 +272,7 @@ interface ServerContext {
   transport: Transport;
   watches: GatewayInformers;
   directory: WatchedAgentDirectory;
+  triggers: TriggerIndex;
   demotions: WatchedDemotions;
   catalog: WatchedCatalog;
   bus: JetStreamConnection;
@@ -384,6 +392,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     childRequests: createChildRequests(bus),
     agentSchedules: createAgentScheduleStore(bus),
     scheduleStates: createScheduleStates(bus),
+    ...openEvents(context, inbox, wakeups),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),
@@ -435,6 +444,12 @@ function openAnswers(
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
   return new Answers({ asks, inbox, agent, wake: (state) => requestWakeup(state, { wakeups }), clock, log });
+}
+
+function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups): ReturnType<typeof eventDeps> {
+  const { bus, directory, sessionsOf, triggers: index, counts: metrics, log } = context;
+  const wake = (state: AgentState) => requestWakeup(state, { wakeups });
+  return eventDeps(bus, { directory, inbox, wake, sessionsOf, clock, metrics, log, index });
 }
 
 function openApprovals(

@@ -24,6 +24,8 @@ const AGENT_SUBJECTS: readonly { stream: string; prefix: string }[] = [
     BUCKETS.childRequests,
     BUCKETS.tasks,
     BUCKETS.schedules,
+    BUCKETS.triggers,
+    BUCKETS.acceptedEvents,
   ].map((bucket) => ({
     stream: bucketStream(bucket),
     prefix: bucketSubject(bucket, ''),

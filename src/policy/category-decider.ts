@@ -37,6 +37,8 @@ export function categoryOf(request: PolicyRequest): ToolCategory | undefined {
     case 'Spawn':
     case 'Kill':
     case 'Schedule':
+    case 'Publish':
+    case 'Subscribe':
       return 'communication';
     case 'Model':
     case 'Promote':

@@ -12,6 +12,7 @@ import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from '
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
 import { scheduleRules } from './rules/schedules.ts';
+import { publishRules, subscribeRules } from './rules/events.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
 import { toolRules } from './rules/tool.ts';
@@ -29,6 +30,8 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Spawn: 'grant.spawn',
   Kill: 'grant.kill',
   Schedule: 'grant.schedules',
+  Publish: 'grant.events.publish',
+  Subscribe: 'grant.events.subscribe',
   Model: 'grant.model',
   Promote: 'promotion.human',
 };
@@ -89,6 +92,8 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     Spawn: chain(spawnRules(prepared), identity),
     Kill: chain(killRules(prepared), identity),
     Schedule: chain(scheduleRules(prepared), identity),
+    Publish: chain(publishRules(prepared), identity),
+    Subscribe: chain(subscribeRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
     Promote: chain(promoteRules(prepared), identity),
   };
@@ -140,12 +145,22 @@ function traceOf(rule: Rule<PolicyRequest>, request: PolicyRequest): RuleTrace {
   return { rule: rule.id, verdict, detail: printableReason(detail) };
 }
 
+/** The kinds whose requests all have one risk. */
+const RISKS = {
+  Network: 'high',
+  Spawn: 'medium',
+  Kill: 'medium',
+  Schedule: 'medium',
+  Publish: 'low',
+  Subscribe: 'low',
+  Message: 'low',
+  Model: 'low',
+} as const satisfies Partial<Record<PolicyRequest['kind'], Risk>>;
+
 function riskOfRequest(request: PolicyRequest): Risk {
   switch (request.kind) {
     case 'Tool':
       return riskOf(request.action);
-    case 'Network':
-      return 'high';
     case 'Promote':
       return request.tier === 'Shared' ? 'high' : 'medium';
     case 'Forge':
@@ -157,9 +172,6 @@ function riskOfRequest(request: PolicyRequest): Risk {
       return RISKS[request.kind];
   }
 }
-
-/** The risks that depend on the kind of a request alone. */
-const RISKS = { Spawn: 'medium', Kill: 'medium', Schedule: 'medium', Message: 'low', Model: 'low' } as const;
 
 /** Includes the subject, because this sentence is stored in the audit log. */
 function allowReason(request: PolicyRequest): string {
@@ -182,11 +194,15 @@ function subjectOf(request: PolicyRequest): string {
     case 'Message':
       return `A message to "${request.agent}"`;
     case 'Spawn':
-      return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
+      return childSubject(request.template);
     case 'Kill':
       return `The end of "${request.agent}"`;
     case 'Schedule':
       return 'A schedule that the agent makes';
+    case 'Publish':
+      return `An event "${request.subject}"`;
+    case 'Subscribe':
+      return `A subscription to "${request.pattern}"`;
     case 'Model':
       return `Model ${request.model}`;
     case 'Promote':
@@ -194,6 +210,10 @@ function subjectOf(request: PolicyRequest): string {
     default:
       return request satisfies never;
   }
+}
+
+function childSubject(template: string | undefined): string {
+  return template === undefined ? 'A child agent' : `A copy of "${template}"`;
 }
 
 const MAX_REASON = 1_000;

@@ -57,6 +57,8 @@ function grantFields(grants: AgentSpec['grants'] = {}): Field[] {
     ['spec.grants.spawn', grants.spawn, 'name'],
     ['spec.grants.kill', grants.kill, 'name'],
     ['spec.grants.shell', grants.shell, 'name'],
+    ['spec.grants.events.publish', grants.events?.publish, 'event'],
+    ['spec.grants.events.subscribe', grants.events?.subscribe, 'event'],
     ['spec.grants.environment', grants.environment, 'name'],
   ];
 }

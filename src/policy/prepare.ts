@@ -30,6 +30,8 @@ interface AgentPatterns {
   spawn: PatternSet;
   kill: PatternSet;
   shell: PatternSet;
+  publish: PatternSet;
+  subscribe: PatternSet;
   argumentRules: readonly ArgumentRule[];
 }
 
@@ -97,6 +99,8 @@ function agentPatterns({ grants = {}, denyTools, toolProfile, arguments: pins = 
     spawn: patternSet(grants.spawn, 'name'),
     kill: patternSet(grants.kill, 'name'),
     shell: patternSet(grants.shell, 'name'),
+    publish: patternSet(grants.events?.publish, 'event'),
+    subscribe: patternSet(grants.events?.subscribe, 'event'),
     argumentRules: pins.map((pin) => ({
       tool: patternSet([pin.tool], 'tool'),
       argument: pin.argument,

@@ -36,6 +36,10 @@ export type PolicyRequest =
    * `depth`: of the message that the agent works on.
    */
   | { kind: 'Schedule'; others?: number; runsPerHour?: number; depth?: number }
+  /** Publishing an event under a subject. */
+  | { kind: 'Publish'; subject: string }
+  /** Getting the events whose subjects match the pattern, or that of one event. */
+  | { kind: 'Subscribe'; pattern: string }
   /** The resolved `provider/model`, never `default/default`. */
   | { kind: 'Model'; model: string }
   /** May the promotion of a tool proceed? Tier Shared always needs an approver. */

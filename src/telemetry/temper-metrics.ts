@@ -151,6 +151,16 @@ export const GATEWAY_METRICS = {
     labels: [],
     help: 'Models whose verdicts count for nothing, because they approved a known-bad tool; every gateway replica reports the same number.',
   },
+  temper_events_total: {
+    type: 'counter',
+    labels: ['source'],
+    help: 'Events of namespaces by source: Agent, Platform, Webhook.',
+  },
+  temper_trigger_messages_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Triggers and subscriptions that matched an event, by outcome: Sent, or why the agent got no message: MaxFires, Cooldown, HourlyLimit, Ended, Suspended, Denied, SessionClosed, Full, TooLarge.',
+  },
   temper_stream_trims_total: {
     type: 'counter',
     labels: ['stream', 'scope'],

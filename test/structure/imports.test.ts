@@ -8,7 +8,7 @@ const SRC = resolve(import.meta.dirname, '../../src');
 /** The modules that each module may import, besides itself. */
 const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
-const TOOLS_MAY = [...FOUNDATION, 'schedule', 'api', 'net', ...PORTS, 'policy'];
+const TOOLS_MAY = [...FOUNDATION, 'schedule', 'events', 'api', 'net', ...PORTS, 'policy'];
 const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
 const ROLES_MAY = [
@@ -27,7 +27,8 @@ const MODULES: Record<string, readonly string[]> = {
   lib: [],
   telemetry: ['lib'],
   schedule: ['lib'],
-  api: ['lib', 'schedule'],
+  events: ['lib'],
+  api: ['lib', 'schedule', 'events'],
   kube: FOUNDATION,
   net: ['lib'],
   approvals: ['lib', 'api'],
@@ -36,7 +37,7 @@ const MODULES: Record<string, readonly string[]> = {
   audit: FOUNDATION,
   models: [...FOUNDATION, 'net', 'ledger'],
   sandbox: [...FOUNDATION, 'api', 'net'],
-  policy: ['lib', 'api'],
+  policy: ['lib', 'events', 'api'],
   tools: TOOLS_MAY,
   forge: [...TOOLS_MAY, 'tools'],
   discovery: [...TOOLS_MAY, 'tools'],

@@ -16,9 +16,9 @@ export interface LoopLimits {
 /** How often a truncated answer is continued. */
 export const MAX_CONTINUATIONS = 3;
 
-/** A run of the schedule may have its own limit of tool calls. */
+/** A run of the schedule, and the message of a trigger, may have their own limit of tool calls. */
 export function loopLimits(spec: AgentSpec, source: MessageSource = 'User'): LoopLimits {
-  const perRun = source === 'Schedule' ? spec.schedule?.maxActionsPerRun : undefined;
+  const perRun = source === 'Schedule' || source === 'Trigger' ? spec.schedule?.maxActionsPerRun : undefined;
   return {
     turns: spec.limits?.turns ?? 30,
     steps: perRun ?? spec.limits?.steps ?? 30,

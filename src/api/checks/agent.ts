@@ -33,6 +33,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'name', grants?.messages, ['spec', 'grants', 'messages']),
     ...checkPatterns(rules, 'name', grants?.spawn, ['spec', 'grants', 'spawn']),
     ...checkPatterns(rules, 'name', grants?.kill, ['spec', 'grants', 'kill']),
+    ...eventPatterns(spec, rules),
     ...checkPatterns(rules, 'name', grants?.shell, ['spec', 'grants', 'shell']),
     ...checkPatterns(rules, 'name', grants?.environment, ['spec', 'grants', 'environment']),
     ...checkPatterns(rules, 'tool', spec.denyTools, ['spec', 'denyTools']),
@@ -40,6 +41,14 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
       ...checkPattern(rules, 'tool', pin.tool, [...path, 'tool']),
       ...checkPatterns(rules, 'path', pin.allow, [...path, 'allow']),
     ]),
+  ];
+}
+
+function eventPatterns({ grants }: Spec, rules: PatternRules): Finding[] {
+  const { publish, subscribe } = grants?.events ?? {};
+  return [
+    ...checkPatterns(rules, 'event', publish, ['spec', 'grants', 'events', 'publish']),
+    ...checkPatterns(rules, 'event', subscribe, ['spec', 'grants', 'events', 'subscribe']),
   ];
 }
 

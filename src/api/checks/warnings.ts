@@ -28,23 +28,29 @@ export const TOOLS_OF_GRANTS = {
   spawn: ['agent_spawn'],
   kill: ['agent_kill'],
   schedules: ['schedule_create'],
+  'events.publish': ['event_publish'],
+  'events.subscribe': ['event_subscribe'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
   if (kind !== 'Agent') return [];
   const { grants = {} } = spec as ValidPart<AgentSpec>;
   const granted = (grants.tools ?? []).filter((tool) => tool !== undefined);
-  const lists = {
-    'memory.read': grants.memory?.read ?? [],
-    'memory.write': grants.memory?.write ?? [],
-    messages: grants.messages ?? [],
-    spawn: grants.spawn ?? [],
-    kill: grants.kill ?? [],
-    schedules: (grants.schedules ?? 0) > 0 ? [''] : [],
+  const { memory, messages, spawn, kill, events, schedules = 0 } = grants;
+  const lists: Record<keyof typeof TOOLS_OF_GRANTS, readonly unknown[] | undefined> = {
+    'memory.read': memory?.read,
+    'memory.write': memory?.write,
+    messages,
+    spawn,
+    kill,
+    schedules: schedules > 0 ? [schedules] : [],
+    'events.publish': events?.publish,
+    'events.subscribe': events?.subscribe,
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
     const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));
-    if (lists[field as keyof typeof lists].length === 0 || isUsed) return [];
+    const isStated = (lists[field as keyof typeof lists] ?? []).length > 0;
+    if (!isStated || isUsed) return [];
     return [
       {
         path: ['spec', 'grants', ...field.split('.')],

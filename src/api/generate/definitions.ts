@@ -111,8 +111,16 @@ const SCHEDULE_RULES: readonly CelRule[] = [
   { rule: `${SCHEDULE_MODE} == 'Continuous' || !has(self.interval)`, message: 'interval needs mode Continuous' },
   { rule: `${SCHEDULE_MODE} == 'Periodic' || !has(self.jitter)`, message: 'jitter needs mode Periodic' },
   {
-    rule: `${SCHEDULE_MODE} == 'Reactive' || has(self.message)`,
+    rule: `!(${SCHEDULE_MODE} in ['Continuous', 'Periodic']) || has(self.message)`,
     message: 'message is missing: write what the agent does in a run',
+  },
+  {
+    rule: `(${SCHEDULE_MODE} == 'Proactive') == (has(self.triggers) && self.triggers.size() > 0)`,
+    message: 'triggers and mode Proactive need each other',
+  },
+  {
+    rule: `${SCHEDULE_MODE} != 'Proactive' || !has(self.message)`,
+    message: 'message has no effect with mode Proactive; write the message of each trigger',
   },
   {
     rule: '!has(self.quietHours) || self.quietHours.from != self.quietHours.to',

@@ -4,6 +4,8 @@ import { MAX_INTERVAL_MS, MIN_INTERVAL_MS, occurrencesOf, parseTiming } from '..
 import { checkMeasures } from '../checks/shared.ts';
 import type { FieldPath, Finding, ValidPart } from '../findings.ts';
 import { parseDuration } from '../quantities.ts';
+import { hasRuns } from './definition.ts';
+import { triggersAreSound } from './triggers.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 
 type Schedule = ValidPart<NonNullable<AgentSpec['schedule']>>;
@@ -16,21 +18,47 @@ const REFERENCE = Date.parse('2028-01-01T00:00:00Z');
 /** Cross-field rules of the schedule of an Agent, and what only the scheduler can read. */
 export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
   if (schedule === undefined) return [];
-  return [...fieldsFitMode(schedule), ...measuresAreInRange(schedule), ...timesAreValid(schedule)];
+  return [
+    ...fieldsFitMode(schedule),
+    ...measuresAreInRange(schedule),
+    ...timesAreValid(schedule),
+    ...triggersAreSound(schedule, PATH),
+  ];
 }
 
 function fieldsFitMode(schedule: Schedule): Finding[] {
-  const { mode = 'Reactive', cron, interval, jitter, message } = schedule;
-  const findings: Finding[] = [];
-  const add = (field: string, text: string, fix: string) =>
-    findings.push({ path: [...PATH, field], rule: 'schedule-mode', message: `spec.schedule.${field} ${text}`, fix });
+  return [...timesFitMode(schedule), ...messagesFitMode(schedule)].map(([field, text, fix]) => ({
+    path: [...PATH, field],
+    rule: 'schedule-mode',
+    message: `spec.schedule.${field} ${text}`,
+    fix,
+  }));
+}
+
+/** A field, what is wrong with it, and the fix. */
+type Misfit = readonly [field: string, text: string, fix: string];
+
+function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): Misfit[] {
+  const misfits: Misfit[] = [];
+  const add = (...misfit: Misfit) => misfits.push(misfit);
   if (mode === 'Periodic' && cron === undefined) add('cron', 'is missing', 'write the times, such as "0 9 * * 1-5"');
   if (mode !== 'Periodic' && cron !== undefined) add('cron', `has no effect with mode ${mode}`, 'set mode: Periodic');
   if (mode !== 'Periodic' && jitter !== undefined) add('jitter', 'has no effect without cron', 'remove it');
   if (mode !== 'Continuous' && interval !== undefined)
     add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
-  if (mode !== 'Reactive' && message === undefined) add('message', 'is missing', 'write what the agent does in a run');
-  return findings;
+  return misfits;
+}
+
+function messagesFitMode({ mode = 'Reactive', message, triggers }: Schedule): Misfit[] {
+  const misfits: Misfit[] = [];
+  const add = (...misfit: Misfit) => misfits.push(misfit);
+  const hasTriggers = (triggers ?? []).length > 0;
+  if (mode === 'Proactive' && !hasTriggers) add('triggers', 'is missing', 'write the events that the agent works on');
+  if (mode !== 'Proactive' && hasTriggers) add('triggers', `has no effect with mode ${mode}`, 'set mode: Proactive');
+  if (mode === 'Proactive' && message !== undefined)
+    add('message', 'has no effect with mode Proactive', 'write the message of each trigger');
+  if (hasRuns({ mode }) && message === undefined) add('message', 'is missing', 'write what the agent does in a run');
+  return misfits;
 }
 
 function measuresAreInRange({ interval, jitter }: Schedule): Finding[] {

@@ -13,10 +13,15 @@ interface ScheduledAgent {
 const DEFAULT_INTERVAL = '60s';
 const DEFAULT_STARTING_DEADLINE_SECONDS = 3_600;
 
+/** Is a run due at times? The other modes work on messages, of users or of triggers. */
+export function hasRuns({ mode }: Pick<AgentSchedule, 'mode'>): boolean {
+  return mode === 'Continuous' || mode === 'Periodic';
+}
+
 /** Undefined for an agent that works on messages only. Throws TEMPER_MANIFEST_INVALID for a spec that the rules of the kind refuse. */
 export function scheduleOf({ key, generation, spec }: ScheduledAgent): ScheduleDefinition | undefined {
   const { schedule } = spec;
-  if (schedule === undefined || (schedule.mode ?? 'Reactive') === 'Reactive') return undefined;
+  if (schedule === undefined || !hasRuns(schedule)) return undefined;
   const { timeZone = 'UTC', quietHours } = schedule;
   return {
     key,
@@ -32,7 +37,7 @@ export function scheduleOf({ key, generation, spec }: ScheduledAgent): ScheduleD
 
 /** The times of the schedule of a spec, as users write them; undefined for an agent that works on messages only. */
 export function scheduleTimes(schedule: AgentSchedule | undefined): string | undefined {
-  if (schedule === undefined || (schedule.mode ?? 'Reactive') === 'Reactive') return undefined;
+  if (schedule === undefined || !hasRuns(schedule)) return undefined;
   return schedule.mode === 'Periodic' ? (schedule.cron ?? '') : `every ${schedule.interval ?? DEFAULT_INTERVAL}`;
 }
 

@@ -65,6 +65,21 @@ const Grants = Type.Object(
     schedules: Type.Optional(
       count(0, 50, 'How many schedules the agent may make for itself with `schedule_create`.', 0),
     ),
+    events: Type.Optional(
+      Type.Object(
+        {
+          publish: Type.Optional(
+            patternsOf('Patterns for the subjects under which the agent may publish events, as NATS subjects.'),
+          ),
+          subscribe: Type.Optional(
+            patternsOf(
+              'Patterns for the subjects whose events the agent may subscribe to. `schedule.triggers` need no grant.',
+            ),
+          ),
+        },
+        { ...closed, description: 'Events of the namespace: `*` stands for one token, a `>` at the end for the rest.' },
+      ),
+    ),
     shell: Type.Optional(
       patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
     ),

@@ -10,7 +10,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
 export interface PolicyQuestion {
-  /** The subject: exactly one of the first eleven members. */
+  /** The subject: exactly one of the members up to `promote`. */
   tool?: string;
   /** `host` or `host:port`; the default port is 443. */
   host?: string;
@@ -23,6 +23,10 @@ export interface PolicyQuestion {
   kill?: string;
   /** The times of a schedule that the agent makes: a cron expression, or `every 10m`. */
   schedule?: string;
+  /** The subject of an event. */
+  publish?: string;
+  /** A pattern for subjects of events. */
+  subscribe?: string;
   model?: string;
   /** Mode of the tool to be forged. */
   forge?: string;
@@ -51,6 +55,8 @@ const SUBJECT_OPTIONS = [
   'spawn',
   'kill',
   'schedule',
+  'publish',
+  'subscribe',
   'model',
   'forge',
   'promote',
@@ -68,6 +74,15 @@ export function toPolicyRequest(options: PolicyQuestion, tools: readonly ToolDes
   return requestAbout(question, options[question] ?? '', options, tools);
 }
 
+/** The questions that have only a subject. */
+const PLAIN_REQUESTS = {
+  message: (agent) => ({ kind: 'Message', agent }),
+  kill: (agent) => ({ kind: 'Kill', agent }),
+  publish: (subject) => ({ kind: 'Publish', subject }),
+  subscribe: (pattern) => ({ kind: 'Subscribe', pattern }),
+  model: (model) => ({ kind: 'Model', model }),
+} as const satisfies Partial<Record<(typeof SUBJECT_OPTIONS)[number], (subject: string) => PolicyRequest>>;
+
 function requestAbout(
   question: (typeof SUBJECT_OPTIONS)[number],
   subject: string,
@@ -83,22 +98,16 @@ function requestAbout(
       return { kind: 'File', path: subject, access: accessOf(options) };
     case 'memory':
       return { kind: 'Memory', key: subject, access: accessOf(options) };
-    case 'message':
-      return { kind: 'Message', agent: subject };
     case 'spawn':
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
-    case 'kill':
-      return { kind: 'Kill', agent: subject };
     case 'schedule':
       return scheduleRequest(subject);
-    case 'model':
-      return { kind: 'Model', model: subject };
     case 'forge':
       return forgeRequest(subject, options);
     case 'promote':
       return { kind: 'Promote', tool: subject, tier: oneOf('tier', options.tier ?? 'Agent', ['Agent', 'Shared']) };
     default:
-      return question satisfies never;
+      return PLAIN_REQUESTS[question](subject);
   }
 }
 

@@ -23,7 +23,7 @@ import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 
-const MAX_CHAIN_DEPTH = 5;
+export const MAX_CHAIN_DEPTH = 5;
 
 /** Messages between agents. An agent cannot start a chain: it sends only with the token of its current delivery. */
 export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import { hasRuns } from '../../api/schedule/definition.ts';
 import type { TriggeredRun } from '../../gateway-api/schedules/user-schedule-schemas.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -14,7 +15,7 @@ import { publishTraced } from '../tracing/message-traces.ts';
 const RUN_TIMEOUT_MS = 3_600_000;
 
 export function hasSpecSchedule({ agent: { spec } }: AgentState): boolean {
-  return spec.schedule?.mode !== undefined && spec.schedule.mode !== 'Reactive';
+  return spec.schedule !== undefined && hasRuns(spec.schedule);
 }
 
 /**

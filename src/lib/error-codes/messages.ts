@@ -41,6 +41,11 @@ export const MESSAGE_ERROR_CODES = {
       'A child agent is not admitted: it asks for more than its parent has, its template is none, or there are too many.',
     fix: 'The message names each field, what the parent has, and the limit; ask for less, or end a child.',
   },
+  TEMPER_EVENT_REFUSED: {
+    meaning:
+      'An event is not accepted: its subject or data is not valid or too large, or it would reach too many agents.',
+    fix: 'The message names the rule; publish less data, or under a subject that fewer triggers match.',
+  },
   TEMPER_MESSAGE_CYCLE: {
     meaning: 'An agent asked an agent that already waits in the same chain of messages.',
     fix: 'Put the question into the answer, or send it with `agent_send`, which does not wait.',

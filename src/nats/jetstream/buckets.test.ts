@@ -13,6 +13,8 @@ const PLATFORM: readonly BucketName[] = [
   BUCKETS.health,
   BUCKETS.residents,
   BUCKETS.schedules,
+  BUCKETS.triggers,
+  BUCKETS.acceptedEvents,
 ];
 
 describe('the streams of buckets', () => {

@@ -21,7 +21,7 @@ const DECLARED_BUCKETS: readonly BucketDeclaration[] = [
   { name: BUCKETS.evidence, storePercent: 4, days: 30 },
   // Kept longer than any usual cool-down: a state that is forgotten lets the panel be asked again.
   { name: BUCKETS.promotionStates, storePercent: 1, days: 180 },
-  { name: BUCKETS.verifications, storePercent: 2, days: 1 },
+  { name: BUCKETS.verifications, storePercent: 1, days: 1 },
   { name: BUCKETS.ledger, storePercent: 2, days: 62 },
   { name: BUCKETS.health, storePercent: 1, days: 0 },
   // Kept longer than a duplicate can be stored and a message be redelivered. Discards the oldest, because a full bucket must
@@ -34,6 +34,9 @@ const DECLARED_BUCKETS: readonly BucketDeclaration[] = [
   { name: BUCKETS.childRequests, storePercent: 1, days: 1 },
   { name: BUCKETS.tasks, storePercent: 2, days: 180 },
   { name: BUCKETS.schedules, storePercent: 1, days: 0 },
+  // No maximum age: the limit of all fires of a trigger counts for as long as it exists.
+  { name: BUCKETS.triggers, storePercent: 0.5, days: 0 },
+  { name: BUCKETS.acceptedEvents, storePercent: 0.5, days: 1 },
   { name: BUCKETS.residents, storePercent: 1, days: 0 },
 ];
 

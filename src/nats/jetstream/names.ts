@@ -44,6 +44,10 @@ export const BUCKETS = {
   tasks: 'temper-tasks',
   /** When each schedule is due next, and its active run; the schedules that agents made. */
   schedules: 'temper-schedules',
+  /** Subscriptions of agents to events, and what their triggers did. */
+  triggers: 'temper-triggers',
+  /** Events that have not reached all of their agents yet. */
+  acceptedEvents: 'temper-accepted-events',
   /** One entry per agent with stored data, and the owner of the account. */
   residents: 'temper-residents',
 } as const;
@@ -78,6 +82,8 @@ const SHARED_STREAMS: Readonly<Partial<Record<BucketName, string>>> = {
   [BUCKETS.childRequests]: 'temper-state',
   [BUCKETS.health]: 'temper-state',
   [BUCKETS.schedules]: 'temper-state',
+  [BUCKETS.triggers]: 'temper-state',
+  [BUCKETS.acceptedEvents]: 'temper-state',
   [BUCKETS.residents]: 'temper-state',
   [BUCKETS.sessionTools]: 'temper-tools',
   [BUCKETS.sources]: 'temper-tools',
@@ -103,7 +109,12 @@ export const subjects = {
   notifyVerifier: (podUid: string) => `temper.notify.verifier.${token(podUid)}`,
   /** Of no stream: notifies that a promotion has a further result. */
   notifyPromotions: () => 'temper.notify.promotions',
+  /** Of no stream: notifies that an agent asks for a child, or for the end of one. */
+  notifyChildRequests: () => 'temper.notify.children',
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
+  /** Events that agents published, or that are about them. No token of a session begins with `=`. `agentUid` may be `*`. */
+  published: (agentUid: string, namespace: string) =>
+    `temper.events.${agentUid === '*' ? '*' : token(agentUid)}.=${token(namespace)}`,
   replies: (agentUid: string, session: string) => `temper.replies.${token(agentUid)}.${sessionToken(session)}`,
   wakeups: (agentUid: string) => `temper.wakeups.${token(agentUid)}`,
   promotions: (agentUid: string) => `temper.promotions.${token(agentUid)}`,

@@ -19,6 +19,8 @@ export interface PublishOptions {
   id?: string;
   /** Stores the message only if this is the last sequence of the subject; 0: only if the subject has no message. */
   expectedLastSequence?: number;
+  /** Only in a stream of buckets with other ages: how long the server keeps the message, as it reads it: `60s`. */
+  ttl?: string;
   /** Maximum size of the payload in bytes. */
   maxBytes?: number;
   /** W3C Trace Context of the publisher, sent as a header. An invalid one is left out. */
@@ -56,7 +58,7 @@ export async function publish(
     const expect = expectedLastSequence === undefined ? {} : { expect: { lastSubjectSequence: expectedLastSequence } };
     const msgID = id === undefined ? {} : { msgID: id };
     const trace = traceHeaders(traceparent);
-    const ttl = messageTtlOf(subject);
+    const ttl = options.ttl ?? messageTtlOf(subject);
     const stored = await connection.request(
       () =>
         connection.jetstream.publish(subject, payload, {

@@ -1,11 +1,12 @@
 import type { ScheduleStatus } from '../../api/v1alpha1/schedule/status.ts';
+import { hasRuns } from '../../api/schedule/definition.ts';
 import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
 import type { Pause } from '../../schedule/agent-schedule.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { StoredAgent } from '../kube/types.ts';
 
 export function hasSchedule({ spec }: StoredAgent): boolean {
-  return spec.schedule?.mode !== undefined && spec.schedule.mode !== 'Reactive';
+  return spec.schedule !== undefined && hasRuns(spec.schedule);
 }
 
 export function scheduleStatus(state: ScheduleState, paused?: Pause): ScheduleStatus {

@@ -1,7 +1,6 @@
 import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
-import type { OwnSchedules } from '../../agent/tools/schedules/port.ts';
-import type { EngineModels } from '../../engine/ports.ts';
+import type { EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
@@ -15,6 +14,7 @@ import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules.ts';
+import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
@@ -26,6 +26,7 @@ import {
   learnTools,
   withheldBus,
   withheldEvent,
+  withheldEvents,
   withheldMemory,
   withheldSchedules,
   withheldSessions,
@@ -113,8 +114,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: withheld === undefined ? bus : withheldBus(bus, withheld),
-      children: remoteChildren({ client, clock, deliveryToken }),
-      schedules: schedulesOf(deps, withheld),
+      ...namespacePorts(deps, withheld),
       tasks: withheld === undefined ? bus : withheldTasks(bus, withheld),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -132,9 +132,18 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
-function schedulesOf({ client, currentMessage }: PodEngineDeps, withheld: WithheldSources | undefined): OwnSchedules {
-  const schedules = remoteSchedules({ client, deliveryToken: currentMessage.deliveryToken });
-  return withheld === undefined ? schedules : withheldSchedules(schedules, withheld);
+/** The other agents of the namespace, and its events. */
+function namespacePorts(
+  { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
+  withheld: WithheldSources | undefined,
+): Pick<EnginePorts, 'children' | 'events' | 'schedules'> {
+  const events = remoteEvents({ client, deliveryToken });
+  const schedules = remoteSchedules({ client, deliveryToken });
+  return {
+    children: remoteChildren({ client, clock, deliveryToken }),
+    events: withheld === undefined ? events : withheldEvents(events, withheld),
+    schedules: withheld === undefined ? schedules : withheldSchedules(schedules, withheld),
+  };
 }
 
 function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {

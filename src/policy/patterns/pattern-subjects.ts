@@ -1,7 +1,8 @@
+import { subjectFlaw } from '../../events/subject.ts';
 import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
 
 /** What a pattern matches. Each kind has its own separator and normal form. */
-export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name';
+export type SubjectKind = 'tool' | 'model' | 'path' | 'host' | 'key' | 'action' | 'name' | 'event';
 
 export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
   tool: '',
@@ -11,6 +12,7 @@ export const SEPARATORS: Readonly<Record<SubjectKind, string>> = {
   host: '.',
   key: '.',
   action: ':',
+  event: '.',
 };
 
 /** The first segment of an absolute path. No other segment contains a slash, and only a literal or `**` matches it. */
@@ -35,12 +37,12 @@ export function parseSubject(kind: SubjectKind, text: string): Subject | undefin
       return single(text.trim().toLowerCase());
     case 'name':
       return single(text);
-    case 'path': {
-      const segments = pathSegments(text);
-      return typeof segments === 'string' ? undefined : { segments, canonical: joinPath(segments), address: false };
-    }
+    case 'path':
+      return pathSubject(text);
     case 'host':
       return hostSubject(text);
+    case 'event':
+      return eventSubject(text);
     case 'model':
     case 'key':
     case 'action': {
@@ -54,6 +56,16 @@ export function parseSubject(kind: SubjectKind, text: string): Subject | undefin
 
 function single(text: string): Subject | undefined {
   return text === '' ? undefined : { segments: [text], canonical: text, address: false };
+}
+
+function pathSubject(text: string): Subject | undefined {
+  const segments = pathSegments(text);
+  return typeof segments === 'string' ? undefined : { segments, canonical: joinPath(segments), address: false };
+}
+
+function eventSubject(text: string): Subject | undefined {
+  if (subjectFlaw(text) !== undefined) return undefined;
+  return { segments: text.split('.'), canonical: text, address: false };
 }
 
 function hostSubject(text: string): Subject | undefined {

@@ -1,3 +1,4 @@
+import { subjectPatternFlaw } from '../../events/subject.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { DEFAULT_PORT, parseHost, parsePort, splitPort } from './hosts.ts';
@@ -26,6 +27,7 @@ export function compilePattern(text: string, kind: SubjectKind): Pattern {
   if (text.length > MAX_PATTERN) throw invalid(text, kind, MAX_PATTERN, 'it is longer than 256 characters');
   if (text.includes('\0')) throw invalid(text, kind, text.indexOf('\0'), 'it contains a NUL');
   if (kind === 'host') return hostPattern(text);
+  if (kind === 'event') return eventPattern(text);
   const segments = kind === 'path' ? compilePath(text) : compilePlain(text, kind);
   // A trailing star of a key matches any depth: `self.*` matches `self.notes.today`.
   if (kind === 'key' && isStar(segments.at(-1))) segments.push('**');
@@ -128,6 +130,17 @@ function piecesOf(segment: string): readonly string[] {
 
 function isStar(segment: Segment | undefined): boolean {
   return segment !== undefined && segment !== '**' && segment.length === 2 && segment[0] === '' && segment[1] === '';
+}
+
+/** A NATS subject: `*` is one token, and a `>` at the end is one or more. */
+function eventPattern(text: string): Pattern {
+  const flaw = subjectPatternFlaw(text);
+  if (flaw !== undefined) throw invalid(text, 'event', 0, flaw);
+  const any: Segment = ['', ''];
+  const segments = text
+    .split('.')
+    .flatMap((token): Segment[] => (token === '>' ? [any, '**'] : token === '*' ? [any] : [[token]]));
+  return { kind: 'event', text, segments, literal: literalOf('event', segments), address: false };
 }
 
 /** `*` and `**` match any name; a leading `*.` matches one label, `**.` any number. Any other wildcard could match names of other owners. */

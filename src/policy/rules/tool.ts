@@ -161,22 +161,19 @@ function openingGrant(prepared: PreparedPolicy, { category, action }: ToolRuleIn
       action === 'memory:read' ? [memoryRead, 'grants.memory.read'] : [memoryWrite, 'grants.memory.write'];
     return patterns.size > 0 ? field : undefined;
   }
-  const grants = communicationGrants(prepared);
-  const isSpawn = action === 'org:hire';
-  if (!isSpawn && action !== 'comms:internal') return undefined;
-  return grants.find(([, isGiven, opensSpawn]) => isGiven && (opensSpawn || !isSpawn))?.[0];
+  return action === 'comms:internal' || action === 'org:hire' ? communicationGrant(prepared, action) : undefined;
 }
 
-/** The grants that open communication tools, and whether they also open the tool that starts agents. */
-function communicationGrants({ messages, spawn, kill, snapshot }: PreparedPolicy): [string, boolean, boolean][] {
-  const { grants, children } = snapshot.agent.spec;
-  return [
-    ['grants.messages', messages.size > 0, false],
-    ['grants.schedules', (grants?.schedules ?? 0) > 0, false],
-    ['grants.spawn', spawn.size > 0, true],
-    ['children.inherit', children?.inherit === true, true],
-    ['grants.kill', kill.size > 0, false],
-  ];
+function communicationGrant(
+  { messages, spawn, kill, publish, subscribe, snapshot }: PreparedPolicy,
+  action: 'comms:internal' | 'org:hire',
+): string | undefined {
+  if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
+  if (action === 'comms:internal' && publish.size + subscribe.size > 0) return 'grants.events';
+  if (action === 'comms:internal' && (snapshot.agent.spec.grants?.schedules ?? 0) > 0) return 'grants.schedules';
+  if (spawn.size > 0) return 'grants.spawn';
+  if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';
+  return action === 'comms:internal' && kill.size > 0 ? 'grants.kill' : undefined;
 }
 
 const GRANT_FIELDS: Partial<Record<ToolCategory, string>> = {

@@ -27,11 +27,7 @@ import {
   type RunningAgent,
 } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
-import { agentToolTests } from './suites/agent-tools.ts';
-import { askedMessageTests } from './suites/asked-messages.ts';
-import { childAgentTests } from './suites/child-agents.ts';
-import { closedSessionTests } from './suites/closed-sessions.ts';
-import { idleSessionTests } from './suites/idle-sessions.ts';
+import { MESSAGE_SUITES } from './suites/message-suites.ts';
 
 /** The policy that allows the tool `agent_send`. */
 const MAY_SEND = { trustPolicyRef: { name: 'speaking' } };
@@ -565,8 +561,7 @@ describe('messages through two gateway replicas', () => {
     assert.equal(refused.status, 401, 'a pod cannot rate');
   });
 
-  for (const suite of [agentToolTests, askedMessageTests, childAgentTests, closedSessionTests, idleSessionTests])
-    suite(() => messages);
+  for (const suite of MESSAGE_SUITES) suite(() => messages);
 
   it('a user sees queued messages, messages in flight and spend of their namespace', async () => {
     const agent = await messages.createReadyAgent('watched');

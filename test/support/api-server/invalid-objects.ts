@@ -84,6 +84,24 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'triggers and mode Proactive need each other',
+    change: { 'spec.schedule': { mode: 'Proactive' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'message has no effect with mode Proactive; write the message of each trigger',
+    change: {
+      'spec.schedule': {
+        mode: 'Proactive',
+        message: 'Look.',
+        triggers: [{ name: 'order', subject: 'orders.*', message: '{{event}}' }],
+      },
+    },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'quietHours begin when they end',
     change: { 'spec.schedule': { quietHours: { from: '22:00', to: '22:00' } } },
   },

@@ -18,6 +18,8 @@ import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
 import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
+import { eventDeps } from '../../../src/gateway/events/deps.ts';
+import { TriggerIndex } from '../../../src/gateway/events/trigger-index.ts';
 import { createGatewayServer } from '../../../src/gateway/http/server.ts';
 import { ReportLimits, REVIEWS } from '../../../src/gateway/storage/report-limits.ts';
 import { DEFAULT_STORAGE_LIMITS } from '../../../src/nats/residents/storage-limits.ts';
@@ -274,6 +276,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       childRequests: createChildRequests(bus),
       agentSchedules: createAgentScheduleStore(bus),
       scheduleStates: createScheduleStates(bus),
+      ...eventDeps(bus, { ...shared, inbox, wake: async () => undefined, sessionsOf, index: new TriggerIndex() }),
       approvals: new CallApprovals({
         ...shared,
         calls: createPendingCalls(bus),

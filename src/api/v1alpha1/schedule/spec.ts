@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox';
 import { closed, count, Duration, Text } from '../common.ts';
+import { Triggers } from './triggers.ts';
 
 const TimeOfDay = (description: string) =>
   Type.String({
@@ -20,10 +21,10 @@ const QuietHours = Type.Object(
 export const AgentSchedule = Type.Object(
   {
     mode: Type.Optional(
-      Type.Enum(['Reactive', 'Continuous', 'Periodic'], {
+      Type.Enum(['Reactive', 'Continuous', 'Periodic', 'Proactive'], {
         default: 'Reactive',
         description:
-          'When the agent works: `Reactive` when it gets a message, `Continuous` also at an interval, `Periodic` also at the times of `cron`.',
+          'When the agent works: `Reactive` when it gets a message, `Continuous` also at an interval, `Periodic` also at the times of `cron`, `Proactive` also when an event matches one of its `triggers`.',
       }),
     ),
     interval: Type.Optional({
@@ -60,6 +61,7 @@ export const AgentSchedule = Type.Object(
         description: 'The session of all runs. Absent: each run has a session of its own.',
       }),
     ),
+    triggers: Type.Optional(Triggers),
     startingDeadlineSeconds: Type.Optional(
       count(
         10,
@@ -75,12 +77,16 @@ export const AgentSchedule = Type.Object(
     }),
     quietHours: Type.Optional(QuietHours),
     maxActionsPerRun: Type.Optional(
-      count(1, 1_000, 'Maximum number of tool calls of one run. Defaults to `limits.steps`.'),
+      count(
+        1,
+        1_000,
+        'Maximum number of tool calls of one run, or of the message of a trigger. Defaults to `limits.steps`.',
+      ),
     ),
     suspend: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Starts no runs. Due times pass without being counted; messages arrive as before.',
+        description: 'Starts no runs. Due times and events pass without being counted; messages arrive as before.',
       }),
     ),
   },

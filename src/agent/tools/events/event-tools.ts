@@ -1,0 +1,118 @@
+import { TemperError } from '../../../lib/errors.ts';
+import { type Json, member } from '../../../lib/json.ts';
+import type { Tool, ToolDescriptor } from '../../../tools/contract.ts';
+import type { Events } from './port.ts';
+
+export interface EventToolDeps {
+  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
+  events?: Events;
+}
+
+const SUBJECT = { type: 'string', minLength: 1, maxLength: 128 };
+const ID = { type: 'string', minLength: 1, maxLength: 64 };
+const COMMON = { category: 'communication', action: 'comms:internal', locality: 'Brokered' } as const;
+
+export const PUBLISH_TOOL: ToolDescriptor = {
+  name: 'event_publish',
+  description:
+    'Publish an event to the agents of the namespace that wait for its subject. Gives {id, messages, refused}: how many agents get a message.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      subject: { ...SUBJECT, description: 'Tokens joined by dots, such as orders.paid' },
+      data: { description: 'What happened, as JSON of at most 8 KiB' },
+      to: { type: 'string', minLength: 1, maxLength: 63, description: 'Only this agent' },
+      ttlSeconds: { type: 'integer', minimum: 1, maximum: 3_600, description: 'Of no use afterwards' },
+    },
+    required: ['subject'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { id: { type: 'string' }, messages: { type: 'integer' }, refused: { type: 'integer' } },
+    required: ['id', 'messages', 'refused'],
+    additionalProperties: false,
+  },
+  sideEffects: true,
+  ...COMMON,
+};
+
+export const SUBSCRIBE_TOOL: ToolDescriptor = {
+  name: 'event_subscribe',
+  description:
+    'Get a message in this session for each event whose subject matches the pattern: "*" is one token, a ">" at the end the rest. Gives {id, expiresAt}.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      subject: { ...SUBJECT, description: 'A pattern such as orders.*' },
+      message: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 2_048,
+        description:
+          'The message, with {{event}}, {{event.MEMBER}}, {{subject}}, {{source}}, {{agent}}, {{time}}, {{id}}',
+      },
+      maxFires: { type: 'integer', minimum: 1, maximum: 1_000_000, description: 'At most so many messages' },
+      ttlSeconds: { type: 'integer', minimum: 1, maximum: 2_592_000, description: 'A day when absent' },
+    },
+    required: ['subject'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { id: { type: 'string' }, expiresAt: { type: 'string' } },
+    required: ['id', 'expiresAt'],
+    additionalProperties: false,
+  },
+  sideEffects: true,
+  ...COMMON,
+};
+
+export const UNSUBSCRIBE_TOOL: ToolDescriptor = {
+  name: 'event_unsubscribe',
+  description: 'End a subscription.',
+  inputSchema: { type: 'object', properties: { id: ID }, required: ['id'], additionalProperties: false },
+  outputSchema: {
+    type: 'object',
+    properties: { ended: { type: 'boolean' } },
+    required: ['ended'],
+    additionalProperties: false,
+  },
+  sideEffects: true,
+  ...COMMON,
+};
+
+export const SUBSCRIPTIONS_TOOL: ToolDescriptor = {
+  name: 'event_subscriptions',
+  description: 'List your subscriptions to events.',
+  inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+  sideEffects: false,
+  ...COMMON,
+};
+
+export const EVENT_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [
+  PUBLISH_TOOL,
+  SUBSCRIBE_TOOL,
+  UNSUBSCRIBE_TOOL,
+  SUBSCRIPTIONS_TOOL,
+];
+
+/** `event_publish`, `event_subscribe`, `event_unsubscribe` and `event_subscriptions`. The gateway decides about each request. */
+export function eventTools(deps: EventToolDeps): Tool[] {
+  return [
+    { descriptor: PUBLISH_TOOL, call: (input, { op }) => eventsOf(deps).publish(input, op) },
+    { descriptor: SUBSCRIBE_TOOL, call: (input, { op }) => eventsOf(deps).subscribe(input, op) },
+    { descriptor: UNSUBSCRIBE_TOOL, call: (input, { op }) => eventsOf(deps).unsubscribe(idIn(input), op) },
+    { descriptor: SUBSCRIPTIONS_TOOL, call: (_input, { op }) => eventsOf(deps).list(op) },
+  ];
+}
+
+function eventsOf({ events }: EventToolDeps): Events {
+  if (events !== undefined) return events;
+  throw new TemperError('TEMPER_NOT_FOUND', 'there are no events: this agent runs alone; events need a cluster');
+}
+
+function idIn(input: Json): string {
+  const id = member(input, 'id');
+  return typeof id === 'string' ? id : '';
+}

@@ -1,0 +1,73 @@
+import { subjectPatternFlaw } from '../../events/subject.ts';
+import { templateFlaw } from '../../events/template.ts';
+import { DEFAULT_FIRES_PER_HOUR, type Trigger } from '../../events/trigger.ts';
+import { checkMeasures, itemsOf, quoted } from '../checks/shared.ts';
+import { dottedPath, type FieldPath, type Finding, type ValidPart } from '../findings.ts';
+import { parseDuration } from '../quantities.ts';
+import type { AgentSpec } from '../v1alpha1/agent.ts';
+import type { EventTrigger } from '../v1alpha1/schedule/triggers.ts';
+
+type Schedule = ValidPart<NonNullable<AgentSpec['schedule']>>;
+
+const MAX_COOLDOWN_MS = 86_400_000;
+const FIX = 'see docs/reference/events.md';
+
+/** The rules of the triggers that a schema cannot state. */
+export function triggersAreSound({ triggers }: Schedule, path: FieldPath): Finding[] {
+  const names = new Set<string>();
+  return [...itemsOf(triggers, [...path, 'triggers'])].flatMap(([{ name, subject, message, cooldown }, at]) => {
+    const isRepeated = name !== undefined && names.has(name);
+    if (name !== undefined) names.add(name);
+    return [
+      ...(isRepeated ? [finding([...at, 'name'], 'duplicate-item', `${quoted(name)} is in the list already`)] : []),
+      ...flawFinding([...at, 'subject'], subject, subjectPatternFlaw),
+      ...flawFinding([...at, 'message'], message, templateFlaw),
+      ...checkMeasures([
+        {
+          path: [...at, 'cooldown'],
+          value: cooldown,
+          parse: parseDuration,
+          minimum: 0,
+          maximum: MAX_COOLDOWN_MS,
+          allowed: 'a duration up to 24h',
+        },
+      ]),
+    ];
+  });
+}
+
+function flawFinding(
+  path: FieldPath,
+  text: string | undefined,
+  flawOf: (text: string) => string | undefined,
+): Finding[] {
+  const flaw = text === undefined ? undefined : flawOf(text);
+  return flaw === undefined ? [] : [finding(path, 'trigger', `is not valid: ${flaw}`)];
+}
+
+function finding(path: FieldPath, rule: string, text: string): Finding {
+  return { path, rule, message: `${dottedPath(path)} ${text}`, fix: FIX };
+}
+
+interface ProactiveAgent {
+  readonly schedule?: AgentSpec['schedule'] | undefined;
+}
+
+/** The triggers of an agent that fire. The spec is valid. */
+export function triggersOf({ schedule }: ProactiveAgent): readonly EventTrigger[] {
+  if (schedule?.mode !== 'Proactive' || schedule.suspend === true) return [];
+  return (schedule.triggers ?? []).filter(({ enabled }) => enabled !== false);
+}
+
+export function triggerOf({ name, message, session, maxFires = 0, maxFiresPerHour, cooldown }: EventTrigger): Trigger {
+  return {
+    key: name,
+    template: message,
+    session,
+    limits: {
+      maxFires: maxFires === 0 ? undefined : maxFires,
+      maxFiresPerHour: maxFiresPerHour ?? DEFAULT_FIRES_PER_HOUR,
+      cooldownMs: cooldown === undefined ? 0 : parseDuration(cooldown),
+    },
+  };
+}

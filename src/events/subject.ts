@@ -1,0 +1,44 @@
+/** Subjects of events: the form of NATS subjects, within one namespace. This file imports nothing, so every module can use it without cost. */
+
+const TOKEN = /^[A-Za-z0-9_-]+$/;
+const MAX_LENGTH = 128;
+const MAX_TOKENS = 8;
+
+/** The first token of the subjects that only Temper itself publishes. */
+export const PLATFORM_TOKEN = 'temper';
+
+/** Why the text is no subject: of tokens without wildcards, joined by dots. Undefined for a subject. */
+export function subjectFlaw(text: string): string | undefined {
+  return flawOf(text, (token) => (TOKEN.test(token) ? undefined : tokenFlaw(token)));
+}
+
+/** Why the text is no pattern: a subject in which `*` stands for one token and `>`, at the end, for one or more. */
+export function subjectPatternFlaw(text: string): string | undefined {
+  return flawOf(text, (token, isLast) => {
+    if (token === '*' || TOKEN.test(token)) return undefined;
+    if (token !== '>') return tokenFlaw(token);
+    return isLast ? undefined : '">" may only be the last token';
+  });
+}
+
+function flawOf(text: string, check: (token: string, isLast: boolean) => string | undefined): string | undefined {
+  if (text === '') return 'it is empty';
+  if (text.length > MAX_LENGTH) return `it is longer than ${MAX_LENGTH} characters`;
+  const tokens = text.split('.');
+  if (tokens.length > MAX_TOKENS) return `it has more than ${MAX_TOKENS} tokens`;
+  for (const [index, token] of tokens.entries()) {
+    const flaw = check(token, index === tokens.length - 1);
+    if (flaw !== undefined) return flaw;
+  }
+  return undefined;
+}
+
+function tokenFlaw(token: string): string {
+  if (token === '') return 'a token is empty; write one "." between two';
+  if (token.includes('*') || token.includes('>')) return 'a wildcard is a whole token: "*", or ">" at the end';
+  return 'a token has letters, digits, "_" and "-" only';
+}
+
+export function isPlatformSubject(subject: string): boolean {
+  return subject === PLATFORM_TOKEN || subject.startsWith(`${PLATFORM_TOKEN}.`);
+}

@@ -1,0 +1,141 @@
+import { triggerOf, triggersOf } from '../../api/schedule/triggers.ts';
+import type { FireRefusal } from '../../events/fires.ts';
+import { renderTemplate } from '../../events/template.ts';
+import { DEFAULT_FIRES_PER_HOUR, sessionOf, type Trigger } from '../../events/trigger.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { AcceptedEvent, Recipient } from '../../nats/events/accepted-events.ts';
+import type { Subscription, SubscriptionStore } from '../../nats/events/subscriptions.ts';
+import type { TriggerFireStore } from '../../nats/events/trigger-fires.ts';
+import type { NatsInbox } from '../../nats/inbox/inbox.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { GatewayMetrics } from '../../telemetry/temper-metrics.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { AgentDirectory } from '../deps.ts';
+
+export interface FireDeps {
+  directory: Pick<AgentDirectory, 'byUid' | 'agent' | 'decider'>;
+  inbox: Pick<NatsInbox, 'publish'>;
+  /** Requests a pod for an agent without one. */
+  wake: (state: AgentState) => Promise<void>;
+  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isClosed'>;
+  subscriptions: Pick<SubscriptionStore, 'of'>;
+  fires: Pick<TriggerFireStore, 'fire'>;
+  clock: Clock;
+  metrics: Pick<GatewayMetrics, 'count'>;
+  log: Pick<Logger, 'warn'>;
+}
+
+/** Why a matching event gave an agent no message. */
+export type TriggerOutcome =
+  | 'Sent'
+  | FireRefusal
+  | 'Ended'
+  | 'Suspended'
+  | 'Denied'
+  | 'SessionClosed'
+  | 'Full'
+  | 'TooLarge';
+
+/** How long the message of a trigger may take, as that of a user, when the event continues no chain. */
+const CHAIN_TIMEOUT_MS = 3_600_000;
+const OUTCOMES = {
+  TEMPER_BUS_FULL: 'Full',
+  TEMPER_STORAGE_LIMIT_EXCEEDED: 'Full',
+  TEMPER_EVENT_REFUSED: 'TooLarge',
+  TEMPER_BUS_TOO_LARGE: 'TooLarge',
+} as const satisfies Record<string, TriggerOutcome>;
+
+/**
+ * Gives one agent the message of one trigger for one event. A repeated call is the same message: the fire is counted once, and the id of the
+ * message derives from event, agent and trigger. Throws TEMPER_BUS_UNAVAILABLE and unexpected errors; then call it again.
+ */
+export async function fireTrigger(
+  accepted: AcceptedEvent,
+  recipient: Recipient,
+  deps: FireDeps,
+): Promise<TriggerOutcome> {
+  const outcome = await attempt(accepted, recipient, deps);
+  deps.metrics.count('temper_trigger_messages_total', { outcome });
+  return outcome;
+}
+
+async function attempt(accepted: AcceptedEvent, recipient: Recipient, deps: FireDeps): Promise<TriggerOutcome> {
+  const state = deps.directory.byUid(recipient.agentUid);
+  if (state === undefined || state.agent.metadata.namespace !== accepted.namespace) return 'Ended';
+  const trigger = await triggerWith(state, recipient.trigger, accepted, deps);
+  if (typeof trigger === 'string') return trigger;
+  if (state.suspended) return 'Suspended';
+  try {
+    return await send(accepted, state, trigger, deps);
+  } catch (error) {
+    const [, outcome] = Object.entries(OUTCOMES).find(([code]) => isTemperError(error) && error.code === code) ?? [];
+    if (outcome === undefined) throw error;
+    const agent = state.agent.metadata.name;
+    const fields = { error, namespace: accepted.namespace, agent, trigger: trigger.key, event: accepted.event.id };
+    deps.log.warn(fields, 'the message of a trigger was refused');
+    return outcome;
+  }
+}
+
+/** The trigger as the Agent has it now, or the subscription, whose grant is checked at each event. */
+async function triggerWith(
+  state: AgentState,
+  key: string,
+  { namespace, event }: AcceptedEvent,
+  { directory, subscriptions }: FireDeps,
+): Promise<Trigger | TriggerOutcome> {
+  const found = triggersOf(state.agent.spec).find(({ name }) => name === key);
+  if (found !== undefined) return triggerOf(found);
+  const subscription = (await subscriptions.of(namespace)).find(
+    ({ id, agentUid }) => id === key && agentUid === state.uid,
+  );
+  if (subscription === undefined) return 'Ended';
+  if (state.policy === undefined) return 'Denied';
+  const decision = directory.decider(state, false).decide({ kind: 'Subscribe', pattern: event.subject });
+  return decision.effect === 'Allow' ? triggerOfSubscription(subscription) : 'Denied';
+}
+
+function triggerOfSubscription({ id, message, session, maxFires }: Subscription): Trigger {
+  const limits = { maxFires, maxFiresPerHour: DEFAULT_FIRES_PER_HOUR, cooldownMs: 0 };
+  return { key: id, template: message, session, limits };
+}
+
+async function send(
+  { event }: AcceptedEvent,
+  state: AgentState,
+  trigger: Trigger,
+  deps: FireDeps,
+): Promise<TriggerOutcome> {
+  const { uid, agent } = state;
+  const session = sessionOf(trigger, event.id);
+  if (trigger.session !== undefined && (await deps.sessionsOf(uid).isClosed(session))) return 'SessionClosed';
+  const text = renderTemplate(trigger.template, event);
+  const decision = await deps.fires.fire(uid, trigger.key, trigger.limits, event.id);
+  if ('refused' in decision) return decision.refused;
+  const now = deps.clock.now();
+  const { root, depth = 0, ancestors, deadline = deadlineFrom(now) } = event.chain ?? {};
+  await deps.inbox.publish(
+    uid,
+    { uid: 'trigger', key: `${event.id}/${uid}/${trigger.key}` },
+    {
+      to: agent.metadata.name,
+      from: 'trigger',
+      source: 'Trigger',
+      session,
+      text,
+      ...(root === undefined ? {} : { root }),
+      depth,
+      deadline,
+      ...(ancestors === undefined ? {} : { ancestors }),
+      time: now.toISOString(),
+    },
+  );
+  await deps.wake(state);
+  return 'Sent';
+}
+
+function deadlineFrom(now: Date): string {
+  return new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString();
+}

@@ -1,0 +1,231 @@
+import type { FastifyRequest } from 'fastify';
+import {
+  PUBLISH_TOOL,
+  SUBSCRIBE_TOOL,
+  SUBSCRIPTIONS_TOOL,
+  UNSUBSCRIBE_TOOL,
+} from '../../agent/tools/events/event-tools.ts';
+import { type EventChain, MAX_EVENT_BYTES, type PublishedEvent } from '../../events/event.ts';
+import { templateFlaw } from '../../events/template.ts';
+import {
+  EventReceipt,
+  ListSubscriptionsRequest,
+  PublishEventRequest,
+  SubscribeRequest,
+  SubscriptionList,
+  SubscriptionReceipt,
+  UnsubscribeReceipt,
+  UnsubscribeRequest,
+} from '../../gateway-api/events/event-schemas.ts';
+import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { digestOf, sha256 } from '../../lib/canonical.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import type { PolicyRequest } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { assertBrokeredCall } from '../delivery/brokered-call.ts';
+import { mapInBatches } from '../concurrency-limit.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
+import { MAX_CHAIN_DEPTH } from '../pods/messages.ts';
+
+const DEFAULT_MESSAGE = 'Event {{subject}}: {{event}}';
+const DEFAULT_TTL_SECONDS = 86_400;
+
+/** Agents publish events and subscribe to them. An agent cannot start a chain: it acts only with the token of its current delivery. */
+export function eventRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.events,
+    {
+      config: { access: 'pod', idempotent: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Publishes an event in the namespace',
+        body: PublishEventRequest,
+        response: { 200: EventReceipt, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => publish(request, request.body, deps),
+  );
+  server.post(
+    POD_API_PATHS.subscriptions,
+    {
+      config: { access: 'pod', idempotent: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Subscribes the session to events',
+        body: SubscribeRequest,
+        response: { 200: SubscriptionReceipt, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => subscribe(request, request.body, deps),
+  );
+  subscriptionRoutes(server, deps);
+}
+
+function subscriptionRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    POD_API_PATHS.endSubscription,
+    {
+      config: { access: 'pod', idempotent: true },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'Ends a subscription',
+        body: UnsubscribeRequest,
+        response: { 200: UnsubscribeReceipt, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => {
+      const { deliveryToken, id } = request.body;
+      const delivery = authorizeDelivery(request, deliveryToken, deps);
+      await assertCall(delivery, UNSUBSCRIBE_TOOL, { id }, [], request.idempotencyKey, deps);
+      return { ended: await deps.subscriptions.end(ownerOf(delivery), id) };
+    },
+  );
+  server.post(
+    POD_API_PATHS.listSubscriptions,
+    {
+      config: { access: 'pod' },
+      schema: {
+        ...POD_SECURITY,
+        summary: 'The subscriptions of the agent',
+        body: ListSubscriptionsRequest,
+        response: { 200: SubscriptionList, ...ERROR_RESPONSES },
+      },
+    },
+    async (request) => {
+      const delivery = authorizeDelivery(request, request.body.deliveryToken, deps);
+      await assertCall(delivery, SUBSCRIPTIONS_TOOL, {}, [], delivery.claims.message, deps);
+      return { subscriptions: await subscriptionsOf(delivery, deps) };
+    },
+  );
+}
+
+async function publish(
+  request: FastifyRequest,
+  { deliveryToken, event: draft }: PublishEventRequest,
+  deps: GatewayDeps,
+): Promise<EventReceipt> {
+  const delivery = authorizeDelivery(request, deliveryToken, deps);
+  const { claims, state } = delivery;
+  const { subject, data = null, to } = draft;
+  const { idempotencyKey: key } = request;
+  const chain = chainOf(delivery, draft.ttlSeconds, deps);
+  await assertCall(delivery, PUBLISH_TOOL, draft as unknown as Json, [{ kind: 'Publish', subject }], key, deps);
+  assertSize(data);
+  deps.eventLimits.take(claims);
+  const event: PublishedEvent = {
+    id: eventId(state.uid, key),
+    subject,
+    data,
+    source: 'Agent',
+    agent: claims.agent,
+    time: deps.clock.now().toISOString(),
+    tainted: await deps.sessions.tainted(state.uid, claims.session),
+    chain,
+  };
+  const receipt = await deps.namespaceEvents.publish({ ...ownedBy(delivery), event, to });
+  await deps.recorder.used(claims, PUBLISH_TOOL.category);
+  return { id: event.id, ...receipt };
+}
+
+async function subscribe(
+  request: FastifyRequest,
+  { deliveryToken, subscription: draft }: SubscribeRequest,
+  deps: GatewayDeps,
+): Promise<SubscriptionReceipt> {
+  const delivery = authorizeDelivery(request, deliveryToken, deps);
+  const { claims, state } = delivery;
+  const { idempotencyKey: key } = request;
+  const { subject, message = DEFAULT_MESSAGE, maxFires, ttlSeconds = DEFAULT_TTL_SECONDS } = draft;
+  await assertCall(
+    delivery,
+    SUBSCRIBE_TOOL,
+    draft as unknown as Json,
+    [{ kind: 'Subscribe', pattern: subject }],
+    key,
+    deps,
+  );
+  const flaw = templateFlaw(message);
+  if (flaw !== undefined) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `message is not valid: ${flaw}`);
+  const expiresAt = new Date(deps.clock.now().getTime() + ttlSeconds * 1_000).toISOString();
+  const added = await deps.subscriptions.add(ownerOf(delivery), shortHash(`${state.uid}\n${key}`, 12), {
+    subject,
+    message,
+    session: claims.session,
+    ...(maxFires === undefined ? {} : { maxFires }),
+    expiresAt,
+  });
+  return { id: added.id, expiresAt: added.expiresAt };
+}
+
+async function subscriptionsOf(
+  delivery: AuthorizedDelivery,
+  { subscriptions, triggerFires }: GatewayDeps,
+): Promise<SubscriptionList['subscriptions']> {
+  const { uid, namespace } = ownerOf(delivery);
+  const own = (await subscriptions.of(namespace)).filter(({ agentUid }) => agentUid === uid);
+  return mapInBatches(own, async ({ id, subject, session, expiresAt }) => {
+    const { fires } = await triggerFires.read(uid, id);
+    return { id, subject, session, expiresAt, fires };
+  });
+}
+
+/** The messages of the event are one deeper than that of its publisher, and have no later deadline. */
+function chainOf(
+  { claims, state }: AuthorizedDelivery,
+  ttlSeconds: number | undefined,
+  { clock }: GatewayDeps,
+): EventChain {
+  const depth = claims.depth + 1;
+  if (depth > MAX_CHAIN_DEPTH) {
+    throw new TemperError(
+      'TEMPER_MESSAGE_DEPTH',
+      `the messages of an event of "${claims.agent}" would be ${depth} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
+    );
+  }
+  const ends = [Date.parse(claims.deadline)];
+  if (ttlSeconds !== undefined) ends.push(clock.now().getTime() + ttlSeconds * 1_000);
+  const deadline = new Date(Math.min(...ends)).toISOString();
+  return { root: claims.root, depth, deadline, ancestors: [...(claims.ancestors ?? []), state.uid] };
+}
+
+async function assertCall(
+  delivery: AuthorizedDelivery,
+  tool: ToolDescriptor,
+  input: Json,
+  requests: readonly PolicyRequest[],
+  key: string,
+  deps: GatewayDeps,
+): Promise<void> {
+  await assertBrokeredCall(delivery, { tool, input, requests, digests: [digestOf(input)], key }, deps);
+}
+
+function assertSize(data: Json): void {
+  const bytes = Buffer.byteLength(JSON.stringify(data));
+  if (bytes <= MAX_EVENT_BYTES) return;
+  throw new TemperError(
+    'TEMPER_EVENT_REFUSED',
+    `the data has ${bytes} bytes; an event may have ${MAX_EVENT_BYTES}: store the rest in shared memory and publish its key`,
+  );
+}
+
+function ownerOf({ claims, state }: AuthorizedDelivery): { uid: string; namespace: string } {
+  return { uid: state.uid, namespace: claims.namespace };
+}
+
+function ownedBy(delivery: AuthorizedDelivery): { ownerUid: string; namespace: string } {
+  const { uid, namespace } = ownerOf(delivery);
+  return { ownerUid: uid, namespace };
+}
+
+/** The same for a repeated request. */
+function eventId(uid: string, key: string): string {
+  return `evt-${shortHash(`${uid}\n${key}`, 32)}`;
+}
+
+function shortHash(text: string, length: number): string {
+  return sha256(text).slice('sha256:'.length, 'sha256:'.length + length);
+}

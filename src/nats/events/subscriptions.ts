@@ -1,0 +1,125 @@
+import { TemperError } from '../../lib/errors.ts';
+import { isJsonObject, type Json } from '../../lib/json.ts';
+import type { JetStreamConnection } from '../connection/connection.ts';
+import { createDocumentStore } from '../jetstream/document-store.ts';
+import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
+import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+
+/** Events that an agent asked for, until they end. */
+export interface Subscription {
+  /** Unique in the namespace; of a slot of the agent and the call that subscribed. */
+  readonly id: string;
+  readonly agentUid: string;
+  /** A pattern for subjects. */
+  readonly subject: string;
+  /** The template of the messages. */
+  readonly message: string;
+  readonly session: string;
+  readonly maxFires?: number;
+  /** RFC 3339. */
+  readonly expiresAt: string;
+}
+
+export type NewSubscription = Omit<Subscription, 'id' | 'agentUid'>;
+
+/** Methods throw TEMPER_BUS_*. */
+export interface SubscriptionStore {
+  /** Idempotent per key. Throws TEMPER_QUOTA_EXCEEDED beyond the limits of an agent and of its namespace. */
+  add(owner: Owner, key: string, subscription: NewSubscription): Promise<Subscription>;
+  /** False when the agent has no such subscription. */
+  end(owner: Owner, id: string): Promise<boolean>;
+  /** All that have not ended or expired. Reads again only what changed. */
+  of(namespace: string): Promise<readonly Subscription[]>;
+}
+
+interface Owner {
+  readonly uid: string;
+  readonly namespace: string;
+}
+
+const PER_AGENT = 50;
+const PER_NAMESPACE = 500;
+const MAX_ATTEMPTS = 5;
+/** Namespaces whose subscriptions one process remembers. */
+const MAX_CACHED = 1_000;
+
+interface Cached {
+  readonly revision: number;
+  readonly all: readonly Subscription[];
+}
+
+export function createSubscriptions(connection: JetStreamConnection): SubscriptionStore {
+  const documents = createDocumentStore(connection, BUCKETS.triggers);
+  const stream = bucketStream(BUCKETS.triggers);
+  const cache = new Map<string, Cached>();
+  const isLive = ({ expiresAt }: Subscription): boolean => Date.parse(expiresAt) > connection.clock.now().getTime();
+  const of = async (namespace: string): Promise<readonly Subscription[]> => {
+    const filter = bucketSubject(BUCKETS.triggers, `*.subscription.${token(namespace)}.*`);
+    const revision = (await lastMessage(connection, stream, filter))?.seq ?? 0;
+    const known = cache.get(namespace);
+    if (known?.revision === revision) return known.all.filter(isLive);
+    const all: Subscription[] = [];
+    for await (const { data } of readMessages(connection, stream, filter)) {
+      const found = parseSubscription(parseJsonBytes(data));
+      if (found !== undefined) all.push(found);
+    }
+    cache.delete(namespace);
+    cache.set(namespace, { revision, all });
+    if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value ?? '');
+    return all.filter(isLive);
+  };
+  return {
+    of,
+    async add(owner, key, subscription) {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const all = await of(owner.namespace);
+        const own = all.filter(({ agentUid }) => agentUid === owner.uid);
+        const repeated = own.find(({ id }) => id.endsWith(`-${key}`));
+        if (repeated !== undefined) return repeated;
+        assertWithinLimits(own.length, all.length);
+        const slot = freeSlot(own);
+        const stored = await documents.get(keyOf(owner, slot));
+        const added: Subscription = { ...subscription, id: `${slot}-${key}`, agentUid: owner.uid };
+        const value = added as unknown as Json;
+        if ((await documents.write(keyOf(owner, slot), value, stored?.revision ?? 0)) !== undefined) return added;
+      }
+      throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'the subscriptions changed too often; try again', {
+        retry: 'backoff',
+      });
+    },
+    async end(owner, id) {
+      const slot = id.split('-', 1)[0] ?? '';
+      if (!/^[0-9]{1,2}$/.test(slot)) return false;
+      const stored = await documents.get(keyOf(owner, Number(slot)));
+      if (parseSubscription(stored?.value)?.id !== id) return false;
+      // A value without members is none; readers see that something changed.
+      return (await documents.write(keyOf(owner, Number(slot)), {}, stored?.revision ?? 0)) !== undefined;
+    },
+  };
+}
+
+/** So the keys of an agent are as many as its limit. */
+function freeSlot(own: readonly Subscription[]): number {
+  const used = new Set(own.map(({ id }) => Number(id.split('-', 1)[0])));
+  for (let slot = 0; slot < PER_AGENT; slot += 1) if (!used.has(slot)) return slot;
+  return PER_AGENT - 1;
+}
+
+function assertWithinLimits(own: number, all: number): void {
+  if (own < PER_AGENT && all < PER_NAMESPACE) return;
+  const limit = own >= PER_AGENT ? `an agent may have ${PER_AGENT}` : `a namespace may have ${PER_NAMESPACE}`;
+  throw new TemperError('TEMPER_QUOTA_EXCEEDED', `${limit} subscriptions; end one with event_unsubscribe`);
+}
+
+function keyOf({ uid, namespace }: Owner, slot: number): string {
+  return `${token(uid)}.subscription.${token(namespace)}.${slot}`;
+}
+
+const TEXTS = ['id', 'agentUid', 'subject', 'message', 'session', 'expiresAt'];
+
+/** Only gateways write these documents, so their form is checked as far as it decides. */
+function parseSubscription(value: Json | undefined): Subscription | undefined {
+  if (!isJsonObject(value) || !TEXTS.every((name) => typeof value[name] === 'string')) return undefined;
+  if (value.maxFires !== undefined && !Number.isSafeInteger(value.maxFires)) return undefined;
+  return value as unknown as Subscription;
+}

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { PublishedEvent } from '../../../../src/events/event.ts';
+import type { PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
+import { createAcceptedEvents } from '../../../../src/nats/events/accepted-events.ts';
+import { createEventHistory } from '../../../../src/nats/events/event-history.ts';
+import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
+import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
+import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
+import { pollValue } from '../../../support/poll.ts';
+
+const POLICY = { autonomy: 'Full', level: { initial: 'restricted' } };
+const TOOLS = ['event_*'];
+
+interface Receipt {
+  id: string;
+  messages: number;
+  refused: number;
+}
+
+/** Events of a namespace. `open` gives the client of two replicas. */
+export function eventTests(open: () => MessageClient): void {
+  let agents = 0;
+
+  async function agent(spec: object = {}): Promise<RunningAgent & { name: string }> {
+    const { fixture } = open();
+    agents += 1;
+    const name = `eventful-${agents}`;
+    await fixture.createPolicy('team-a', `events-${agents}`, POLICY);
+    const found = await open().createReadyAgent(name, { trustPolicyRef: { name: `events-${agents}` }, ...spec });
+    return { ...found, name };
+  }
+
+  const publisher = (subject: string) => agent({ grants: { tools: TOOLS, events: { publish: [subject] } } });
+  const listener = (...triggers: object[]) => agent({ schedule: { mode: 'Proactive', triggers } });
+  const post = (from: RunningAgent, path: string, body: object, key = 'k-1', gateway = open().one) =>
+    gateway.call('POST', path, { token: from.token, key, body });
+  const publish = (
+    from: RunningAgent,
+    { deliveryToken }: PodDelivery,
+    event: object,
+    key = 'k-1',
+    gateway = open().one,
+  ): Promise<HttpResponse> => post(from, '/v1/events', { deliveryToken, event }, key, gateway);
+  const receiptIn = (response: HttpResponse) => parsed(response) as Receipt;
+
+  async function work(on: RunningAgent & { name: string }): Promise<PodDelivery> {
+    parsed(await open().sendMessage(on.name, 'work'));
+    return open().next(on);
+  }
+
+  it('an event is one message for each trigger that matches, also when it is published again at another gateway', async () => {
+    const shop = await publisher('shop-1.>');
+    const paid = { name: 'paid', subject: 'shop-1.*.paid', message: 'Ship {{event.order}} ({{subject}}).' };
+    const [first, second] = [await listener(paid), await listener({ ...paid, session: 'orders' })];
+    const other = await listener({ ...paid, subject: 'shop-1.paid' }, { ...paid, name: 'off', enabled: false });
+    const delivery = await work(shop);
+    const event = { subject: 'shop-1.eu.paid', data: { order: 'A-7' } };
+    const receipt = receiptIn(await publish(shop, delivery, event));
+    assert.deepEqual(receipt, { id: receipt.id, messages: 2, refused: 0 });
+    assert.deepEqual(receiptIn(await publish(shop, delivery, event, 'k-1', open().other)), receipt);
+    const inbox = createNatsInbox(await open().fixture.nats.connect('gateway'));
+    const depths = await Promise.all([first, second, other].map(({ uid }) => inbox.depth(uid)));
+    assert.deepEqual(
+      depths.map(({ pending }) => pending),
+      [1, 1, 0],
+    );
+    const { message } = await open().next(second);
+    const { text, source, session, root, depth, deadline } = message;
+    assert.deepEqual([text, source, session], ['Ship A-7 (shop-1.eu.paid).', 'Trigger', 'orders']);
+    assert.deepEqual([root, depth, deadline], [delivery.message.root, 1, delivery.message.deadline]);
+    const history = createEventHistory(await open().fixture.nats.connect('gateway'));
+    const past = (await history.read('team-a')).filter(({ id }) => id === receipt.id);
+    assert.deepEqual(
+      past.map(({ agent: from, messages, data }) => [from, messages, data]),
+      [[shop.name, 2, { order: 'A-7' }]],
+    );
+  });
+
+  it('an agent publishes and subscribes only within its grants, and nothing below temper', async () => {
+    const shop = await publisher('shop-2.>');
+    const delivery = await work(shop);
+    const { deliveryToken } = delivery;
+    const denied = [
+      { subject: 'other.paid' },
+      { subject: 'temper.agent.x' },
+      { subject: 'shop-2.*' },
+      { subject: 'shop-2..a' },
+    ];
+    for (const [index, event] of denied.entries())
+      assertError(await publish(shop, delivery, event, `d-${index}`), 403, 'TEMPER_POLICY_DENIED');
+    const subscription = { subject: 'shop-2.paid' };
+    assertError(
+      await post(shop, '/v1/subscriptions', { deliveryToken, subscription }, 's-1'),
+      403,
+      'TEMPER_POLICY_DENIED',
+    );
+    const large = { subject: 'shop-2.a', data: 'x'.repeat(9_000) };
+    assertError(await publish(shop, delivery, large, 'l-1'), 422, 'TEMPER_EVENT_REFUSED');
+  });
+
+  it('a trigger fires within its limits, and a chain of events ends at the depth of messages', async () => {
+    const shop = await publisher('shop-3.>');
+    await listener(
+      { name: 'once', subject: 'shop-3.a', message: 'x', maxFires: 1 },
+      { name: 'calm', subject: 'shop-3.a', message: 'x', cooldown: '1h' },
+      { name: 'few', subject: 'shop-3.a', message: 'x', maxFiresPerHour: 1 },
+    );
+    const delivery = await work(shop);
+    const outcomes = [];
+    for (const key of ['a', 'b']) outcomes.push(receiptIn(await publish(shop, delivery, { subject: 'shop-3.a' }, key)));
+    assert.deepEqual(
+      outcomes.map(({ messages, refused }) => [messages, refused]),
+      [
+        [3, 0],
+        [0, 3],
+      ],
+    );
+
+    const grants = { tools: TOOLS, events: { publish: ['ping.>'] } };
+    const trigger = (subject: string) => ({ triggers: [{ name: 't', subject, message: '{{event}}' }] });
+    const ping = await agent({ grants, schedule: { mode: 'Proactive', ...trigger('ping.to-ping') } });
+    const pong = await agent({ grants, schedule: { mode: 'Proactive', ...trigger('ping.to-pong') } });
+    let current = await work(ping);
+    for (let depth = 1; depth <= 5; depth += 1) {
+      const [from, to, subject] = depth % 2 === 1 ? [ping, pong, 'ping.to-pong'] : [pong, ping, 'ping.to-ping'];
+      assert.equal(receiptIn(await publish(from, current, { subject }, `p-${depth}`)).messages, 1);
+      current = await open().next(to);
+      assert.equal(current.message.depth, depth);
+    }
+    assertError(await publish(pong, current, { subject: 'ping.to-ping' }, 'p-6'), 422, 'TEMPER_MESSAGE_DEPTH');
+  });
+
+  it('a subscription gives its session messages until it ends, and none without the grant', async () => {
+    const shop = await publisher('shop-4.>');
+    const watcher = await agent({ grants: { tools: TOOLS, events: { subscribe: ['shop-4.>'] } } });
+    const watching = await work(watcher);
+    const delivery = await work(shop);
+    const { deliveryToken } = watching;
+    const subscription = { subject: 'shop-4.*', message: 'Seen {{event}}' };
+    const body = { deliveryToken, subscription };
+    const added = parsed(await post(watcher, '/v1/subscriptions', body)) as { id: string; expiresAt: string };
+    assert.deepEqual(parsed(await post(watcher, '/v1/subscriptions', body, 'k-1', open().other)), added);
+    parsed(
+      await open().postDelivery(watcher, { deliveryToken, action: 'ack', reply: 'ok', finishReason: 'complete' }),
+      204,
+    );
+    assert.equal(receiptIn(await publish(shop, delivery, { subject: 'shop-4.a', data: 1 }, 'e-1')).messages, 1);
+    const fired = await open().next(watcher);
+    assert.deepEqual([fired.message.text, fired.message.session], ['Seen 1', watching.message.session]);
+    const list = await post(watcher, '/v1/subscriptions/list', { deliveryToken: fired.deliveryToken });
+    assert.deepEqual(parsed(list), {
+      subscriptions: [
+        { id: added.id, subject: 'shop-4.*', session: watching.message.session, expiresAt: added.expiresAt, fires: 1 },
+      ],
+    });
+    const end = { deliveryToken: fired.deliveryToken, id: added.id };
+    assert.deepEqual(parsed(await post(watcher, '/v1/subscriptions/end', end, 'u-1')), { ended: true });
+    assert.equal(receiptIn(await publish(shop, delivery, { subject: 'shop-4.a' }, 'e-2')).messages, 0);
+
+    parsed(await post(watcher, '/v1/subscriptions', { ...body, deliveryToken: fired.deliveryToken }, 'k-2'));
+    await open().fixture.patchAgent('team-a', watcher.name, { spec: { grants: { tools: TOOLS } } });
+    const later = await pollValue(
+      'the end of the grant',
+      () => publish(shop, delivery, { subject: 'shop-4.b' }, `e-${Math.random()}`),
+      (response) => receiptIn(response).messages === 0,
+    );
+    assert.equal(receiptIn(later).refused, 1);
+  });
+
+  it('an event that a gateway accepted before its end is continued by another one, with one message for each agent', async () => {
+    const trigger = { name: 'late', subject: 'shop-5.a', message: '{{event}}', maxFires: 5 };
+    const [first, second] = [await listener(trigger), await listener(trigger)];
+    const connection = await open().fixture.nats.connect('gateway');
+    const event: PublishedEvent = {
+      id: 'evt-left',
+      subject: 'shop-5.a',
+      data: 'left',
+      source: 'Agent',
+      agent: first.name,
+      time: new Date(Date.now() - 60_000).toISOString(),
+      tainted: false,
+    };
+    const recipients = [first, second].map(({ uid }) => ({ agentUid: uid, trigger: 'late' }));
+    const store = createAcceptedEvents(connection);
+    await store.add({ event, namespace: 'team-a', ownerUid: first.uid, recipients });
+    await pollValue(
+      'the end of the event',
+      () => store.open(),
+      (left) => left.length === 0,
+    );
+    const inbox = createNatsInbox(connection);
+    for (const { uid } of [first, second]) assert.equal((await inbox.depth(uid)).pending, 1);
+    const { message } = await open().next(second);
+    assert.deepEqual([message.text, message.source, message.depth, message.root], ['left', 'Trigger', 0, message.id]);
+  });
+}

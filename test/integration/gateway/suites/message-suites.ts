@@ -1,0 +1,17 @@
+import type { MessageClient } from '../../../support/gateway/message-client.ts';
+import { agentToolTests } from './agent-tools.ts';
+import { askedMessageTests } from './asked-messages.ts';
+import { childAgentTests } from './child-agents.ts';
+import { closedSessionTests } from './closed-sessions.ts';
+import { eventTests } from './events.ts';
+import { idleSessionTests } from './idle-sessions.ts';
+
+/** The suites over two replicas and one client of messages. */
+export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = [
+  agentToolTests,
+  askedMessageTests,
+  childAgentTests,
+  eventTests,
+  closedSessionTests,
+  idleSessionTests,
+];
