@@ -6,6 +6,8 @@ export interface MessageDraft {
   to: string;
   session: string;
   text: string;
+  /** The session of the sender has untrusted content, and so has that of the receiver from then on. */
+  tainted?: boolean;
 }
 
 /**
@@ -26,8 +28,6 @@ export interface Envelope extends MessageDraft {
   time: string;
   /** Absent in messages of an older release. */
   source?: MessageSource;
-  /** The agent wrote the text in a session with untrusted content: the session that gets it has some too. */
-  tainted?: boolean;
   /** The agents that this chain passed, the sender last, by UID. Not for receivers. */
   ancestors?: readonly string[];
   /** UID of the agent that gets the answer. Not for receivers. */
@@ -86,6 +86,8 @@ export interface Task {
   /** With `Answered`. */
   text?: string;
   finishReason?: FinishReason;
+  /** The session that gave the answer has untrusted content. */
+  tainted?: boolean;
   /** With `Failed`. */
   code?: ErrorCode;
   reason?: string;

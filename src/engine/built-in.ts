@@ -23,7 +23,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
   const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
   const tools = [
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
-    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, onUntrusted: () => undefined }),
+    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, isTainted: () => false, onUntrusted: () => undefined }),
   ];
   const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS];
   const own = [...EVENT_TOOL_DESCRIPTORS, ...SCHEDULE_TOOL_DESCRIPTORS];

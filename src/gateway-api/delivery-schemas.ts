@@ -39,7 +39,7 @@ const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
         }),
       ),
       tainted: Type.Optional(
-        Type.Boolean({ description: 'The text has untrusted content, so the session has some from now on.' }),
+        Type.Boolean({ description: 'The session of the sender has untrusted content, and so has this session.' }),
       ),
       answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
@@ -187,7 +187,17 @@ export const DeliveryOutcome = Type.Union(
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;
 
 const Draft = describes<MessageDraft>()(
-  Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') }, closed),
+  Type.Object(
+    {
+      to: AgentName,
+      session: SessionId,
+      text: text(TEXT_CHARACTERS, 'Text of the message.'),
+      tainted: Type.Optional(
+        Type.Boolean({ description: 'The session has untrusted content that the gateway may not know of.' }),
+      ),
+    },
+    closed,
+  ),
 );
 
 /** Longest wait of one request for a task. */
@@ -232,6 +242,7 @@ export const TaskState = describes<Task>()(
       }),
       text: Type.Optional(Type.String({ description: 'The answer.' })),
       finishReason: Type.Optional(FinishReason),
+      tainted: Type.Optional(Type.Boolean({ description: 'The session that gave the answer has untrusted content.' })),
       code: Type.Optional(Type.Unsafe<ErrorCode>(Code)),
       reason: Type.Optional(Type.String({ description: 'Why there is no answer.' })),
     },

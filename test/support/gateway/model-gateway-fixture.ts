@@ -251,6 +251,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       asks: createAsks(bus, tasks),
       inbox,
       agent: (uid) => this.#directory.byUid(uid),
+      sessionsOf,
       wake: async () => undefined,
     });
     const deps: GatewayDeps = {
