@@ -104,8 +104,9 @@ describe('the session of an agent program', () => {
     assert.deepEqual(others, {
       socket: 'ERR_ACCESS_DENIED',
       process: 'ERR_ACCESS_DENIED',
-      read: 'ERR_ACCESS_DENIED',
+      read: 'ENOENT',
       write: 'ERR_ACCESS_DENIED',
+      exists: 'false',
     });
     assert.equal(home, 'works');
   });

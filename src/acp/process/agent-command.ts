@@ -18,12 +18,12 @@ const FILE_BLOCKS = 131_072;
 
 /**
  * The command line of an agent. Node refuses it other processes, native code, the network, and every file outside of its folder and its
- * home; the kernel limits are those of a runner. `preload` is the text of a module.
+ * home; the kernel limits are those of a runner. `preloads` are the texts of modules.
  */
 export function agentCommand(
   node: string,
   { folder, program, arguments: given }: AgentProgram,
-  { home, preload }: { home: string; preload: string },
+  { home, preloads }: { home: string; preloads: readonly string[] },
   exists?: (path: string) => boolean,
 ): RunnerCommand {
   const args = [
@@ -33,8 +33,7 @@ export function agentCommand(
     `--allow-fs-write=${home}/*`,
     `--max-old-space-size=${HEAP_MIB}`,
     '--no-warnings',
-    '--import',
-    `data:text/javascript;base64,${Buffer.from(preload).toString('base64')}`,
+    ...preloads.flatMap((text) => ['--import', `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`]),
     program,
     ...given,
   ];

@@ -12,6 +12,13 @@ import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
 
 const MAX_STDERR = 2_048;
 
+/** What runs in the process before its program. */
+const PRELOADS = ['agent-files.ts', 'agent-fetch.ts'];
+
+async function preloadTexts(): Promise<string[]> {
+  return stripTypes(await Promise.all(PRELOADS.map((name) => readFile(join(import.meta.dirname, name), 'utf8'))));
+}
+
 /** The process of one session of an agent. Nothing that it sends is trusted, and it can always be killed. */
 export class AgentProcess {
   /** A folder of the process, empty at the start. */
@@ -47,10 +54,10 @@ export class AgentProcess {
 
   /** Starts the program with an own home, which is removed at its end. */
   static async start(program: AgentProgram, handler: FetchHandler): Promise<AgentProcess> {
-    const preload = stripTypes([await readFile(join(import.meta.dirname, 'agent-fetch.ts'), 'utf8')]).join('');
+    const preloads = await preloadTexts();
     const home = await realpath(await mkdtemp(join(tmpdir(), 'temper-agent-')));
     await mkdir(join(home, 'workspace'));
-    const { command, args } = agentCommand(process.execPath, program, { home, preload });
+    const { command, args } = agentCommand(process.execPath, program, { home, preloads });
     const child = spawn(command, args, {
       cwd: home,
       env: agentEnvironment(program, home, ORIGIN),
