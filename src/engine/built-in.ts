@@ -7,6 +7,7 @@ import { CHILD_TOOL_DESCRIPTORS } from '../agent/tools/children/child-tools.ts';
 import { SCHEDULE_TOOL_DESCRIPTORS } from '../agent/tools/schedules/schedule-tools.ts';
 import { EVENT_TOOL_DESCRIPTORS } from '../agent/tools/events/event-tools.ts';
 import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
+import { RUN_TOOL } from '../agent/tools/run/run-descriptor.ts';
 import { SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
@@ -30,6 +31,7 @@ export function builtInDescriptors(): ToolDescriptor[] {
   return [
     ...tools.map((tool) => tool.descriptor),
     GENERATE_TEXT,
+    RUN_TOOL,
     ...messages,
     ...own,
     DISCOVER_TOOL,
