@@ -12,6 +12,7 @@
  * - POST `…/agents/{agent}/tool-audits`: `ToolAuditRequest`, `ToolAuditState`; GET `…/tool-audits/{digest}?wait=&runs=`: `ToolAuditState`.
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
+ * - GET `…/events`: `EventSummary[]`, the history of the events of the namespace, oldest first.
  * - GET `…/top`: `TopAgent[]`.
  * - GET `…/audit?after=<seq>&limit=`: `AuditPage`, the links of the provenance chain with the records of the namespace.
  *

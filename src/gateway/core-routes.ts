@@ -6,6 +6,7 @@ import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { messageRoutes } from './pods/messages.ts';
+import { userEventRoutes } from './users/events.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
 import { userAuditRoutes } from './users/audit.ts';
@@ -35,6 +36,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userMessageRoutes,
   userStreamRoutes,
   userReportRoutes,
+  userEventRoutes,
   userCloseSessionRoutes,
   userDeadLetterRoutes,
   userRatingRoutes,

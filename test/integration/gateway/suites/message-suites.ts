@@ -5,6 +5,7 @@ import { childAgentTests } from './child-agents.ts';
 import { closedSessionTests } from './closed-sessions.ts';
 import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
+import { webhookTests } from './webhooks.ts';
 
 /** The suites over two replicas and one client of messages. */
 export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = [
@@ -12,6 +13,7 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   askedMessageTests,
   childAgentTests,
   eventTests,
+  webhookTests,
   closedSessionTests,
   idleSessionTests,
 ];
