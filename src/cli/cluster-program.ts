@@ -8,6 +8,7 @@ import {
   selectsCluster,
   stateOption,
 } from './cluster/options.ts';
+import { addBreakdownOptions } from './usage/breakdown-options.ts';
 import { SHELLS } from './completion/scripts.ts';
 import type { CliIo } from './io.ts';
 
@@ -81,20 +82,7 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
       const { sessions } = await import('./cluster/verbs/reports.ts');
       finish(await sessions({ ...options, agent }, io));
     });
-  verb(program, 'usage [agent]', 'print the usage counted in the state folder; on a cluster, of an agent or a policy')
-    .option('--policy <name>', 'name of a TrustPolicy')
-    .addOption(stateOption())
-    .addOption(outputOption())
-    .action(async (agent: string | undefined, options, command: Command) => {
-      if (!selectsCluster(options, io)) {
-        const { stateUsage } = await import('./state/usage.ts');
-        const { readingState } = await import('./state/state-folder.ts');
-        return finish(await readingState(options.state, () => stateUsage({ ...options, agent }, io)));
-      }
-      if ((agent === undefined) === (options.policy === undefined)) command.error('name an agent, or --policy NAME');
-      const { usage } = await import('./cluster/verbs/reports.ts');
-      finish(await usage({ ...options, agent }, io));
-    });
+  addUsage(program, io, finish);
   const top = program.command('top').description('print live counters');
   verb(top, 'agents', 'messages and tokens per agent of a namespace')
     .addOption(outputOption())
@@ -125,6 +113,34 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (action: string | undefined, id: string | undefined, options) => {
       const { deadLetters } = await import('./cluster/verbs/dead-letters.ts');
       finish(await deadLetters({ ...options, action, id }, io));
+    });
+}
+
+function addUsage(program: Command, io: CliIo, finish: SetExitCode): void {
+  const usage = verb(
+    program,
+    'usage [agent]',
+    'print the usage counted in the state folder; on a cluster, of an agent or a policy',
+  ).option('--policy <name>', 'name of a TrustPolicy');
+  addBreakdownOptions(usage)
+    .addOption(stateOption())
+    .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'wide', 'json']).default('text'))
+    .action(async (agent: string | undefined, options, command: Command) => {
+      if (options.by !== undefined) {
+        if (options.policy !== undefined) command.error('--by and --policy exclude each other');
+        if (!selectsCluster(options, io)) command.error('--by needs a cluster; name one with --context or -n');
+        const { clusterBreakdown } = await import('./usage/cluster-breakdown.ts');
+        return finish(await clusterBreakdown({ ...options, agent }, io));
+      }
+      if (options.output === 'wide') command.error('-o wide needs --by');
+      if (!selectsCluster(options, io)) {
+        const { stateUsage } = await import('./state/usage.ts');
+        const { readingState } = await import('./state/state-folder.ts');
+        return finish(await readingState(options.state, () => stateUsage({ ...options, agent }, io)));
+      }
+      if ((agent === undefined) === (options.policy === undefined)) command.error('name an agent, or --policy NAME');
+      const { usage } = await import('./cluster/verbs/reports.ts');
+      finish(await usage({ ...options, agent }, io));
     });
 }
 

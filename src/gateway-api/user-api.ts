@@ -8,6 +8,7 @@
  * - DELETE `…/agents/{agent}/sessions/{session}?endWork=true`: `SessionCloseReceipt`; idempotent. 409 while messages of it have not ended, without `endWork`.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.
  * - GET `…/agents/{agent}/usage` and `…/policies/{policy}/usage`: `UsageReport`.
+ * - GET `…/charges?by=&since=` and `…/agents/{agent}/charges?by=&since=`: `UsageBreakdown`.
  * - POST `…/agents/{agent}/ratings`: `TaskRatingRequest`, `TaskRatingReceipt`; the last rating of a task counts.
  * - POST `…/agents/{agent}/tool-audits`: `ToolAuditRequest`, `ToolAuditState`; GET `…/tool-audits/{digest}?wait=&runs=`: `ToolAuditState`.
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
@@ -26,6 +27,7 @@ export type {
   SessionToolSummary,
   TopAgent,
   TrustReport,
+  UsageBreakdown,
   UsageReport,
   UserMessageReceipt,
   UserMessageRequest,

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { TOOL_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import { closed } from '../api/v1alpha1/common.ts';
+import { USAGE_GROUPS } from '../ledger/usage/group-usage.ts';
 import type { TrustExplanation } from '../policy/trust/explain.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';
@@ -121,6 +122,31 @@ export const UsageReport = Type.Object(
   closed,
 );
 export type UsageReport = Static<typeof UsageReport>;
+
+export const UsageBreakdown = Type.Object(
+  {
+    by: Type.Enum([...USAGE_GROUPS]),
+    since: Type.String({ description: 'The first day, in UTC.' }),
+    rows: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ description: 'The agent, team, root message, model or day.' }),
+          calls: Type.Number(),
+          inputTokens: Type.Number(),
+          outputTokens: Type.Number(),
+          costMicros: Type.Number({ description: 'Millionths of a dollar.' }),
+          unpriced: Type.Array(Type.String(), {
+            description: 'Models without a configured price, whose calls count at the default price.',
+          }),
+        },
+        closed,
+      ),
+    ),
+    complete: Type.Boolean({ description: 'False when there are more rows.' }),
+  },
+  closed,
+);
+export type UsageBreakdown = Static<typeof UsageBreakdown>;
 
 export const DeadLetterSummary = Type.Object(
   {

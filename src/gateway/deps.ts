@@ -2,6 +2,7 @@ import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { UsageGroup } from '../ledger/usage/group-usage.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { ChildRequestStore } from '../nats/children/child-requests.ts';
 import type { AcceptedEvents } from '../nats/events/accepted-events.ts';
@@ -19,7 +20,7 @@ import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
-import type { SessionSummary, SessionToolSummary, UsageReport } from '../gateway-api/user-api.ts';
+import type { SessionSummary, SessionToolSummary, UsageBreakdown, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
 import type { GatewayMetrics } from '../telemetry/temper-metrics.ts';
 import type { SpanSink } from '../telemetry/tracing.ts';
@@ -102,6 +103,14 @@ export interface UsageReports {
   agent(state: AgentState): Promise<UsageReport>;
   /** Spend of all agents under the policy against the policy's quotas. Throws TEMPER_POLICY_DENIED for a policy without a uid. */
   policy(policy: TrustPolicy): Promise<UsageReport>;
+  /** What the calls of these agents were charged, by model, day and other members. Throws TEMPER_BUS_*. */
+  breakdown(agents: readonly AgentState[], query: UsageQuery): Promise<UsageBreakdown>;
+}
+
+export interface UsageQuery {
+  by: UsageGroup;
+  /** The first day, `2026-05-04`. */
+  since: string;
 }
 
 export interface GatewayDeps {

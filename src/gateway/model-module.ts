@@ -6,11 +6,13 @@ import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
 import { auditModelRoutes } from './tool-audits/model-route.ts';
 import { createToolEvidence } from '../nats/promotion/evidence.ts';
+import { createUsageParts } from '../nats/tasks/usage-parts.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
+import { createUsageRecorder } from './ledger/usage-recorder.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
 import { modelRoutes } from './models/routes.ts';
@@ -48,7 +50,9 @@ export const openModelModule: OpenModule = async (context) => {
   const canaries = sharedCanaries(context, models);
   const vetter = new VettingPool({ clock, startThread: startVettingThread });
   const stopPublishing = publishHealth(models, context);
+  const usage = openUsage(context);
   const modelDeps = {
+    usageRecorder: usage.recorder,
     models: models.set,
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
@@ -67,16 +71,24 @@ export const openModelModule: OpenModule = async (context) => {
       discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],
     catalog: models.catalog,
-    usage: createUsageReports(ledger, directory),
+    usage: createUsageReports({ ledger, directory, ...usage }),
     async [Symbol.asyncDispose]() {
       closing.abort();
       await reviews;
       await vetter[Symbol.asyncDispose]();
       await stopPublishing();
       await ledger.close();
+      await usage.recorder[Symbol.asyncDispose]();
     },
   };
 };
+
+function openUsage({ bus, storage, clock, ids, log }: ModuleContext) {
+  const parts = createUsageParts(bus, (agentUid) => storage.of(agentUid));
+  const onError = (error: unknown): void =>
+    log.warn({ error }, 'the usage of models could not be stored; it will be retried');
+  return { parts, recorder: createUsageRecorder({ parts, clock, ids, onError }) };
+}
 
 /** Stores each change of a provider's state, in order, for the operator's conditions. Returns the stop function. */
 function publishHealth({ health }: GatewayModels, { bus, log }: ModuleContext): () => Promise<void> {

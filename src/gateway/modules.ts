@@ -45,7 +45,7 @@ export type OpenModule = (context: ModuleContext) => Promise<GatewayModule>;
 export const openEmptyModule: OpenModule = async () => ({
   routes: [],
   catalog: { resolve: () => undefined },
-  usage: { agent: noLedger, policy: noLedger },
+  usage: { agent: noLedger, policy: noLedger, breakdown: noLedger },
   [Symbol.asyncDispose]: async () => undefined,
 });
 

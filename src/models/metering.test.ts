@@ -103,6 +103,20 @@ describe('metering', () => {
     ]);
   });
 
+  it('the caller learns what each call is charged and by which model, and nothing of one that costs nothing', async () => {
+    const { ledger } = aLedger();
+    const seen: unknown[] = [];
+    const onCharged = ({ id }: ResolvedModel, used: Amounts): void => void seen.push([id, used]);
+    const call = (steps: PlayStep[]) =>
+      compose(
+        playing(() => steps),
+        [metering({ ids }), calledBy({ id: 'a', ledger, onCharged })],
+      ).stream({ ...aRequest({ maxOutputTokens: 100 }), model: MODEL }, anOp());
+    await eventsOf(call([HELLO, endWith(7, 3)]));
+    await assert.rejects(eventsOf(call([failure('TEMPER_MODEL_RATE_LIMITED')])));
+    assert.deepEqual(seen, [['test/model', { inputTokens: 7, outputTokens: 3, costMicros: 44 }]]);
+  });
+
   it('the usage is committed before the consumer sees the end, so that a consumer may stop there', async () => {
     const { log, stream } = aCall([endWith(7, 3)]);
     for await (const event of stream()) {

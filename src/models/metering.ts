@@ -1,11 +1,11 @@
-import type { Amounts, Ledger } from '../ledger/port.ts';
+import type { Amounts } from '../ledger/port.ts';
 import { quotaExceeded } from '../ledger/quota-exceeded.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import { CallMeter, type ChargedTokens } from './charge/call-meter.ts';
 import { assertFitsWindow, jsonSize, requestSize } from './charge/request-size.ts';
-import type { ModelLayer, PipelineOptions, ResolvedModel } from './pipeline.ts';
+import type { ModelCaller, ModelLayer, PipelineOptions, ResolvedModel } from './pipeline.ts';
 import { costInMicros, DEFAULT_PRICE, type ModelPrice } from './price.ts';
 
 export interface MeteringDeps {
@@ -28,14 +28,15 @@ export interface MeteringDeps {
  * errors of the inner pipeline.
  */
 export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
-  const open = (maximum: Amounts, op: PipelineOptions) => Charge.reserve(maximum, op, ids.next('call'));
+  const open = (model: ResolvedModel | undefined, maximum: Amounts, op: PipelineOptions) =>
+    Charge.reserve(model, maximum, { ...op, key: ids.next('call') });
   return (inner) => ({
     async *stream(request, op) {
       const { price } = request.model;
       const size = requestSize(request);
       assertFitsWindow(size, request.model);
       const meter = new CallMeter(size, request.maxOutputTokens);
-      const charge = await open(amounts(price, meter.maximum), op);
+      const charge = await open(request.model, amounts(price, meter.maximum), op);
       try {
         for await (const event of inner.stream(request, { ...op, meter })) {
           meter.receive(event);
@@ -56,7 +57,7 @@ export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
     async embed(texts, op) {
       const price = embedding?.price ?? DEFAULT_PRICE;
       const meter = new CallMeter(jsonSize(texts), 0);
-      const charge = await open(amounts(price, meter.maximum), op);
+      const charge = await open(embedding, amounts(price, meter.maximum), op);
       try {
         return await inner.embed(texts, { ...op, meter });
       } catch (error) {
@@ -79,28 +80,32 @@ async function settle(charge: Charge, meter: CallMeter, price: ModelPrice): Prom
 
 /** One reservation; only its first commit counts. */
 class Charge {
-  readonly #ledger: Ledger;
+  readonly #caller: ModelCaller;
+  readonly #model: ResolvedModel | undefined;
   readonly #id: string;
   #isCommitted = false;
 
-  private constructor(ledger: Ledger, id: string) {
-    this.#ledger = ledger;
+  private constructor(caller: ModelCaller, model: ResolvedModel | undefined, id: string) {
+    this.#caller = caller;
+    this.#model = model;
     this.#id = id;
   }
 
-  static async reserve(maximum: Amounts, op: PipelineOptions, key: string): Promise<Charge> {
-    const { caller, signal, deadline } = op;
+  static async reserve(model: ResolvedModel | undefined, maximum: Amounts, op: PipelineOptions): Promise<Charge> {
+    const { caller, signal, deadline, key } = op;
     if (caller === undefined) throw new TemperError('TEMPER_INTERNAL', 'a charged model call has no caller');
     const options: CallOptions = { signal, deadline, key };
     const reservation = await caller.ledger.reserve(maximum, options);
     if (!reservation.granted) throw quotaExceeded(reservation, maximum);
-    return new Charge(caller.ledger, reservation.id);
+    return new Charge(caller, model, reservation.id);
   }
 
   async commit(used: Amounts): Promise<void> {
     if (this.#isCommitted) return;
     this.#isCommitted = true;
-    await this.#ledger.commit(this.#id, used);
+    const hasCost = Object.values(used).some((amount) => amount > 0);
+    if (this.#model !== undefined && hasCost) this.#caller.onCharged?.(this.#model, used);
+    await this.#caller.ledger.commit(this.#id, used);
   }
 }
 

@@ -64,6 +64,7 @@ export function resolveModel({ providers, aliases }: NamedModelsConfig, name: st
       inputPrice: inputPrice ?? DEFAULT_PRICE.inputPrice,
       outputPrice: outputPrice ?? DEFAULT_PRICE.outputPrice,
     },
+    ...(inputPrice === undefined || outputPrice === undefined ? { unpriced: true } : {}),
     contextTokens: contextWindow ?? DEFAULT_CONTEXT_TOKENS,
   };
 }

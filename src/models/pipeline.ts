@@ -1,4 +1,4 @@
-import type { Ledger } from '../ledger/port.ts';
+import type { Amounts, Ledger } from '../ledger/port.ts';
 import type { Model, ModelCallOptions, ModelEvent, ModelInput, TokenUsage } from './port.ts';
 import type { ModelPrice } from './price.ts';
 
@@ -10,6 +10,8 @@ export interface ResolvedModel {
   /** The name at the provider. */
   readonly model: string;
   readonly price: ModelPrice;
+  /** The price is the default one, because none is configured. */
+  readonly unpriced?: true;
   /** Context window. */
   readonly contextTokens: number;
 }
@@ -24,6 +26,8 @@ export interface ModelCaller {
   readonly id: string;
   /** The accounts that the call is charged to. */
   readonly ledger: Ledger;
+  /** Receives what each call is charged, with the model that answered. Not called for a call that costs nothing. */
+  readonly onCharged?: (model: ResolvedModel, used: Amounts) => void;
 }
 
 /** Receives the usage of one call from the adapter. */

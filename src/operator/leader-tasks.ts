@@ -148,7 +148,12 @@ function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
   }
   if (deps.childRequests !== undefined) {
     const children = new ChildRequests({ ...deps, source: deps.childRequests });
-    tasks.push(periodic(deps, 'child-requests', (signal) => children.round(signal)));
+    tasks.push(
+      periodic(deps, 'child-requests', async (signal) => {
+        await children.run(signal);
+        return RETRY_MS;
+      }),
+    );
   }
   if (deps.auditChain !== undefined) tasks.push(periodic(deps, 'audit-chain', deps.auditChain));
   if (deps.withheld !== undefined) tasks.push(withheldSourcesTask(deps, deps.withheld));

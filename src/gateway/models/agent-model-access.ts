@@ -11,6 +11,7 @@ import { policyDenied } from '../../tools/authorize.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { AgentDirectory } from '../deps.ts';
 import { accountsOf } from '../ledger/accounts.ts';
+import type { UsageRecorder } from '../ledger/usage-recorder.ts';
 import type { ModelHealth } from './health.ts';
 
 /** The models an agent may use at this moment, and the ledger its calls are charged to. */
@@ -33,16 +34,25 @@ export interface ModelAccessDeps {
   models: NamedModelSet;
   health: ModelHealth;
   ledger: SharedLedger;
+  usageRecorder: Pick<UsageRecorder, 'of'>;
+}
+
+/** What the calls are made for. */
+interface CallPurpose {
+  /** The root message of the delivery. */
+  root?: string;
+  /** Further accounts that each call is charged to. */
+  accounts?: readonly SharedAccountHolder[];
 }
 
 const DEFAULT_OUTPUT_TOKENS = 4_096;
 
-/** `more`: further accounts that each call is charged to. Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
+/** Throws TEMPER_POLICY_DENIED when the agent's policy does not exist. */
 export function modelAccessFor(
   deps: ModelAccessDeps,
   state: AgentState,
   tainted: boolean,
-  more: readonly SharedAccountHolder[] = [],
+  { root, accounts = [] }: CallPurpose = {},
 ): AgentModelAccess {
   const { models, health } = deps;
   const { resolve } = models;
@@ -51,8 +61,9 @@ export function modelAccessFor(
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, idOf);
   const decider = deps.directory.decider(state, tainted, agent.spec.model);
-  const ledger = deps.ledger.ledger([...accountsOf(state, deps.directory), ...more]);
-  const metered = compose(models.pipeline, [calledBy({ id: state.uid, ledger })]);
+  const ledger = deps.ledger.ledger([...accountsOf(state, deps.directory), ...accounts]);
+  const onCharged = deps.usageRecorder.of(state, root);
+  const metered = compose(models.pipeline, [calledBy({ id: state.uid, ledger, onCharged })]);
   const agentModel = (): AgentModel => createAgentModel(agent, idOf, decider);
   return {
     decider,

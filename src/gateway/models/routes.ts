@@ -67,7 +67,7 @@ export function modelRoutes(own: ModelRouteDeps): RouteModule {
       async (request, reply) => {
         const { deliveryToken, request: requested, append } = request.body;
         const { claims, state } = authorizeDelivery(request, deliveryToken, deps);
-        const modelAccess = modelAccessFor(accessDeps, state, false);
+        const modelAccess = modelAccessFor(accessDeps, state, false, { root: claims.root });
         const { pipeline, resolved } = modelAccess.requestedModel(requested.model);
         const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: modelAccess.maxOutputTokens });
         const remaining = Math.min(STREAM_TIMEOUT_MS, Date.parse(claims.deadline) - clock.now().getTime());

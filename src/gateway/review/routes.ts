@@ -174,7 +174,7 @@ async function openReview(
   ]);
   const isOut = (digest: Digest): boolean => own.demotions.reason(claims, digest) !== undefined;
   const tools = inService(registered, isOut);
-  const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, tainted);
+  const modelAccess = modelAccessFor({ ...own, ...deps, models: own.models }, state, tainted, { root: claims.root });
   const { judge: judgeModel, judgeMayBeAuthor } = modelAccess.agentModel();
   const nonce = (): string => ids.next('nonce');
   const judge = createJudge({

@@ -42,7 +42,7 @@ export function auditModelRoutes(own: Omit<ModelAccessDeps, 'directory'>): Route
         const { round, request: requested } = request.body;
         const order = await orderOf(request.verifier.podUid, round, deps);
         const state = auditedAgent(order, deps);
-        const access = modelAccessFor({ ...own, directory }, state, false, [sessionAccount(order)]);
+        const access = modelAccessFor({ ...own, directory }, state, false, { accounts: [sessionAccount(order)] });
         const { pipeline, resolved } = access.requestedModel(requested.model);
         const rebuilt = sanitizeRequest(requested, { model: resolved, maxOutputTokens: access.maxOutputTokens });
         const deadline = clock.monotonic() + STREAM_TIMEOUT_MS;

@@ -1,7 +1,14 @@
 import { Type } from 'typebox';
 import { closed, ObjectName } from '../../api/v1alpha1/common.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { SessionSummary, SessionToolSummary, TopAgent, UsageReport } from '../../gateway-api/user-schemas.ts';
+import {
+  SessionSummary,
+  SessionToolSummary,
+  TopAgent,
+  UsageBreakdown,
+  UsageReport,
+} from '../../gateway-api/user-schemas.ts';
+import { USAGE_GROUPS } from '../../ledger/usage/group-usage.ts';
 import { SessionId } from '../../tools/event-schema/parts.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -16,10 +23,19 @@ const MAX_TOP_AGENTS = 500;
 /** Read-only reports about agents for users. */
 export function userReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   agentReportRoutes(server, deps);
+  chargeRoutes(server, deps);
   namespaceReportRoutes(server, deps);
 }
 
 const config = { access: 'user' } as const;
+
+const UsageQuery = Type.Object(
+  {
+    by: Type.Enum([...USAGE_GROUPS], { description: 'What the usage is added up by.' }),
+    since: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', description: 'The first day, in UTC.' }),
+  },
+  closed,
+);
 
 function agentReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
   server.get(
@@ -51,6 +67,42 @@ function agentReportRoutes(server: GatewayServer, deps: GatewayDeps): void {
     `${AGENT_PATH}/usage`,
     { config, schema: { ...USER_SECURITY, params: AgentParams, response: { 200: UsageReport, ...ERROR_RESPONSES } } },
     (request) => deps.usage.agent(requireAgent(request.params, deps)),
+  );
+}
+
+/** What model calls were charged, of one team, one child, or all agents of the namespace. */
+function chargeRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.get(
+    `${AGENT_PATH}/charges`,
+    {
+      config,
+      schema: {
+        ...USER_SECURITY,
+        params: AgentParams,
+        querystring: UsageQuery,
+        summary: 'Usage of the agent, and of all agents below one without a parent',
+        response: { 200: UsageBreakdown, ...ERROR_RESPONSES },
+      },
+    },
+    (request) => deps.usage.breakdown([requireAgent(request.params, deps)], request.query),
+  );
+  server.get(
+    `${NAMESPACE_PATH}/charges`,
+    {
+      config,
+      schema: {
+        ...USER_SECURITY,
+        params: Type.Object({ namespace: Namespace }),
+        querystring: UsageQuery,
+        summary: 'Usage of all agents of the namespace',
+        response: { 200: UsageBreakdown, ...ERROR_RESPONSES },
+      },
+    },
+    (request) => {
+      const agents = deps.directory.agents(request.params.namespace);
+      const teams = agents.filter(({ ancestors }) => ancestors.length === 0).slice(0, MAX_TOP_AGENTS);
+      return deps.usage.breakdown(teams, request.query);
+    },
   );
 }
 

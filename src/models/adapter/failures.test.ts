@@ -301,6 +301,19 @@ for (const wire of WIRES) {
       assert.deepEqual(events, [{ type: 'text', text: 'well' }]);
     });
 
+    it('the adapter times out when no answer begins, and ends the request', async () => {
+      const ended = Promise.withResolvers<void>();
+      await using server = await rawHttpServer((_request, response) => void response.once('close', ended.resolve));
+      const model = modelOver(wire, server.url, { limits: { headersTimeoutMs: 50 } });
+      await assert.rejects(eventsOf(model.stream(aRequest(), anOp())), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MODEL_TIMEOUT'), String(error));
+        assert.match(error.message, /sent nothing for 50 ms/);
+        assert.equal(error.retry, 'backoff');
+        return true;
+      });
+      await ended.promise;
+    });
+
     it('the adapter times out at the deadline when an answer arrives too slowly', async () => {
       await using server = await rawHttpServer((_request, response) => {
         response.writeHead(200, SSE);

@@ -8,6 +8,8 @@ import { unreachableError } from './unreachable.ts';
 export interface AnswerLimits {
   /** Maximum bytes of one answer, without headers. */
   maxBytes: number;
+  /** Maximum time to the headers of an answer: a local provider sends them after it has read the whole prompt, or loaded the model. */
+  headersTimeoutMs: number;
   /** Maximum time between two chunks of an answer. The deadline of the call limits the total time. */
   idleTimeoutMs: number;
   /** Pieces of an answer that may be short. A longer answer has at least 32 bytes per piece on average: each costs work. */
@@ -20,6 +22,7 @@ export interface AnswerLimits {
 
 export const DEFAULT_LIMITS: AnswerLimits = {
   maxBytes: 10 * 1_024 * 1_024,
+  headersTimeoutMs: 300_000,
   idleTimeoutMs: 120_000,
   maxShortPieces: 10_000,
   maxContainers: 100_000,
@@ -38,8 +41,16 @@ type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>['read']>
  */
 export function guardedFetch(provider: string, clock: Clock, limits: AnswerLimits, fetch: Fetch): Fetch {
   return async (input, init) => {
-    const response = await fetch(input, { ...init, redirect: 'manual' }).catch((error: unknown) => {
+    const silent = new AbortController();
+    const signal = AbortSignal.any([silent.signal, ...(init?.signal ? [init.signal] : [])]);
+    const answer = fetch(input, { ...init, redirect: 'manual', signal }).catch((error: unknown) => {
       throw unreachableError(provider, urlOf(input), error) ?? error;
+    });
+    const wait = { provider, clock, milliseconds: limits.headersTimeoutMs };
+    const response = await withinSilence(answer, wait).catch((error: unknown) => {
+      // Ends the request of a provider that was silent; one that has failed already is not changed by it.
+      silent.abort();
+      throw error;
     });
     if (!response.body) return response;
     const { status, statusText, headers } = response;
@@ -72,6 +83,7 @@ function guardedBody(
   const sizes = new BodySizes(limits, isOneValue);
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true });
+  const wait = { provider, clock, milliseconds: limits.idleTimeoutMs };
   const fail = (controller: ReadableStreamDefaultController, error: TemperError): void => {
     controller.error(error);
     // The error is already reported; a failure to cancel the connection has no consequence.
@@ -79,7 +91,7 @@ function guardedBody(
   };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const chunk = await withinIdle(reader, provider, clock, limits.idleTimeoutMs).catch((error: unknown) => error);
+      const chunk = await withinSilence(reader.read(), wait).catch((error: unknown) => error);
       if (chunk instanceof TemperError) return fail(controller, chunk);
       if (chunk instanceof Error) return controller.error(chunk);
       const { done, value } = chunk as Chunk;
@@ -121,24 +133,26 @@ class BodySizes {
   }
 }
 
-async function withinIdle(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  provider: string,
-  clock: Clock,
-  milliseconds: number,
-): Promise<Chunk> {
+interface Silence {
+  provider: string;
+  clock: Clock;
+  milliseconds: number;
+}
+
+/** The result, or TEMPER_MODEL_TIMEOUT when it has not arrived after this time. */
+async function withinSilence<T>(result: Promise<T>, { provider, clock, milliseconds }: Silence): Promise<T> {
   const arrived = new AbortController();
-  const idleTimeout = clock.sleep(milliseconds, arrived.signal).then(() => {
+  const timeout = clock.sleep(milliseconds, arrived.signal).then(() => {
     throw new TemperError('TEMPER_MODEL_TIMEOUT', `provider "${provider}" sent nothing for ${milliseconds} ms`, {
       retry: 'backoff',
       details: { provider },
     });
   });
   try {
-    return await Promise.race([reader.read(), idleTimeout]);
+    return await Promise.race([result, timeout]);
   } finally {
-    // If the read wins the race, the timeout's rejection must not become an unhandled rejection.
-    idleTimeout.catch(() => undefined);
+    // If the result wins the race, the timeout's rejection must not become an unhandled rejection.
+    timeout.catch(() => undefined);
     arrived.abort();
   }
 }

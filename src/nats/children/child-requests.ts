@@ -67,6 +67,7 @@ export function createChildRequests(connection: JetStreamConnection): ChildReque
       if ((await get(uid, request.id)) !== undefined) return;
       await assertWithinLimits(connection, uid);
       await documents.write(keyOf(uid, request.id), request as unknown as Json, 0);
+      notify(connection, subjects.notifyChildRequests());
     },
     async wait(uid, id, milliseconds, signal) {
       const until = connection.clock.monotonic() + milliseconds;

@@ -109,6 +109,8 @@ export const subjects = {
   notifyVerifier: (podUid: string) => `temper.notify.verifier.${token(podUid)}`,
   /** Of no stream: notifies that a promotion has a further result. */
   notifyPromotions: () => 'temper.notify.promotions',
+  /** Of no stream: notifies that an agent asks for a child, or for the end of one. */
+  notifyChildRequests: () => 'temper.notify.children',
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
   /** Events that agents published, or that are about them. No token of a session begins with `=`. `agentUid` may be `*`. */
   published: (agentUid: string, namespace: string) =>

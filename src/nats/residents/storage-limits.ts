@@ -21,7 +21,7 @@ export const DEFAULT_STORAGE_LIMITS: StorageLimits = {
     memory: 16 * MIB,
     evidence: 16 * MIB,
     inbox: 32 * MIB,
-    tasks: MIB,
+    tasks: 2 * MIB,
   },
   namespacePercent: 50,
 };

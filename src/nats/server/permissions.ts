@@ -78,7 +78,7 @@ export const operatorPermissions: RolePermissions = {
     ...queueConsumerSubjects(QUEUES.promotions),
     ...ephemeralConsumerSubjects(bucketStream(BUCKETS.ledger)),
   ],
-  subscribe: [subjects.notifyPromotions()],
+  subscribe: [subjects.notifyPromotions(), subjects.notifyChildRequests()],
 };
 
 /** The one user of the system account: it may request a configuration reload, and nothing else. */

@@ -28,6 +28,7 @@ import {
   type TaskEnd,
   type TaskRating,
 } from './task-record.ts';
+import { isUsageKey } from './usage-parts.ts';
 
 type Stored = { readonly subject: string; readonly data: Uint8Array };
 
@@ -45,7 +46,7 @@ const KINDS = [...TASK_KINDS, ...TOOL_KINDS, ASK_KIND];
 /**
  * What gateways saw of the tasks of agents, and what users say about them: `<agent>.end.<message>`, `<agent>.use.<message>.<category>` and
  * `<agent>.rating.<message>`, each with one value. `<agent>.tools.<message>.<delivery>` is the word of the pod about the forged tools that
- * the agent called, and `<agent>.reactivation.<digest>` the order of a user. Only the newest records of each agent are kept. Methods throw
+ * the agent called, and `<agent>.reactivation.<digest>` the order of a user; `usage-parts.ts` has further keys. Only the newest records of each agent are kept. Methods throw
  * TEMPER_BUS_* and, for a namespace that stores too much, TEMPER_STORAGE_LIMIT_EXCEEDED.
  */
 export interface TaskRecords {
@@ -234,7 +235,8 @@ export async function changedTasks(
   let sequence = after;
   const prefix = bucketSubject(BUCKETS.tasks, '');
   for await (const { subject: key, seq } of readMessages(connection, STREAM, EVERY_SUBJECT, after + 1)) {
-    agentUids.add(key.slice(prefix.length).split('.')[0] ?? '');
+    const rest = key.slice(prefix.length);
+    if (!isUsageKey(rest)) agentUids.add(rest.split('.')[0] ?? '');
     sequence = seq;
   }
   return { agentUids, sequence };

@@ -27,7 +27,7 @@ export interface ObservedAgent {
   readonly policyError: string | undefined;
   /** The first grant that exceeds the policy. */
   readonly grantError: string | undefined;
-  /** Why the policy allows none of its models. */
+  /** Why the policy does not allow its primary model. */
   readonly modelError: string | undefined;
   readonly rank: AgentRank;
   readonly protection: NamespaceProtection;

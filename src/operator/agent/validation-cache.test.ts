@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { anAgent } from './observed.testing.ts';
+import { anAgent, aPolicy } from './observed.testing.ts';
 import { ValidationCache } from './validation-cache.ts';
 
 /** Each pair of these takes the search for a difference to its limit. */
 const heavy = (end: string) => Array.from({ length: 60 }, (_, index) => `${'a*'.repeat(100)}${index}${end}`);
 
 describe('the validation of specs in the operator', () => {
+  it('an agent whose primary model is denied is reported, and one whose other models are denied is not', () => {
+    const policy = aPolicy({ models: { allow: ['a/*'] } });
+    const modelProblem = (model: object) => new ValidationCache().policyViolations(anAgent({ model }), policy).model;
+    assert.match(modelProblem({ primary: 'b/x', fallbacks: ['a/y'] }) ?? '', /b\/x/);
+    assert.equal(modelProblem({ primary: 'a/x', fallbacks: ['b/y'], routing: { simple: 'b/z' } }), undefined);
+  });
+
   it('patterns of one agent take a bounded number of steps, and the next agent is validated in full', () => {
     const cache = new ValidationCache();
     const small = anAgent({ denyTools: ['b*'], grants: { tools: ['ba*'] } });

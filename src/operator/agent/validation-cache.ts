@@ -24,17 +24,16 @@ export class ValidationCache {
     return problem;
   }
 
-  /** Where the agent exceeds its policy: the first excessive grant, and `model` only when the policy allows none of its models. */
+  /** Where the agent exceeds its policy: the first excessive grant, and `model` when the policy does not allow the primary model. */
   policyViolations(agent: StoredAgent, policy: StoredPolicy): { grant: string | undefined; model: string | undefined } {
     const version = `${agent.metadata.generation} ${policy.metadata.uid} ${policy.metadata.generation}`;
     const known = this.#pairs.get(agent.metadata.uid);
     if (known?.version === version) return known;
     const problems = grantsWithinPolicy(agent.spec, policy.spec);
-    const models = problems.filter(({ field }) => field.startsWith('spec.model.'));
     const grant = problems.find(({ field }) => !field.startsWith('spec.model.'))?.message;
-    const { routing = {}, fallbacks = [] } = agent.spec.model;
-    const all = 1 + Object.keys(routing).length + fallbacks.length;
-    const result = { version, grant, model: models.length === all ? models[0]?.message : undefined };
+    // The other models are left out of the agent, as `createAgentModel` does.
+    const model = problems.find(({ field }) => field === 'spec.model.primary')?.message;
+    const result = { version, grant, model };
     this.#pairs.set(agent.metadata.uid, result);
     return result;
   }

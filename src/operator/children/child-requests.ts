@@ -14,6 +14,8 @@ import { childObject, generationOf, isOfRequest, parentUidOf, type StoredChild }
 
 /** Requests about child agents, as NATS stores them. Methods throw TEMPER_BUS_* while NATS is unreachable. */
 export interface ChildRequestSource {
+  /** Emits at the start, when there may be a new request, and regularly: a notification may be lost. Does not throw. Ends with the signal. */
+  arrivals(signal: AbortSignal): AsyncIterable<void>;
   /** Changes with every write. */
   revision(): Promise<number>;
   /** Requests that wait, stored after this sequence, and the sequence to continue with. */
@@ -32,8 +34,6 @@ export interface ChildRequestsDeps {
   log: Logger;
 }
 
-/** An agent waits for it. An unchanged revision costs one small request. */
-const ROUND_MS = 250;
 const ALREADY_EXISTS = 409;
 /** The request can never succeed: refused by an admission policy, invalid, or beyond a quota of the namespace. */
 const FINAL: ReadonlySet<number> = new Set([400, 403, 413, 422]);
@@ -51,11 +51,16 @@ export class ChildRequests {
     this.#deps = deps;
   }
 
-  /** One round; returns the milliseconds until the next one. A request that fails is tried again with the next round. */
-  async round(signal: AbortSignal): Promise<number> {
+  /** Handles requests until the signal is aborted. A request that fails is tried again by the next call. */
+  async run(signal: AbortSignal): Promise<void> {
+    for await (const _ of this.#deps.source.arrivals(signal)) await this.round(signal);
+  }
+
+  /** Handles the requests that wait now. An unchanged revision costs one small request. */
+  async round(signal: AbortSignal): Promise<void> {
     const { source } = this.#deps;
     const revision = await source.revision();
-    if (revision === this.#revision) return ROUND_MS;
+    if (revision === this.#revision) return;
     // A lost store starts again.
     if (revision < this.#handled) this.#handled = 0;
     const { requests, sequence } = await source.open(this.#handled);
@@ -64,7 +69,6 @@ export class ChildRequests {
     if (errors.length > 0) throw errors[0];
     this.#handled = sequence;
     this.#revision = revision;
-    return ROUND_MS;
   }
 
   async #handle(request: ChildRequestRecord, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,3 @@
-import { createChildRequests } from '../../nats/children/child-requests.ts';
 import { createPullRequestStore } from '../../nats/pull-requests.ts';
 import type {
   AgentActivity,
@@ -10,6 +9,7 @@ import type {
   TrustEvidence,
 } from '../ports.ts';
 import type { ChildRequestSource } from '../children/child-requests.ts';
+import { natsChildRequests } from './sources/child-request-source.ts';
 import { natsPendingCalls } from './sources/pending-call-source.ts';
 import { NatsAgentStats } from './agent-stats.ts';
 import { type AuditStream, natsAuditStream } from '../../nats/audit-stream.ts';
@@ -56,11 +56,7 @@ export function openOperatorNats(
     agentStats: new NatsAgentStats({ ...deps, link }),
     spend: ledgerSpendReader(link, deps.clock),
     pendingCalls: natsPendingCalls(link),
-    childRequests: {
-      revision: () => createChildRequests(link.current()).revision(),
-      open: (after) => createChildRequests(link.current()).open(after),
-      end: (request, end) => createChildRequests(link.current()).end(request, end),
-    },
+    childRequests: natsChildRequests(link),
     pullRequests: {
       async states() {
         if (link.unavailableSince() !== undefined) return undefined;

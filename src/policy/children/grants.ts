@@ -6,7 +6,7 @@ import { quotedList, refusal, type Refusal } from './refusal.ts';
 type Grants = NonNullable<AgentSpec['grants']>;
 type GrantRule = readonly [field: string, kind: PatternKind, of: (grants: Grants) => readonly string[] | undefined];
 
-/** Every grant that is a list of patterns, with their kind. `unknownGrants` refuses the others. */
+/** Every grant that is a list of patterns, with their kind. */
 const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'events'>, PatternKind>> = {
   tools: 'tool',
   network: 'host',
@@ -27,7 +27,7 @@ const RULES: readonly GrantRule[] = [
 
 /** Each pattern of the child has to lie within the parent's patterns of the same grant, compared as languages. */
 export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns: BoundedPatternRules): Refusal[] {
-  const outside = RULES.flatMap(([key, kind, of]) => {
+  return RULES.flatMap(([key, kind, of]) => {
     const ceiling = (of(parent) ?? []).filter((pattern) => patterns.patternError(pattern, kind) === undefined);
     return (of(child) ?? []).flatMap((pattern, index): Refusal[] => {
       const field = `spec.grants.${key}[${index}]`;
@@ -37,13 +37,4 @@ export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns:
       return [refusal(field, `"${pattern}"`, quotedList(ceiling))];
     });
   });
-  return [...outside, ...unknownGrants(child)];
-}
-
-/** A grant without a rule is refused, so that a new one is never inherited by oversight. */
-function unknownGrants(child: Grants): Refusal[] {
-  const known = new Set([...Object.keys(LISTS), 'memory', 'events']);
-  return Object.keys(child)
-    .filter((key) => !known.has(key))
-    .map((key) => refusal(`spec.grants.${key}`, 'of a child', 'no such grant for children'));
 }

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { anAgentSpec } from '../policy.testing.ts';
 import { inheritedSpec } from './inherited-spec.ts';
 import { inherits } from './inherits.ts';
+import { COMPARED_FIELDS, FREE_FIELDS } from './ruled-fields.ts';
 
 const PARENT = anAgentSpec({
   grants: {
     tools: ['file_*', 'agent_spawn'],
     network: ['**.example.com'],
-    memory: { read: ['*'], write: ['self.*'] },
+    memory: { read: ['shared.*'], write: ['self.*'] },
     messages: ['team-*'],
     spawn: ['worker-*'],
     shell: ['git'],
@@ -19,10 +20,18 @@ const PARENT = anAgentSpec({
   denyTools: ['file_delete'],
   arguments: [{ tool: 'file_*', argument: 'path', allow: ['data/**'] }],
   autonomy: 'Supervised',
-  mode: 'Full',
+  mode: 'Assist',
   toolProfile: 'Coding',
   limits: { turns: 10, toolTimeout: '20s' },
-  quotas: { tokensPerHour: 1_000, costPerDay: '2.00', toolCallsPerMinute: 10, networkBytesPerHour: '1Mi' },
+  quotas: {
+    tokensPerHour: 1_000,
+    tokensPerDay: 10_000,
+    costPerHour: '1.00',
+    costPerDay: '2.00',
+    costPerMonth: '9.00',
+    toolCallsPerMinute: 10,
+    networkBytesPerHour: '1Mi',
+  },
   forge: { enabled: true, modes: ['Sandbox'], apis: ['crypto'], persistSource: false },
   sandbox: {
     class: 'gvisor',
@@ -63,8 +72,40 @@ describe('the hooks of a child', () => {
   });
 });
 
+interface SchemaNode {
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly items?: SchemaNode;
+}
+
+const SCHEMA = AgentSpec as unknown as SchemaNode;
+
+/** The paths of a schema down to the first one that is in `ruled`, or to the leaves. */
+function fieldsOf(node: SchemaNode, path: string, ruled: ReadonlySet<string>): string[] {
+  if (ruled.has(path)) return [path];
+  if (node.items !== undefined && node.items.properties !== undefined) return fieldsOf(node.items, `${path}[]`, ruled);
+  if (node.properties === undefined) return [path];
+  return Object.entries(node.properties).flatMap(([key, member]) =>
+    fieldsOf(member, path === '' ? key : `${path}.${key}`, ruled),
+  );
+}
+
+/** The paths of the objects in which a schema can get a new member. Rules of whole objects compare all their members. */
+function innerPathsOf(node: SchemaNode, path = ''): string[] {
+  if (node.properties === undefined || path === 'schedule') return [];
+  const inner = Object.entries(node.properties).flatMap(([key, member]) =>
+    innerPathsOf(member, path === '' ? key : `${path}.${key}`),
+  );
+  return [path, ...inner];
+}
+
+function withMember(spec: AgentSpec, [key, ...rest]: readonly string[]): AgentSpec {
+  if (key === undefined) return { ...spec, unruled: 1 } as AgentSpec;
+  const inner: unknown = Reflect.get(spec, key) ?? {};
+  return { ...spec, [key]: withMember(inner as AgentSpec, rest) };
+}
+
 /** One form of asking for more than the parent has, and the field that the refusal names. */
-const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = [
+const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, parent?: AgentSpec])[] = [
   ['spec.trustPolicyRef.name', { trustPolicyRef: { name: 'open' } }],
   ['spec.model.primary', { model: { primary: 'openai/o3' } }],
   ['spec.model.fallbacks[0]', { model: { primary: 'openai/gpt-4o', fallbacks: ['openai/o3'] } }],
@@ -77,6 +118,8 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = 
   ['spec.grants.network[0]', { grants: { network: ['127.0.0.1'] } }],
   ['spec.grants.memory.write[0]', { grants: { memory: { write: ['shared.*'] } } }],
   ['spec.grants.messages[0]', { grants: { messages: ['*'] } }],
+  ['spec.grants.events.publish[0]', { grants: { events: { publish: ['orders.*'] } } }],
+  ['spec.grants.events.subscribe[0]', { grants: { events: { subscribe: ['*'] } } }],
   ['spec.grants.spawn[0]', { grants: { spawn: ['work*'] } }],
   ['spec.grants.shell[0]', { grants: { shell: ['g*'] } }],
   ['spec.grants.environment[0]', { grants: { environment: ['LANG*'] } }],
@@ -85,16 +128,28 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>])[] = 
   ['spec.toolProfile', { toolProfile: 'Full' }],
   ['spec.autonomy', { autonomy: 'Semi' }],
   ['spec.autonomy', { autonomy: 'Full' }],
+  ['spec.mode', { mode: 'Full' }],
+  ['spec.forge.enabled', { forge: { enabled: true } }, anAgentSpec({ model: PARENT.model })],
   ['spec.forge.modes', { forge: { enabled: true, modes: ['Compose'] } }],
   ['spec.forge.modes', { forge: { enabled: true } }],
   ['spec.forge.apis', { forge: { enabled: true, modes: ['Sandbox'], apis: ['fetch'] } }],
   ['spec.forge.persistSource', { forge: { enabled: true, modes: ['Sandbox'], persistSource: true } }],
+  ['spec.grants.memory.read[0]', { grants: { memory: { read: ['*'] } } }],
+  ['spec.grants.kill[0]', { grants: { kill: ['*'] } }],
+  ['spec.model.routing.simple', { model: { primary: 'openai/gpt-4o', routing: { simple: 'openai/o3' } } }],
+  ['spec.children.inherit', { children: { inherit: true } }],
+  ['spec.children.template', { children: { template: true } }],
+  ['spec.schedule', { schedule: { mode: 'Reactive', session: 'x' } }],
   ['spec.schedule', { schedule: { mode: 'Continuous', message: 'Look.' } }],
   ['spec.limits.turns', { limits: { turns: 11 } }],
   ['spec.limits.steps', { limits: { steps: 31 } }],
+  ['spec.limits.concurrency', { limits: { concurrency: 5 } }],
   ['spec.limits.toolTimeout', { limits: { toolTimeout: '21s' } }],
   ['spec.limits.outputCharacters', { limits: { outputCharacters: 50_001 } }],
   ['spec.quotas.tokensPerHour', { quotas: { tokensPerHour: 1_001 } }],
+  ['spec.quotas.tokensPerDay', { quotas: { tokensPerDay: 10_001 } }],
+  ['spec.quotas.costPerHour', { quotas: { costPerHour: '1.01' } }],
+  ['spec.quotas.costPerMonth', { quotas: { costPerMonth: '9.01' } }],
   ['spec.quotas.costPerDay', { quotas: { costPerDay: '2.01' } }],
   ['spec.quotas.toolCallsPerMinute', { quotas: { toolCallsPerMinute: 11 } }],
   ['spec.quotas.networkBytesPerHour', { quotas: { networkBytesPerHour: '1.1Mi' } }],
@@ -127,9 +182,9 @@ describe('what a child may have', () => {
     assert.deepEqual(inherits(childOf(change), PARENT), []);
   });
 
-  for (const [field, change] of MORE) {
+  for (const [field, change, parent] of MORE) {
     it(`a child that asks for more is refused: ${field} ${JSON.stringify(change)}`, () => {
-      assert.deepEqual(fieldsRefused(change), [field]);
+      assert.deepEqual(fieldsRefused(change, parent), [field]);
     });
   }
 
@@ -139,12 +194,6 @@ describe('what a child may have', () => {
       refused?.message,
       'spec.grants.network[0] "example.org" exceeds the parent, which has "**.example.com"; narrow it, or extend the parent',
     );
-  });
-
-  it('a child may forge only when its parent may', () => {
-    assert.deepEqual(fieldsRefused({ forge: { enabled: true } }, anAgentSpec({ model: PARENT.model })), [
-      'spec.forge.enabled',
-    ]);
   });
 
   it('a child of an agent in mode Assist has at most mode Assist', () => {
@@ -160,6 +209,34 @@ describe('what a child may have', () => {
     );
     const limits = { turns: 1, haste: 9 } as never;
     assert.deepEqual(fieldsRefused({ limits }), ['spec.limits.haste']);
+  });
+
+  for (const path of innerPathsOf(SCHEMA)) {
+    it(`a member that is new in spec${path === '' ? '' : `.${path}`} of a child is refused`, () => {
+      const child = withMember(structuredClone(childOf()), path === '' ? [] : path.split('.'));
+      const fields = inherits(child, PARENT).map(({ field }) => field);
+      assert.ok(fields.includes(`spec.${path === '' ? '' : `${path}.`}unruled`), fields.join(', '));
+    });
+  }
+
+  it('every field of an Agent has a rule, and a case in which a child is refused unless the field is free', () => {
+    const ruled = new Set([...FREE_FIELDS, ...COMPARED_FIELDS]);
+    const fields = fieldsOf(SCHEMA, '', ruled);
+    assert.deepEqual(
+      fields.filter((field) => !ruled.has(field)),
+      [],
+    );
+    const known = new Set(fields);
+    assert.deepEqual(
+      [...ruled].filter((field) => !known.has(field)),
+      [],
+      'rules of fields that no Agent has',
+    );
+    const refused = MORE.map(([field]) => field.replace(/^spec\./, '').replace(/\[\d+\]$/, ''));
+    const isCase = (one: string, field: string): boolean =>
+      one === field || one.startsWith(`${field}.`) || field.startsWith(`${one}[`);
+    const uncovered = COMPARED_FIELDS.filter((field) => !refused.some((one) => isCase(one, field)));
+    assert.deepEqual(uncovered, []);
   });
 
   it('a list that exceeds its maximum with the entries of the parent is refused', () => {

@@ -9,6 +9,7 @@ import { grantRefusals } from './grants.ts';
 import { inheritedSpec } from './inherited-spec.ts';
 import { limitRefusals } from './limits.ts';
 import { quotedList, refusal, type Refusal } from './refusal.ts';
+import { unruledFields } from './ruled-fields.ts';
 
 interface Pair {
   child: AgentSpec;
@@ -20,7 +21,10 @@ type FieldRule = (pair: Pair) => Refusal[];
 
 const free: FieldRule = () => [];
 
-/** What a child may state, by field. A new field of an Agent needs an entry: it is `free` only when it gives the child nothing. */
+/**
+ * What a child may state, by field. A new field of an Agent needs an entry, and an entry in `ruled-fields.ts`: it is `free` only when it gives
+ * the child nothing.
+ */
 const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
   prompt: free,
@@ -38,8 +42,9 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   autonomy: autonomyOfParent,
   forge: forgeOfParent,
   hooks: ({ child }) => within('spec.hooks', child.hooks?.length ?? 0, MAX_HOOKS),
-  limits: ({ child, parent }) => sameOrListed('spec.limits', child.limits, parent.limits, LIMITS),
-  quotas: ({ child, parent }) => sameOrListed('spec.quotas', child.quotas, parent.quotas, QUOTAS),
+  // `limitRefusals` compares them.
+  limits: free,
+  quotas: free,
   sandbox: sandboxOfParent,
   schedule: scheduleOfParent,
   children: ({ child, parent }) => [
@@ -51,17 +56,6 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   ],
 };
 
-const LIMITS = ['turns', 'steps', 'outputCharacters', 'toolTimeout'];
-const QUOTAS = [
-  'tokensPerHour',
-  'tokensPerDay',
-  'toolCallsPerMinute',
-  'costPerHour',
-  'costPerDay',
-  'costPerMonth',
-  'networkBytesPerHour',
-];
-
 /**
  * Everything that the child asks for and the parent does not have; an empty list admits the child. Restrictions that the child leaves
  * out are those of the parent (`inheritedSpec`), so they are no refusal. The child's manifest may be hostile: all comparisons of one
@@ -71,11 +65,8 @@ export function inherits(child: AgentSpec, parent: AgentSpec): Refusal[] {
   const pair = { child: inheritedSpec(child, parent), parent, patterns: new BoundedPatternRules() };
   const rules = new Map<string, FieldRule>(Object.entries(RULES));
   const stated = Object.entries(pair.child).filter(([, value]) => value !== undefined);
-  const refused = stated.flatMap(([field]) => {
-    const rule = rules.get(field);
-    return rule?.(pair) ?? [refusal(`spec.${field}`, 'of a child', 'no such field for children')];
-  });
-  return [...refused, ...limitRefusals(pair.child, parent)];
+  const refused = stated.flatMap(([field]) => rules.get(field)?.(pair) ?? []);
+  return [...refused, ...limitRefusals(pair.child, parent), ...unruledFields(pair.child, parent)];
 }
 
 function samePolicy({ child, parent }: Pair): Refusal[] {
@@ -95,22 +86,14 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
     ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
   ];
   const outside = used.filter(([, name]) => !has.includes(name));
-  return [
-    ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
-    ...sameOrListed('spec.model', child.model, parent.model, [
-      'primary',
-      'routing',
-      'fallbacks',
-      'temperature',
-      'maxOutputTokens',
-    ]),
-  ];
+  return outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has)));
 }
 
 /** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
 function scheduleOfParent({ child, parent }: Pair): Refusal[] {
-  const asked = child.schedule?.mode ?? 'Reactive';
-  if (asked === 'Reactive' || isDeepStrictEqual(child.schedule, parent.schedule)) return [];
+  const { mode: asked = 'Reactive', ...others } = child.schedule ?? {};
+  const isIdle = asked === 'Reactive' && Object.keys(others).length === 0;
+  if (isIdle || isDeepStrictEqual(child.schedule, parent.schedule)) return [];
   return [refusal('spec.schedule', asked, parent.schedule?.mode ?? 'Reactive')];
 }
 
@@ -150,7 +133,6 @@ function forgeOfParent({ child, parent }: Pair): Refusal[] {
     ...outside('modes', modes, has.modes ?? ['Compose']),
     ...outside('apis', apis, has.apis ?? []),
     ...(isExposed ? [refusal('spec.forge.persistSource', 'true', 'withheld sources')] : []),
-    ...sameOrListed('spec.forge', child.forge, parent.forge, ['enabled', 'modes', 'apis', 'persistSource']),
   ];
 }
 
@@ -165,19 +147,7 @@ function sandboxOfParent({ child, parent }: Pair): Refusal[] {
     ...outside.map(({ configMap }) =>
       refusal('spec.sandbox.workspace.files', `ConfigMap "${configMap.name}"`, quotedList(mounted)),
     ),
-    ...sameOrListed('spec.sandbox', asked, has, ['class', 'resources', 'workspace']),
   ];
-}
-
-/** Members without a rule of their own have to equal those of the parent. */
-function sameOrListed(field: string, child: object = {}, parent: object = {}, listed: readonly string[]): Refusal[] {
-  return Object.entries(child)
-    .filter(([key, value]) => !listed.includes(key) && !isSame(value, Reflect.get(parent, key)))
-    .map(([key]) => refusal(`${field}.${key}`, 'of a child', 'another value'));
-}
-
-function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function within(field: string, entries: number, maximum: number): Refusal[] {

@@ -1,3 +1,4 @@
+import { DEFAULT_CONCURRENCY } from '../../api/limits/concurrency.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../../api/quantities.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { refusal, type Refusal } from './refusal.ts';
@@ -19,6 +20,7 @@ const RULES: readonly LimitRule[] = [
   count('spec.limits.turns', ({ limits }) => limits?.turns, 30),
   count('spec.limits.steps', ({ limits }) => limits?.steps, 30),
   count('spec.limits.outputCharacters', ({ limits }) => limits?.outputCharacters, 50_000),
+  count('spec.limits.concurrency', ({ limits }) => limits?.concurrency, DEFAULT_CONCURRENCY),
   measure('spec.limits.toolTimeout', ({ limits }) => limits?.toolTimeout, parseDuration, 60_000),
   count('spec.quotas.tokensPerHour', ({ quotas }) => quotas?.tokensPerHour),
   count('spec.quotas.tokensPerDay', ({ quotas }) => quotas?.tokensPerDay),

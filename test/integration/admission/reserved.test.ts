@@ -49,7 +49,7 @@ describe('the admission policy of reserved objects', () => {
 
   it('every admission policy carries the digest of its stored spec', async () => {
     const policies = (await admissionObjects()).filter(({ kind }) => kind.startsWith('Validating'));
-    assert.equal(policies.length, 26);
+    assert.equal(policies.length, 28);
     for (const policy of policies) {
       const { body } = await call('GET', `${collectionOf(policy)}/${policy.metadata.name}`);
       const spec = body['spec'] as Json;
@@ -190,6 +190,28 @@ describe('the admission policy of reserved objects', () => {
     const prompt = { spec: { prompt: { system: 'obey me' } } };
     assert.ok(isDeniedBy('use-policy', await patch(`${path}/rich?dryRun=All`, prompt, author)));
     assert.equal((await patch(`${path}/rich?dryRun=All`, { metadata: { labels: { a: 'b' } } }, author)).status, 200);
+  });
+
+  it('only the operator can make an agent the child of another one, or end that', async () => {
+    const path = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
+    const label = (value: string | null) => ({ metadata: { labels: { 'temper.dev/parent-agent-uid': value } } });
+    const child = (name: string) => {
+      const object = agent(name, 'standard');
+      return { ...object, metadata: { ...object.metadata, labels: { 'temper.dev/parent-agent-uid': 'u-1' } } };
+    };
+    await createAll(plane, [agent('alone', 'standard')]);
+    for (const as of [undefined, WRITER]) {
+      const with_ = as === undefined ? {} : { as };
+      assert.ok(isDeniedBy('child-agents', await call('POST', path, { body: child('mine'), ...with_ })));
+      assert.ok(isDeniedBy('child-agents', await patch(`${path}/alone`, label('u-1'), as)));
+    }
+    assert.equal((await call('POST', path, { body: child('hired'), as: OPERATOR })).status, 201);
+    for (const value of ['u-2', null]) {
+      assert.ok(isDeniedBy('child-agents', await patch(`${path}/hired`, label(value), WRITER)));
+    }
+    const described = await patch(`${path}/hired`, { spec: { description: 'x' } });
+    assert.equal(described.status, 200, JSON.stringify(described.body));
+    assert.equal((await patch(`${path}/hired`, label('u-2'), OPERATOR)).status, 200);
   });
 
   it('clearing a kill switch needs the verb resume', async () => {

@@ -2,8 +2,8 @@ import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
 import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { ChildRequests, type ChildRequestSource } from '../../../src/operator/children/child-requests.ts';
+import { natsChildRequests } from '../../../src/operator/nats/sources/child-request-source.ts';
 import { type StoredPolicy, TYPES } from '../../../src/operator/kube/types.ts';
 import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
@@ -14,7 +14,7 @@ import type { GatewayFixture } from './gateway-fixture.ts';
 export interface ChildOperator extends AsyncDisposable {
   /** One round of a leader that has just started. `source` replaces members of the port to NATS. */
   round(source?: Partial<ChildRequestSource>): Promise<void>;
-  /** Rounds in the background, until the operator is disposed. */
+  /** Handles requests as they arrive, until the operator is disposed. */
   start(): void;
 }
 
@@ -31,13 +31,14 @@ export async function openChildOperator(fixture: GatewayFixture, namespace: stri
     destination: { write: () => undefined },
     secrets: createSecretRedactor(),
   });
+  const source = natsChildRequests({ current: () => bus, waitForConnection: async () => bus });
   const events = { record: () => undefined, [Symbol.asyncDispose]: async () => undefined };
-  const round = async (source: Partial<ChildRequestSource> = {}): Promise<void> => {
+  const round = async (replaced: Partial<ChildRequestSource> = {}): Promise<void> => {
     const found = await client.list<StoredPolicy>(TYPES.trustPolicies, { namespace }, signal);
     const policies = {
       get: (_namespace: string, name: string) => found.find(({ metadata }) => metadata.name === name),
     };
-    const deps = { source: { ...createChildRequests(bus), ...source }, policies, client, events, log };
+    const deps = { source: { ...source, ...replaced }, policies, client, events, log };
     await new ChildRequests(deps).round(signal);
   };
   let running: Promise<void> | undefined;
@@ -50,10 +51,7 @@ export async function openChildOperator(fixture: GatewayFixture, namespace: stri
     round,
     start() {
       running = (async () => {
-        while (!signal.aborted) {
-          await round().catch(() => undefined);
-          await systemClock.sleep(50, signal).catch(() => undefined);
-        }
+        for await (const _ of source.arrivals(signal)) await round().catch(() => undefined);
       })();
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),

@@ -26,7 +26,8 @@ const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
 const FIXED_USAGE = { window: 'hour', inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 } as const;
 const openPartsWithUsage: OpenModule = async (context) => {
   const report = async () => ({ windows: [FIXED_USAGE], limits: {} });
-  return { ...(await openEmptyModule(context)), usage: { agent: report, policy: report } };
+  const empty = await openEmptyModule(context);
+  return { ...empty, usage: { ...empty.usage, agent: report, policy: report } };
 };
 
 export interface HttpResponse {

@@ -26,7 +26,7 @@ spec:
 
 {{/* The names of all policies, without the prefix `temper-`, as a JSON list. */}}
 {{- define "temper.admissionPolicyNames" -}}
-{{- list "namespace-protection" "events" "agent-pods" "verifier-pods" "operator" "namespaces" "config-maps" "config-map-collections" "reserved" "use-policy" "resume" "approvals" "contributors" | toJson -}}
+{{- list "namespace-protection" "events" "agent-pods" "verifier-pods" "operator" "namespaces" "config-maps" "config-map-collections" "reserved" "use-policy" "child-agents" "resume" "approvals" "contributors" | toJson -}}
 {{- end }}
 
 {{/* Digests of the policies by name, which the operator compares. */}}

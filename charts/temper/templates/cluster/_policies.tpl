@@ -23,6 +23,35 @@ validations:
     reason: Forbidden
 {{- end }}
 
+{{/* An agent with the label is charged to its parent, so a user cannot write it: another tree would pay. Other agents are not looked at. */}}
+{{- define "temper.admissionPolicy.child-agents" -}}
+failurePolicy: Fail
+matchConstraints:
+  matchPolicy: Equivalent
+  namespaceSelector: {}
+  objectSelector:
+    matchExpressions: [{key: temper.dev/parent-agent-uid, operator: Exists}]
+  resourceRules:
+    - apiGroups: [temper.dev]
+      apiVersions: ["*"]
+      operations: [CREATE, UPDATE]
+      resources: [agents]
+      scope: "*"
+variables:
+  - name: isOperator
+    expression: {{ include "temper.cel.isOperator" . | quote }}
+  - name: parent
+    expression: "has(object.metadata.labels) && 'temper.dev/parent-agent-uid' in object.metadata.labels ? object.metadata.labels['temper.dev/parent-agent-uid'] : ''"
+  - name: oldParent
+    expression: >-
+      oldObject != null && has(oldObject.metadata.labels) && 'temper.dev/parent-agent-uid' in oldObject.metadata.labels ?
+      oldObject.metadata.labels['temper.dev/parent-agent-uid'] : ''
+validations:
+  - expression: variables.isOperator || variables.parent == variables.oldParent
+    message: the label temper.dev/parent-agent-uid says which agent is charged for a child; only the Temper operator sets, changes and removes it
+    reason: Forbidden
+{{- end }}
+
 {{/* The kill switch: the right to stop every agent of a policy does not include the right to start them again. */}}
 {{- define "temper.admissionPolicy.resume" -}}
 failurePolicy: Fail

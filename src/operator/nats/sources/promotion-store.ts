@@ -5,7 +5,6 @@ import type { Json } from '../../../lib/json.ts';
 import { createNatsAudit } from '../../../nats/audit.ts';
 import { subjects } from '../../../nats/jetstream/names.ts';
 import { parseJsonBytes } from '../../../nats/jetstream/stream-reader.ts';
-import { NotificationListener } from '../../../nats/notify/notifications.ts';
 import { createToolEvidence, type UsedTool } from '../../../nats/promotion/evidence.ts';
 import {
   createPanelReviews,
@@ -26,6 +25,7 @@ import type { Logger } from '../../../telemetry/log.ts';
 import { messageUses } from '../../../tempering/hygiene/tool-findings.ts';
 import type { PromotionRecord } from '../../../tempering/promotion/promotion-record.ts';
 import type { PromotionStore } from '../../promotion/ports.ts';
+import { notifications } from './notifications.ts';
 import type { NatsLink } from '../nats-link.ts';
 
 /** A notification may be lost: the waiting promotions are looked at again after this time. */
@@ -179,16 +179,6 @@ export class NatsPromotionStore implements PromotionStore {
   }
 
   async *results(signal: AbortSignal): AsyncIterable<void> {
-    while (!signal.aborted) {
-      const connection = await this.#link.waitForConnection(signal);
-      if (connection === undefined) return;
-      const ended = AbortSignal.any([signal, connection.closed]);
-      using listener = new NotificationListener(connection, subjects.notifyPromotions());
-      while (!ended.aborted) {
-        listener.reset();
-        yield;
-        await listener.wait(LOOK_INTERVAL_MS, ended);
-      }
-    }
+    yield* notifications(this.#link, { subject: subjects.notifyPromotions(), intervalMs: LOOK_INTERVAL_MS }, signal);
   }
 }
