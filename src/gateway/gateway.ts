@@ -59,7 +59,7 @@ import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
-import { openServer, portOf } from './tls-server.ts';
+import { openServer, portOf } from './listener/tls-server.ts';
 import { openWebhooks } from './webhooks/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
 import type { AgentState } from './agent-state.ts';

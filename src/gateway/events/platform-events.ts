@@ -11,7 +11,7 @@ export interface PlatformEventsDeps {
 }
 
 /**
- * Tells the agents that wait for it that a message became a dead letter. Its data has names and codes, and no text of a message. The failed
+ * Informs the agents that wait for it of a message that became a dead letter. Its data has names and codes, and no text of a message. The failed
  * message of a trigger is no event: it could fire its own trigger. Never throws.
  */
 export async function messageFailed(

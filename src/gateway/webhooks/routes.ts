@@ -1,9 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
 import type { PublishedEvent } from '../../events/event.ts';
 import { AgentName } from '../../gateway-api/schema-parts.ts';
-import { TokenBucket, type TokenBucketOptions } from '../../lib/async/token-bucket.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -13,14 +11,11 @@ import { ERROR_RESPONSES } from '../http/schemas.ts';
 import { Namespace } from '../users/messages.ts';
 import { type VerifiedWebhook, verifyWebhook, type WebhookPath } from './verify.ts';
 import type { WebhookKeys } from './keys.ts';
+import { WebhookLimits } from './limits.ts';
 
 export const WEBHOOKS_PATH = '/v1/webhooks';
 const MAX_BODY_BYTES = 32 * 1_024;
 const MAX_VALUES = 5_000;
-const PER_ADDRESS: TokenBucketOptions = { perSecond: 20, burst: 200 };
-const PER_WEBHOOK: TokenBucketOptions = { perSecond: 2, burst: 60 };
-/** An evicted entry starts again with a full bucket. */
-const CACHE_SIZE = 20_000;
 
 const Params = Type.Object({
   namespace: Namespace,
@@ -85,25 +80,5 @@ function parse(body: string): Json {
     return parseUntrustedJson(body);
   } catch (error) {
     throw new TemperError('TEMPER_REQUEST_INVALID', 'the body is not JSON', { cause: error });
-  }
-}
-
-/** The same for a path that does not exist: a limit says nothing about it. */
-class WebhookLimits {
-  readonly #buckets: LRUCache<string, TokenBucket, TokenBucketOptions>;
-
-  constructor(clock: Clock) {
-    this.#buckets = new LRUCache<string, TokenBucket, TokenBucketOptions>({
-      max: CACHE_SIZE,
-      memoMethod: (_key, _stale, { context: options }) => new TokenBucket(clock, options),
-    });
-  }
-
-  /** Throws TEMPER_RATE_LIMITED. */
-  take(address: string, { namespace, agent, trigger }: WebhookPath): void {
-    const ofAddress = this.#buckets.memo(address, { context: PER_ADDRESS });
-    const ofWebhook = this.#buckets.memo(`${address} ${namespace}/${agent}/${trigger}`, { context: PER_WEBHOOK });
-    if (ofAddress.tryTake() && ofWebhook.tryTake()) return;
-    throw new TemperError('TEMPER_RATE_LIMITED', 'too many requests to webhooks from this address', { retry: 1_000 });
   }
 }

@@ -6,7 +6,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { drain } from '../http/drain.ts';
-import { openServer, portOf } from '../tls-server.ts';
+import { openServer, portOf } from '../listener/tls-server.ts';
 import { WebhookKeys } from './keys.ts';
 import { webhookRoutes } from './routes.ts';
 

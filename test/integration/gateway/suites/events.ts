@@ -177,9 +177,9 @@ export function eventTests(open: () => MessageClient): void {
       parsed(await open().postDelivery(on, outcome), 204);
     };
     await fail(failing, await work(failing));
-    const told = await open().next(watcher);
-    assert.deepEqual([told.message.text, told.message.source], [`${failing.name} TEMPER_TIMEOUT`, 'Trigger']);
-    await fail(watcher, told);
+    const informed = await open().next(watcher);
+    assert.deepEqual([informed.message.text, informed.message.source], [`${failing.name} TEMPER_TIMEOUT`, 'Trigger']);
+    await fail(watcher, informed);
     await fail(failing, await work(failing));
     const again = await open().next(watcher);
     assert.equal(again.message.text, `${failing.name} TEMPER_TIMEOUT`, 'not the failure of the watcher');

@@ -4,7 +4,7 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { promisify } from 'node:util';
-import { signedRequest } from '../../../../src/cli/cluster/webhook-help.ts';
+import { signedRequest } from '../../../../src/cli/cluster/events/webhook-help.ts';
 import { parseWebhookKeys, webhookSignature } from '../../../../src/events/webhook-signature.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import { type HttpResponse, httpsClient } from '../../../support/gateway/gateway-fixture.ts';
@@ -82,8 +82,8 @@ export function webhookTests(open: () => MessageClient): void {
     const wrong = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
     const answers = [
       await send({ id: 'msg_3', key: wrong }),
-      await send({ id: 'msg_4', seconds: seconds() - 301 }),
-      await send({ id: 'msg_5', seconds: seconds() + 301 }),
+      await send({ id: 'msg_4', seconds: seconds() - 400 }),
+      await send({ id: 'msg_5', seconds: seconds() + 400 }),
       await send({ id: 'bad id' }),
       await send({ id: 'msg_6', path: PATH.replace('order', 'plain') }),
       await send({ id: 'msg_7', path: PATH.replace('order', 'none') }),
@@ -99,14 +99,6 @@ export function webhookTests(open: () => MessageClient): void {
     assert.equal((await call('GET', path, { userToken })).status, 404);
     assert.equal((await call('POST', PATH, { body: 'x'.repeat(40_000) })).status, 413);
     assert.equal((await open().one.call('POST', PATH, { body: {} })).status, 404, 'pods and users reach no webhook');
-  });
-
-  it('a sender that floods a webhook is refused before its requests are read', async () => {
-    const path = PATH.replace('order', 'flooded');
-    const sent = await Promise.all(Array.from({ length: 70 }, (_, index) => send({ id: `flood_${index}`, path })));
-    const statuses = sent.map(({ status }) => status);
-    assert.deepEqual([statuses.includes(404), statuses.includes(429)], [true, true]);
-    assert.notEqual((await send({ id: 'msg_10' })).status, 429, 'another webhook');
   });
 
   it('the printed request of kubectl temper webhook is accepted', async () => {

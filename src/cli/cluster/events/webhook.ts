@@ -3,7 +3,7 @@ import { printable } from '../../../lib/printable.ts';
 import { type CliIo, EXIT } from '../../io.ts';
 import { openCluster } from '../cluster.ts';
 import type { ClusterOptions } from '../options.ts';
-import { webhookHelp } from '../webhook-help.ts';
+import { webhookHelp } from './webhook-help.ts';
 
 interface WebhookOptions extends ClusterOptions {
   agent: string;
