@@ -34,9 +34,14 @@ export interface SessionStore {
   close(session: string): Promise<void>;
 }
 
-export interface MemoryHit {
-  key: string;
+export interface MemoryValue {
   value: Json;
+  /** A session with untrusted content wrote it, or a release that did not record it. */
+  tainted: boolean;
+}
+
+export interface MemoryHit extends MemoryValue {
+  key: string;
 }
 
 export interface MemoryKeys {
@@ -44,6 +49,8 @@ export interface MemoryKeys {
   keys: string[];
   /** False when there are more. */
   complete: boolean;
+  /** One of the keys has a tainted value: its name is as untrusted as its value. */
+  tainted: boolean;
 }
 
 /**
@@ -52,12 +59,12 @@ export interface MemoryKeys {
  */
 export interface Memory {
   /** The stored value; undefined for an unknown key. */
-  get(key: string): Promise<Json | undefined>;
+  get(key: string): Promise<MemoryValue | undefined>;
   /**
-   * Stores or replaces a value; durable when it resolves, idempotent. Throws TEMPER_TOOL_INPUT_INVALID for a value above 65,536
+   * Stores or replaces a value, with the mark of the session that writes it; durable when it resolves, idempotent. Throws TEMPER_TOOL_INPUT_INVALID for a value above 65,536
    * characters of JSON (8,192 of a shared key) and TEMPER_QUOTA_EXCEEDED for a new key above 1,000 keys.
    */
-  set(key: string, value: Json): Promise<void>;
+  set(key: string, value: Json, marks?: { tainted: boolean }): Promise<void>;
   /** Deletes the value, durable when it resolves. Returns whether there was one. */
   delete(key: string): Promise<boolean>;
   /** At most `limit` readable keys that start with the prefix. */

@@ -32,6 +32,12 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
+    field: 'spec.model.agent',
+    where: 'cluster',
+    plan: 'start this agent program in the sandbox container; until then a cluster refuses the agent',
+  },
+  {
+    kind: 'Agent',
     field: 'spec.grants.spawn',
     where: 'run',
     plan: 'let the agent start child agents',

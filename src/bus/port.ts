@@ -6,6 +6,8 @@ export interface MessageDraft {
   to: string;
   session: string;
   text: string;
+  /** The session of the sender has untrusted content, and so has that of the receiver from then on. */
+  tainted?: boolean;
 }
 
 /**
@@ -84,6 +86,8 @@ export interface Task {
   /** With `Answered`. */
   text?: string;
   finishReason?: FinishReason;
+  /** The session that gave the answer has untrusted content. */
+  tainted?: boolean;
   /** With `Failed`. */
   code?: ErrorCode;
   reason?: string;

@@ -1,3 +1,4 @@
+import type { TaintTracker } from '../agent/loop/taint-tracker.ts';
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
 import { eventTools } from '../agent/tools/events/event-tools.ts';
@@ -16,6 +17,7 @@ import type { JsonObject } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Model } from '../models/port.ts';
 import type { Decider, PolicyRequest } from '../policy/types.ts';
+import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
@@ -27,6 +29,7 @@ import { createHostCalls } from '../tools/host/host-calls.ts';
 import { type SessionScope, sessionPath } from '../tools/session-path.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { AgentModel } from './agent-model.ts';
+import { builtInNames } from './built-in.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 
 /** Author recorded for imported tools: unknown, and never the name of a configured model. */
@@ -46,8 +49,7 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   decider: (caller: SessionScope) => Decider;
-  /** The session contains untrusted content from now on. */
-  markTainted: (session: string) => void;
+  taint: Pick<TaintTracker, 'mark' | 'has'>;
 }
 
 /** The tools of a session, for components that only read descriptors. */
@@ -55,7 +57,7 @@ export type DescribedTools = (caller: SessionScope) => ToolView;
 
 /** Creates the built-in tools. The policy decides which of them the agent sees. */
 export function builtInTools(
-  { ports, agent, model, decider, markTainted }: EngineContext,
+  { ports, agent, model, decider, taint }: EngineContext,
   described: DescribedTools,
 ): Tool[] {
   const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
@@ -68,6 +70,10 @@ export function builtInTools(
     clock,
   });
   const hasChildren = ports.children !== undefined;
+  const isTainted = ({ session }: CallerContext): boolean => taint.has(session);
+  const onAnswer = ({ session }: CallerContext, tainted: boolean): void => {
+    if (tainted || isUntrustedSource('Reply', agent.policy.spec)) taint.mark(session, 'Reply');
+  };
   return [
     ...createToolbox({
       workspace,
@@ -76,19 +82,26 @@ export function builtInTools(
       clock,
       ...(remote === undefined ? {} : { remote }),
     }),
-    ...createMemoryTools({ memory, decide, onUntrusted: ({ session }) => markTainted(session) }),
+    ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
     generateText,
-    sendTool({ decide, hasChildren, ...(bus === undefined ? {} : { bus }) }),
+    sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools(ports.children === undefined ? {} : { children: ports.children }),
     ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
-    ...askTools({ decide, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
+    ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];
 }
 
 /** What forged tools run with. Their host functions are authorized at each call: a tool has the permissions of its caller, limited to its own declarations. */
-export function forgedToolDeps({ ports, schemas, decider }: EngineContext): Omit<ForgedToolDeps, 'describe'> {
+export function forgedToolDeps({
+  ports,
+  agent,
+  schemas,
+  decider,
+  taint,
+}: EngineContext): Omit<ForgedToolDeps, 'describe'> {
   const { sandbox, clock, fetch, workspace, protectedPaths, remoteWorkspace } = ports;
+  const readsUntrustedFiles = isUntrustedSource('File', agent.policy.spec);
   return {
     sandbox,
     clock,
@@ -98,6 +111,9 @@ export function forgedToolDeps({ ports, schemas, decider }: EngineContext): Omit
         ...(remoteWorkspace === undefined ? {} : { readFile: remoteWorkspace.readFile }),
         requires: artifact.requires,
         decide: (request) => decider(caller).decide(request),
+        onCall: ({ api }) => {
+          if (api === 'fs.readFile' && readsUntrustedFiles) taint.mark(caller.session, 'File');
+        },
         fetch,
         workspace,
         protectedFolders: protectedPaths,
@@ -127,6 +143,8 @@ export function createForging(
     authorModel: agentModel.author,
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
     replacesSessionTools: true,
+    // Also those that this agent does not see, such as the tools of code mode.
+    reservedNames: builtInNames(),
     owner: sessionPath(caller),
   });
   return {

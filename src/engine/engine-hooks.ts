@@ -1,5 +1,7 @@
 import { type AgentHooks, createAgentHooks } from '../agent/hooks/agent-hooks.ts';
+import type { AgentProvider } from '../agent/provider/port.ts';
 import { type RequiredValue, requiredValue } from '../agent/returns/finish.ts';
+import { TemperError } from '../lib/errors.ts';
 import type { Invoker, ToolView } from '../tools/contract.ts';
 import type { SessionScope } from '../tools/session-path.ts';
 import type { EngineContext } from './engine-context.ts';
@@ -18,6 +20,15 @@ export function createEngineHooks(
     invoke: tools.invoke,
     describe: (name, caller) => tools.view(caller).find(name.split('@', 1)[0] ?? name)?.descriptor,
   });
+}
+
+/** The program that works on the messages of an agent with `spec.model.agent`. Throws TEMPER_ACP_AGENT_NOT_FOUND where none can run. */
+export function engineProvider({ agent, ports, model }: EngineContext): { provider?: AgentProvider } {
+  const name = agent.spec.model.agent;
+  if (name === undefined) return {};
+  if (ports.createProvider !== undefined) return { provider: ports.createProvider(model) };
+  const message = `spec.model.agent: no agent program "${name}" can run here; remove the field`;
+  throw new TemperError('TEMPER_ACP_AGENT_NOT_FOUND', message);
 }
 
 /** The value that the agent returns; undefined for an agent without `spec.returns`. Throws TEMPER_MANIFEST_INVALID. */

@@ -399,10 +399,21 @@ describe('the engine', () => {
   });
 
   it('a forged tool cannot have the name of a built-in tool', async () => {
-    const { call } = await anEngine();
+    const { call, events } = await anEngine();
     for (const name of builtInNames()) {
       const forged = await call('forge_tool', { ...TWICE, name });
       assert.match(forged.ok ? 'ok' : forged.error.code, /^TEMPER_FORGE_(NAME_TAKEN|SHAPE)$/, name);
+    }
+    const early = ['normalization', 'shape'];
+    const judged = events.filter((event) => event.type === 'forge-gate' && !early.includes(event.result.gate));
+    assert.deepEqual(judged, [], 'no later gate runs');
+    for (const name of ['invoke', 'finish', 'list_tools', 'load_tool']) {
+      const forged = await call('forge_tool', { ...TWICE, name });
+      assert.match(
+        forged.ok ? 'ok' : forged.error.message,
+        /(is reserved; choose another|a name of Temper's own tools; choose another name)/,
+        name,
+      );
     }
   });
 

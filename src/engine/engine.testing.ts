@@ -84,6 +84,8 @@ export interface EngineChanges {
   answer?: (request: ModelRequest) => ModelEvent[];
   onUse?: LocalLifecyclePorts['onUse'];
   records?: RecordStore;
+  /** Other agents, for the tools that reach them. */
+  agents?: Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
 }
 
 /** An engine over records in memory, with its registry and everything that it reported. */
@@ -100,7 +102,6 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
     { type: 'end', stopReason: 'stop', usage, model: 'x' },
   ];
   const model = scriptedModel(changes.answer ?? respond);
-  const spec = { ...AGENT, ...changes.agent };
   const engine = createEngine(
     {
       clock,
@@ -131,6 +132,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
           return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
         },
       },
+      ...changes.agents,
       fetch: changes.fetch ?? createSafeFetch({ clock }),
       workspace,
       protectedPaths: [join(workspace, '.temper')],
@@ -138,7 +140,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
     {
       name: 'a',
       namespace: 'n',
-      spec,
+      spec: { ...AGENT, ...changes.agent },
       policy: { name: 'p', spec: { ...POLICY, ...changes.policy } },
       level: changes.level ?? 'restricted',
     },

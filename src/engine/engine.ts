@@ -1,18 +1,20 @@
 import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
-import { bringsUntrustedContent, createTaintTracker, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
 import { parseDuration } from '../api/quantities.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
+import type { ItemOrigin } from '../models/item-origin.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
 import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
 import { type EventSink, inSession } from '../tools/events.ts';
 import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
-import { createInvoker } from '../tools/invoker.ts';
+import { type CompletedCall, createInvoker } from '../tools/invoker.ts';
 import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { type AgentModel, createAgentModel, resolveModelAliases } from './agent-model.ts';
@@ -26,7 +28,7 @@ import {
 } from '../tempering/lifecycle/tool-lifecycle.ts';
 import type { MessageSource } from '../bus/port.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
-import { createEngineHooks, engineReturns } from './engine-hooks.ts';
+import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { describedBuiltInTools } from './built-in.ts';
@@ -47,6 +49,8 @@ interface EngineMessage {
   message?: string;
   /** Who caused the message; absent for a user. */
   source?: MessageSource;
+  /** The session that sent the message has untrusted content. */
+  tainted?: boolean;
 }
 
 export interface Engine {
@@ -88,8 +92,10 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     origin: 'Agent',
   });
   return {
-    handle({ source, ...message }, op) {
-      if (isUntrustedSource(source, agent.policy.spec)) taint.mark(message.session);
+    handle({ tainted, ...message }, op) {
+      const { source } = message;
+      if (tainted === true || isUntrustedSource(source, agent.policy.spec))
+        taint.mark(message.session, source ?? 'Agent');
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, inSession(events, message.session), op),
       );
@@ -142,7 +148,7 @@ interface EngineComponents {
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
-  const taint = createTaintTracker();
+  const { taint, isUntrusted, markByCall } = trackTaint(configured.policy.spec, events);
   const context = createContext(ports, configured, taint, events);
   const { agent, model, schemas, decider } = context;
   const forged = forgedToolDeps(context);
@@ -179,7 +185,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     timeoutOf: timeouts(agent),
     observe(call) {
       // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
-      if (bringsUntrustedContent(call.tool)) taint.mark(call.caller.session);
+      markByCall(call);
       lifecycle.observe(call);
     },
   });
@@ -192,13 +198,26 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     contextTokens,
     invoker,
     taint,
+    isUntrusted,
     hooks,
     code,
     returns: engineReturns(context),
+    ...engineProvider(context),
   });
   const spec = withRouting(agent.spec, context.agentModel.routing);
   const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
+}
+
+/** The sessions with untrusted content, by what the policy distrusts. */
+function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
+  const taint = createTaintTracker((origin) => events(taintedEvent(origin)));
+  const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
+  const markByCall = ({ tool, caller }: CompletedCall): void => {
+    const origin = originOfTool(tool);
+    if (isUntrusted(origin)) taint.mark(caller.session, origin);
+  };
+  return { taint, isUntrusted, markByCall };
 }
 
 /** Resolves the models of the agent and compiles its policy. */
@@ -221,7 +240,7 @@ function createContext(
     events,
     schemas: createSchemaCompiler(),
     decider: ({ session }) => deciders(taint.has(session)),
-    markTainted: (session) => taint.mark(session),
+    taint,
     level: deciders(false).level,
   };
 }
@@ -238,6 +257,19 @@ function endsRunningCalls({ policy }: EngineAgent): boolean {
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
   const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
   return ({ name }) => (name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
+}
+
+const TAINTED_BY: Readonly<Partial<Record<ItemOrigin, string>>> = {
+  Memory: 'a memory value that another agent or a tainted session wrote',
+  Web: 'content of a host',
+  Mcp: 'content of an MCP server',
+  File: 'a file of the workspace',
+};
+
+function taintedEvent(origin: ItemOrigin): Parameters<EventSink>[0] {
+  const what = TAINTED_BY[origin] ?? `a message of source ${origin}`;
+  const message = `the session has untrusted content from now on: ${what}; tainted of the TrustPolicy applies`;
+  return { type: 'warning', code: 'session-tainted', message };
 }
 
 function errorEvent(error: unknown): Parameters<EventSink>[0] {

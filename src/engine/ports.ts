@@ -1,5 +1,6 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
+import type { AgentProvider } from '../agent/provider/port.ts';
 import type { Children } from '../agent/tools/children/port.ts';
 import type { Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
@@ -68,6 +69,8 @@ export interface EnginePorts {
   tasks?: TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
+  /** What works on the messages of an agent with `spec.model.agent`, with this model. Absent where no agent program can run. */
+  createProvider?: (model: Model) => AgentProvider;
   fetch: SafeFetch;
   /** Absolute path of the folder with the agent's files. */
   workspace: string;

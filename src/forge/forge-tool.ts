@@ -22,6 +22,8 @@ export interface ForgeToolDeps {
     authorModel: string;
     hostCalls(artifact: ToolArtifact): HostCalls;
     replacesSessionTools?: boolean;
+    /** Names that no forged tool may have, whatever the view has. */
+    reservedNames?: ReadonlySet<string>;
     owner: string;
   };
 }

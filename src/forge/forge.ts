@@ -42,6 +42,8 @@ export interface ForgeContext {
   hostCalls(artifact: ToolArtifact): HostCalls;
   /** Whether the registry lets a session replace its own tools. */
   replacesSessionTools?: boolean;
+  /** Names that no forged tool may have, whatever the view has. */
+  reservedNames?: ReadonlySet<string>;
   /** A user imports the tool for all sessions of the agent. */
   isImport?: boolean;
   /** The session that forges; no process of the sandbox runs tests of two. */
@@ -107,6 +109,10 @@ function draft(input: Json, context: ForgeContext): ArtifactDraft | RefusedTool 
   const shape = checkShape(repaired.request, context.decider.forgeLimits.minTestCases);
   if ('violations' in shape) return log.refuse('shape', shape.violations);
   const { request } = shape;
+  if (context.reservedNames?.has(request.name) === true) {
+    const message = `"${request.name}" is a name of Temper's own tools; choose another name`;
+    return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);
+  }
   if (isTaken(request.name, context)) {
     const message = `a tool named "${request.name}" exists; choose another name`;
     return log.refuse('shape', [{ code: 'TEMPER_FORGE_NAME_TAKEN', message }]);

@@ -38,6 +38,9 @@ const Envelope = describes<Omit<BusEnvelope, 'ancestors' | 'asker'>>()(
           description: 'Who caused the message. `Reply` answers a message that asked.',
         }),
       ),
+      tainted: Type.Optional(
+        Type.Boolean({ description: 'The session of the sender has untrusted content, and so has this session.' }),
+      ),
       answers: Type.Optional(Type.String({ description: 'With source `Reply`: the ticket that it answers.' })),
       traceparent: Type.Optional(Type.String({ description: 'W3C Trace Context.' })),
     },
@@ -184,7 +187,17 @@ export const DeliveryOutcome = Type.Union(
 export type DeliveryOutcome = Static<typeof DeliveryOutcome>;
 
 const Draft = describes<MessageDraft>()(
-  Type.Object({ to: AgentName, session: SessionId, text: text(TEXT_CHARACTERS, 'Text of the message.') }, closed),
+  Type.Object(
+    {
+      to: AgentName,
+      session: SessionId,
+      text: text(TEXT_CHARACTERS, 'Text of the message.'),
+      tainted: Type.Optional(
+        Type.Boolean({ description: 'The session has untrusted content that the gateway may not know of.' }),
+      ),
+    },
+    closed,
+  ),
 );
 
 /** Longest wait of one request for a task. */
@@ -229,6 +242,7 @@ export const TaskState = describes<Task>()(
       }),
       text: Type.Optional(Type.String({ description: 'The answer.' })),
       finishReason: Type.Optional(FinishReason),
+      tainted: Type.Optional(Type.Boolean({ description: 'The session that gave the answer has untrusted content.' })),
       code: Type.Optional(Type.Unsafe<ErrorCode>(Code)),
       reason: Type.Optional(Type.String({ description: 'Why there is no answer.' })),
     },

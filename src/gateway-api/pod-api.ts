@@ -25,7 +25,7 @@ export const RETRY_LINES = 'retry';
 
 export type { ModelStreamLine, StreamRequest } from './model-schemas.ts';
 export type { PodReports, TracesRequest } from './report-schemas.ts';
-export type { AppendRequest, MemoryValue, SessionAppend } from './session-schemas.ts';
+export type { AppendRequest, MemoryWrite, SessionAppend } from './session-schemas.ts';
 export type { DiscoveryRequest, DropToolRequest, RejectedToolRequest, ReviewRequest } from './tool-schemas.ts';
 export type { ToolAuditModelCall, ToolAuditResult, ToolAuditWork } from './verification/tool-audit-schemas.ts';
 export type { VerificationOutputs, VerificationWork } from './verification/verification-schemas.ts';

@@ -1,8 +1,10 @@
 import { type Static, Type } from 'typebox';
+import { ITEM_ORIGINS } from '../models/item-origin.ts';
 import type { ModelMessage as PortMessage } from '../models/port.ts';
 import type {
   MemoryHit as StoredMemory,
   MemoryKeys as StoredKeys,
+  MemoryValue as StoredValue,
   SessionHistory as StoredHistory,
 } from '../agent/ports.ts';
 import { closed } from '../api/v1alpha1/common.ts';
@@ -19,6 +21,7 @@ export const MAX_TEXT = 2_000_000;
 const MAX_MEMORY_TEXT = 200_000;
 
 const count = Type.Number({ minimum: 0 });
+const ItemOrigin = Type.Enum([...ITEM_ORIGINS], { description: 'Where the text of the item came from.' });
 export const ToolCallItem = Type.Object({ id: name(256), name: text(256), arguments: text(MAX_TEXT) });
 export const ModelMessage = describes<PortMessage>()(
   Type.Union([
@@ -26,7 +29,13 @@ export const ModelMessage = describes<PortMessage>()(
       role: Type.Literal('user'),
       text: text(MAX_TEXT),
       message: Type.Optional(text(512)),
-      summary: Type.Optional(Type.Object({ items: count })),
+      origin: Type.Optional(ItemOrigin),
+      summary: Type.Optional(
+        Type.Object({
+          items: count,
+          origins: Type.Optional(Type.Array(ItemOrigin, { maxItems: ITEM_ORIGINS.length })),
+        }),
+      ),
     }),
     Type.Object({
       role: Type.Literal('assistant'),
@@ -42,6 +51,7 @@ export const ModelMessage = describes<PortMessage>()(
       name: text(256),
       text: text(MAX_TEXT),
       isError: Type.Boolean(),
+      origin: Type.Optional(ItemOrigin),
       journal: Type.Optional(Type.Literal(true, { description: 'An entry of the journal of a run of code.' })),
       memory: Type.Optional(
         Type.String({ maxLength: MAX_MEMORY_TEXT, description: 'The memory of the session after a run of code.' }),
@@ -78,8 +88,20 @@ export const SessionHistory = describes<StoredHistory>()(
   ),
 );
 
-export const MemoryValue = Type.Object({ value: AnyJson }, closed);
-export type MemoryValue = Static<typeof MemoryValue>;
+const Tainted = Type.Boolean({ description: 'A session with untrusted content wrote it.' });
+
+export const MemoryValue = describes<StoredValue>()(Type.Object({ value: AnyJson, tainted: Tainted }, closed));
+
+export const MemoryWrite = Type.Object(
+  {
+    value: AnyJson,
+    tainted: Type.Optional(
+      Type.Boolean({ description: 'The session has untrusted content that the gateway may not know of.' }),
+    ),
+  },
+  closed,
+);
+export type MemoryWrite = Static<typeof MemoryWrite>;
 
 export const MemoryDeleted = Type.Object(
   { deleted: Type.Boolean({ description: 'Whether there was a value.' }) },
@@ -92,7 +114,11 @@ export const MemoryKeysQuery = Type.Object(
 );
 export const MemoryKeys = describes<StoredKeys>()(
   Type.Object(
-    { keys: Type.Array(Type.String()), complete: Type.Boolean({ description: 'False when there are more keys.' }) },
+    {
+      keys: Type.Array(Type.String()),
+      complete: Type.Boolean({ description: 'False when there are more keys.' }),
+      tainted: Type.Boolean({ description: 'A session with untrusted content wrote one of the keys.' }),
+    },
     { ...closed, description: 'Sorted keys.' },
   ),
 );
@@ -102,6 +128,6 @@ export const MemoryQuery = Type.Object(
   closed,
 );
 export const MemoryHits = Type.Array(
-  describes<StoredMemory>()(Type.Object({ key: Type.String(), value: AnyJson }, closed)),
+  describes<StoredMemory>()(Type.Object({ key: Type.String(), value: AnyJson, tainted: Tainted }, closed)),
   { description: 'Best match first.' },
 );

@@ -367,8 +367,10 @@ describe('the client of the gateway', { timeout: 60_000 }, () => {
     });
     assert.equal(await memory.get('self.a/b'), undefined);
     await memory.set('self.a/b', { n: 1 });
-    assert.deepEqual(await memory.get('self.a/b'), { n: 1 });
-    assert.deepEqual(await memory.search('a/b', 5, () => true), [{ key: 'self.a/b', value: { n: 1 } }]);
+    assert.deepEqual(await memory.get('self.a/b'), { value: { n: 1 }, tainted: false });
+    await memory.set('self.a/b', { n: 1 }, { tainted: true });
+    assert.deepEqual(await memory.get('self.a/b'), { value: { n: 1 }, tainted: true });
+    assert.deepEqual(await memory.search('a/b', 5, () => true), [{ key: 'self.a/b', value: { n: 1 }, tainted: true }]);
   });
 
   it('the line reader joins lines across chunks and refuses lines beyond the limits', async () => {

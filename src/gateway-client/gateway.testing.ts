@@ -6,7 +6,7 @@ import { json as readJson } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { createRecordSessionStore } from '../agent/session/session-store.ts';
 import type { ModelMessage } from '../models/port.ts';
-import type { SessionStore } from '../agent/ports.ts';
+import type { MemoryValue, SessionStore } from '../agent/ports.ts';
 import type { AuditRecord } from '../audit/port.ts';
 import type { MessageDraft } from '../bus/port.ts';
 import { Notifier } from '../lib/async/notifier.ts';
@@ -14,7 +14,6 @@ import type { RefusedTool, ToolCandidate } from '../forge/types.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { ulids } from '../lib/ids.ts';
-import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
 import type { Model } from '../models/port.ts';
@@ -29,7 +28,7 @@ import type {
   PodReports,
   DiscoveryRequest,
   DeliveryOutcome,
-  MemoryValue,
+  MemoryWrite,
   NextMessageRequest,
   RejectedToolRequest,
   ReviewRequest,
@@ -73,7 +72,7 @@ export class GatewayDouble implements AsyncDisposable {
   readonly searches: DiscoveryRequest[] = [];
   /** Tools of tiers Agent and Shared, listed after those of each session. */
   readonly promoted: RegisteredTool[] = [];
-  readonly #memory = new Map<string, Json>();
+  readonly #memory = new Map<string, MemoryValue>();
   readonly #server: Server;
   readonly #model: Model;
   #assignment: Assignment | undefined;
@@ -243,12 +242,15 @@ export class GatewayDouble implements AsyncDisposable {
     const key = parts[1];
     if (key === undefined) {
       const hits = [...this.#memory].filter(([name]) => name.includes(query.get('query') ?? ''));
-      return hits.map(([name, value]) => ({ key: name, value }));
+      return hits.map(([name, entry]) => ({ key: name, ...entry }));
     }
-    if (what.startsWith('PUT')) return void this.#memory.set(key, (body as MemoryValue).value);
-    const value = this.#memory.get(key);
-    if (value === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'no value is stored under this key');
-    return { value };
+    if (what.startsWith('PUT')) {
+      const { value, tainted = false } = body as MemoryWrite;
+      return void this.#memory.set(key, { value, tainted });
+    }
+    const entry = this.#memory.get(key);
+    if (entry === undefined) throw refused(404, 'TEMPER_NOT_FOUND', 'no value is stored under this key');
+    return entry;
   }
 
   #search(request: DiscoveryRequest): unknown {

@@ -1,8 +1,8 @@
-import type { SessionHistory, Memory, MemoryHit, SessionStore } from '../agent/ports.ts';
+import type { SessionHistory, Memory, MemoryHit, MemoryValue, SessionStore } from '../agent/ports.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { IdGenerator } from '../lib/ids.ts';
-import { type Json, member } from '../lib/json.ts';
+import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { ModelMessage } from '../models/port.ts';
 import type { GatewayClient } from './gateway-client.ts';
@@ -10,7 +10,7 @@ import { requireList, requireNumber, requireObject, requireText } from '../gatew
 import {
   type AppendRequest,
   DELIVERY_TOKEN_HEADER,
-  type MemoryValue,
+  type MemoryWrite,
   POD_API_PATHS,
   type SessionAppend,
 } from '../gateway-api/pod-api.ts';
@@ -101,14 +101,15 @@ export function remoteMemory(options: RemoteMemoryOptions): Memory {
   return {
     async get(key) {
       try {
-        return member(await client.call({ ...carried(), method: 'GET', path: path(key), op: opOf(options) }), 'value');
+        const found = await client.call({ ...carried(), method: 'GET', path: path(key), op: opOf(options) });
+        return found === undefined ? undefined : valueIn(found, 'value');
       } catch (error) {
         if (isTemperError(error) && error.details['status'] === 404) return undefined;
         throw error;
       }
     },
-    async set(key, value) {
-      const body: MemoryValue = { value };
+    async set(key, value, { tainted } = { tainted: false }) {
+      const body: MemoryWrite = { value, ...(tainted ? { tainted } : {}) };
       await client.call({ ...carried(), method: 'PUT', path: path(key), body, op: opOf(options) });
     },
     async delete(key) {
@@ -125,7 +126,7 @@ export function remoteMemory(options: RemoteMemoryOptions): Memory {
       });
       const value = requireObject(answer, 'keys');
       const keys = requireList(value['keys'], 'keys').filter((key) => typeof key === 'string' && isReadable(key));
-      return { keys: keys as string[], complete: value['complete'] === true };
+      return { keys: keys as string[], complete: value['complete'] === true, tainted: value['tainted'] !== false };
     },
     async search(query, limit, isReadable) {
       const answer = await client.call({
@@ -143,5 +144,11 @@ export function remoteMemory(options: RemoteMemoryOptions): Memory {
 
 function hitIn(value: Json): MemoryHit {
   const hit = requireObject(value, 'hits');
-  return { key: requireText(hit, 'key', 'hits'), value: hit['value'] ?? null };
+  return { key: requireText(hit, 'key', 'hits'), ...valueIn(value, 'hits') };
+}
+
+/** A value without the member comes from a gateway that did not record it. */
+function valueIn(found: Json, path: string): MemoryValue {
+  const { value = null, tainted } = requireObject(found, path);
+  return { value, tainted: tainted !== false };
 }

@@ -348,7 +348,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
-  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, wakeups, log });
+  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, sessionsOf, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   const events = openEvents(context, inbox, wakeups);
   return {
@@ -413,10 +413,18 @@ function authenticatorOf({ transport, directory, verifiers, log }: ServerContext
 function openAnswers(
   asks: Asks,
   inbox: NatsInbox,
-  { directory, wakeups, log }: Pick<GatewayDeps, 'directory' | 'wakeups' | 'log'>,
+  { directory, sessionsOf, wakeups, log }: Pick<GatewayDeps, 'directory' | 'sessionsOf' | 'wakeups' | 'log'>,
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
-  return new Answers({ asks, inbox, agent, wake: (state) => requestWakeup(state, { wakeups }), clock, log });
+  return new Answers({
+    asks,
+    inbox,
+    agent,
+    sessionsOf,
+    wake: (state) => requestWakeup(state, { wakeups }),
+    clock,
+    log,
+  });
 }
 
 function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups): ReturnType<typeof eventDeps> {

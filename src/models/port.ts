@@ -1,6 +1,7 @@
 import type { CallOptions } from '../lib/call-options.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
 import type { JsonObject, Json } from '../lib/json.ts';
+import type { ItemOrigin } from './item-origin.ts';
 
 /** A tool as it is described to the model. */
 export interface ToolSpec {
@@ -32,16 +33,31 @@ export interface CountedRequest {
 export type ModelMessage =
   /**
    * `message`: id of the delivered message with this text. `summary`: the text stands in place of the first `items` items of the
-   * session. Both are stored with the session, never sent to a provider.
+   * session, which have these origins. All are stored with the session, never sent to a provider.
    */
-  | { role: 'user'; text: string; message?: string; summary?: { items: number } }
+  | {
+      role: 'user';
+      text: string;
+      message?: string;
+      origin?: ItemOrigin;
+      summary?: { items: number; origins?: ItemOrigin[] };
+    }
   /** `request`: the count of the request that this message answers. Stored with the session, never sent to a provider. */
   | { role: 'assistant'; text: string; toolCalls: ToolCall[]; request?: CountedRequest }
   /**
-   * `journal`: an entry of the journal of a run of code, and no result. `memory`: the memory of the session after a run. Both are stored
-   * with the session and never sent to a provider.
+   * `journal`: an entry of the journal of a run of code, and no result. `memory`: the memory of the session after a run. They and the
+   * origin are stored with the session and never sent to a provider.
    */
-  | { role: 'tool'; toolCallId: string; name: string; text: string; isError: boolean; journal?: true; memory?: string };
+  | {
+      role: 'tool';
+      toolCallId: string;
+      name: string;
+      text: string;
+      isError: boolean;
+      origin?: ItemOrigin;
+      journal?: true;
+      memory?: string;
+    };
 
 /** A request without its model. */
 export interface ModelInput {

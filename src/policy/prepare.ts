@@ -43,6 +43,7 @@ interface PolicyPatterns {
   forgeDomains: PatternSet;
   models: PatternSet | undefined;
   taintedNetwork: PatternSet | undefined;
+  taintedTools: PatternSet | undefined;
   templates: PatternSet | undefined;
 }
 
@@ -118,6 +119,7 @@ function policyPatterns({ tools, egress, forge, models, tainted, children }: Tru
     forgeDomains: patternSet(forge?.domains, 'host'),
     models: models?.allow === undefined ? undefined : patternSet(models.allow, 'model'),
     taintedNetwork: tainted?.network === undefined ? undefined : patternSet(tainted.network, 'host'),
+    taintedTools: tainted?.tools === undefined ? undefined : patternSet(tainted.tools, 'tool'),
   };
 }
 

@@ -63,7 +63,11 @@ const policySpec = fc.record(
     ),
     egress: fc.record({ allow: some(hostPattern) }),
     tainted: fc.record(
-      { deny: some(fc.constantFrom('forge', 'network', 'message')), network: some(hostPattern) },
+      {
+        deny: some(fc.constantFrom('forge', 'network', 'message', 'spawn', 'memory')),
+        network: some(hostPattern),
+        tools: some(toolPattern),
+      },
       keep,
     ),
   },

@@ -43,7 +43,7 @@ export async function linkRunnerProgram(directory = join(import.meta.dirname, 'r
 }
 
 /** Strips the types. Suppresses the warning that Node prints once per process, because this function is experimental. */
-function stripTypes(sources: readonly string[]): string[] {
+export function stripTypes(sources: readonly string[]): string[] {
   // oxlint-disable-next-line typescript/unbound-method -- it is restored below
   const { emitWarning } = process;
   process.emitWarning = () => {};

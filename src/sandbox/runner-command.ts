@@ -27,21 +27,30 @@ const SHELL = '/bin/sh';
 /** The images of Temper hold their launcher under this name beside Node. */
 const LAUNCHER = 'temper-launcher';
 
-/**
- * Kernel limits apply as well where something can set them: no core file, no file writes, limited processor time. The launcher
- * of an image also makes the runner the first to end without memory, and confines it with Landlock; elsewhere a shell sets the
- * limits, and receives constants and paths as separate arguments, never as text to interpret.
- */
+/** The command line of a runner. */
 export function runnerCommand(
   node: string,
   engine: EngineFiles,
   exists: (path: string) => boolean = existsSync,
 ): RunnerCommand {
-  const args = nodeArguments(engine);
+  return limitedCommand(node, nodeArguments(engine), { fileBlocks: 0 }, exists);
+}
+
+/**
+ * Kernel limits apply as well where something can set them: no core file, files of at most `fileBlocks` blocks, limited processor time. The launcher
+ * of an image also makes the process the first to end without memory, and confines it with Landlock, without files that it writes;
+ * elsewhere a shell sets the limits, and receives constants and paths as separate arguments, never as text to interpret.
+ */
+export function limitedCommand(
+  node: string,
+  args: string[],
+  { fileBlocks }: { fileBlocks: number },
+  exists: (path: string) => boolean = existsSync,
+): RunnerCommand {
   const launcher = join(dirname(node), LAUNCHER);
   if (exists(launcher)) return { command: launcher, args: ['runner', node, ...args] };
   if (!exists(SHELL)) return { command: node, args };
-  const limits = `ulimit -c 0; ulimit -f 0; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
+  const limits = `ulimit -c 0; ulimit -f ${fileBlocks}; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
   return { command: SHELL, args: ['-c', limits, node, ...args] };
 }
 

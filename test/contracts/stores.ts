@@ -107,15 +107,16 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       const stores = await make();
       const memory = await stores.memory('one');
       for (const key of ['self.note', '../x', 'ключ', '.', 'a/b']) await memory.set(key, { key });
-      for (const key of ['self.note', '../x', 'ключ', '.', 'a/b']) assert.deepEqual(await memory.get(key), { key });
-      assert.equal(await memory.get('other'), undefined);
-      assert.equal(await (await stores.memory('two')).get('self.note'), undefined);
+      for (const key of ['self.note', '../x', 'ключ', '.', 'a/b'])
+        assert.deepEqual((await memory.get(key))?.value, { key });
+      assert.equal((await memory.get('other'))?.value, undefined);
+      assert.equal((await (await stores.memory('two')).get('self.note'))?.value, undefined);
     });
     it('the memory replaces a value, and distinguishes null from an absent value', async () => {
       const memory = await (await make()).memory('one');
       await memory.set('k', 1);
       await memory.set('k', null);
-      assert.equal(await memory.get('k'), null);
+      assert.equal((await memory.get('k'))?.value, null);
     });
     it('the memory rejects keys and values beyond its limits', async () => {
       const memory = await (await make()).memory('one');
@@ -136,11 +137,11 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       assert.equal(await memory.delete('self.a'), true);
       assert.equal(await memory.delete('self.a'), false);
       for (const again of [memory, await stores.memory('one')]) {
-        assert.equal(await again.get('self.a'), undefined);
-        assert.equal(await again.get('self.b'), 2);
+        assert.equal((await again.get('self.a'))?.value, undefined);
+        assert.equal((await again.get('self.b'))?.value, 2);
       }
       await memory.set('self.a', 3);
-      assert.equal(await memory.get('self.a'), 3);
+      assert.equal((await memory.get('self.a'))?.value, 3);
       assert.equal(await (await stores.memory('two')).delete('self.b'), false);
       await assert.rejects(memory.delete(''), (error) => isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'));
     });
@@ -148,10 +149,32 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       const memory = await (await make()).memory('one');
       for (const key of ['self.b', 'self.a', 'self.secret', 'selfish', 'other']) await memory.set(key, 'text');
       const isReadable = (key: string): boolean => key !== 'self.secret';
-      assert.deepEqual(await memory.list('self.', 10, isReadable), { keys: ['self.a', 'self.b'], complete: true });
-      assert.deepEqual(await memory.list('self.', 2, isReadable), { keys: ['self.a', 'self.b'], complete: true });
-      assert.deepEqual(await memory.list('', 1, isReadable), { keys: ['other'], complete: false });
-      assert.deepEqual(await memory.list('none', 5, isReadable), { keys: [], complete: true });
+      assert.deepEqual(await memory.list('self.', 10, isReadable), {
+        keys: ['self.a', 'self.b'],
+        complete: true,
+        tainted: false,
+      });
+      assert.deepEqual(await memory.list('self.', 2, isReadable), {
+        keys: ['self.a', 'self.b'],
+        complete: true,
+        tainted: false,
+      });
+      assert.deepEqual(await memory.list('', 1, isReadable), { keys: ['other'], complete: false, tainted: false });
+      assert.deepEqual(await memory.list('none', 5, isReadable), { keys: [], complete: true, tainted: false });
+    });
+    it('the memory keeps whether a tainted session wrote a value, until it is written again', async () => {
+      const memory = await (await make()).memory('one');
+      await memory.set('self.a', 'words', { tainted: true });
+      await memory.set('self.b', 'words', { tainted: false });
+      assert.deepEqual(await memory.get('self.a'), { value: 'words', tainted: true });
+      assert.deepEqual(await memory.get('self.b'), { value: 'words', tainted: false });
+      const hits = await memory.search('words', 5, () => true);
+      const marks = Object.fromEntries(hits.map(({ key, tainted }) => [key, tainted]));
+      assert.deepEqual(marks, { 'self.a': true, 'self.b': false });
+      assert.equal((await memory.list('self.', 5, () => true)).tainted, true);
+      assert.equal((await memory.list('self.b', 5, () => true)).tainted, false);
+      await memory.set('self.a', 'other words');
+      assert.equal((await memory.get('self.a'))?.tainted, false);
     });
     it('shared keys belong to all owners of a namespace, and all other keys to one', async () => {
       const stores = await make();
@@ -159,17 +182,17 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       await one.set('shared.plan', 'a plan of one');
       await one.set('sharedness', 'private');
       await one.set('self.plan', 'private plan');
-      assert.equal(await two.get('shared.plan'), 'a plan of one');
-      assert.equal(await two.get('sharedness'), undefined);
+      assert.equal((await two.get('shared.plan'))?.value, 'a plan of one');
+      assert.equal((await two.get('sharedness'))?.value, undefined);
       await two.set('shared.plan', 'a plan of two');
-      assert.equal(await one.get('shared.plan'), 'a plan of two');
+      assert.equal((await one.get('shared.plan'))?.value, 'a plan of two');
       assert.deepEqual(
         (await two.search('plan', 5, () => true)).map(({ key }) => key),
         ['shared.plan'],
       );
       assert.deepEqual((await one.list('', 5, () => true)).keys, ['self.plan', 'shared.plan', 'sharedness']);
       assert.equal(await one.delete('shared.plan'), true);
-      assert.equal(await two.get('shared.plan'), undefined);
+      assert.equal((await two.get('shared.plan'))?.value, undefined);
       assert.deepEqual((await two.list('', 5, () => true)).keys, []);
       await assert.rejects(one.set('shared', 'x'.repeat(8_192)), (error) =>
         isTemperError(error, 'TEMPER_TOOL_INPUT_INVALID'),

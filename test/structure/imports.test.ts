@@ -43,10 +43,11 @@ const MODULES: Record<string, readonly string[]> = {
   discovery: [...TOOLS_MAY, 'tools'],
   tempering: [...TOOLS_MAY, 'tools', 'forge', 'discovery'],
   agent: [...TOOLS_MAY, 'tools', 'discovery'],
+  acp: [...TOOLS_MAY, 'tools', 'agent'],
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
   'tool-audit': [...ENGINE_MAY, 'engine'],
-  standalone: [...ENGINE_MAY, 'engine', 'tool-audit'],
+  standalone: [...ENGINE_MAY, 'acp', 'engine', 'tool-audit'],
   nats: [...ENGINE_MAY, 'engine', 'tool-audit'],
   'gateway-api': [...ENGINE_MAY, 'tool-audit'],
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
@@ -71,8 +72,9 @@ const PACKAGES: Record<string, readonly string[]> = {
   acorn: ['forge', 'tempering', 'review'],
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
-  openai: ['models'],
-  '@anthropic-ai/sdk': ['models'],
+  // In `acp` only its tests, as clients of the endpoint.
+  openai: ['models', 'acp'],
+  '@anthropic-ai/sdk': ['models', 'acp'],
   undici: ['net', 'kube', 'gateway-client'],
   'ipaddr.js': ['net'],
   pino: ['telemetry'],
@@ -100,7 +102,10 @@ const PACKAGES: Record<string, readonly string[]> = {
   'fast-check': ['*'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
-  '@agentclientprotocol/sdk': ['cli'],
+  '@agentclientprotocol/sdk': ['acp', 'cli'],
+  '@modelcontextprotocol/server': ['acp'],
+  // Only in tests.
+  '@modelcontextprotocol/client': ['acp'],
 };
 
 /** The command line may import every module. */

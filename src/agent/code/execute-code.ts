@@ -202,7 +202,7 @@ class CodeCall {
     const isError = result.error !== undefined;
     const text = codeResultText(result, limits.outputCharacters);
     const sent: ToolItem = { role: 'tool', toolCallId: id, name, text, isError };
-    const items: ModelMessage[] = [this.#withMemory(sent, outcome)];
+    const items: ModelMessage[] = [this.#withMemory({ ...sent, origin: 'Tool' }, outcome)];
     if (reply !== undefined) {
       items.push({ role: 'assistant', text: reply, toolCalls: [] });
       this.#message.answers += 1;

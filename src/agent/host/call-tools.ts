@@ -2,8 +2,8 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import { originOfTool } from '../history/origins.ts';
 import { isRepeatable } from '../history/repeatable.ts';
-import { bringsUntrustedContent } from '../loop/taint-tracker.ts';
 import type { MessageHostDeps, MessageState } from './message-state.ts';
 import { runToolCalls, type StoredResult } from './tool-calls.ts';
 
@@ -37,9 +37,10 @@ export async function callTools(
   const allowed = stepsLeft(state);
   state.toolCalls += Math.min(allowed, calls.length);
   const storeResult = async ({ message, tool, isCalled, isApproved }: StoredResult): Promise<void> => {
-    if (isCalled && tool !== undefined && bringsUntrustedContent(tool)) deps.taint.mark(caller.session);
+    const origin = originOfTool(tool);
+    if (isCalled && deps.isUntrusted(origin)) deps.taint.mark(caller.session, origin);
     const deferrable = !isCalled || (isRepeatable(tool) && !isApproved);
-    await historyWriter.write([message], { tainted: deps.taint.has(caller.session), deferrable });
+    await historyWriter.write([{ ...message, origin }], { tainted: deps.taint.has(caller.session), deferrable });
   };
   const { outputCharacters } = limits;
   const { results, parked } = await runToolCalls(

@@ -5,6 +5,7 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 import { codeOffer } from '../code/code-prompt.ts';
 import { executeCode } from '../code/execute-code.ts';
 import { answerError, askAtTurn, type EndedTurn, endTurn } from '../hooks/turn-hooks.ts';
+import { addedByProvider } from '../history/origins.ts';
 import { addUsage } from '../loop/message-usage.ts';
 import type { TurnOutcome } from '../message.ts';
 import type {
@@ -51,7 +52,9 @@ export class MessageHost implements ProviderHost {
   async append(items: ModelMessage[], deferrable: boolean): Promise<void> {
     this.#state.answers += items.filter(({ role }) => role === 'assistant').length;
     const tainted = this.#deps.taint.has(this.#state.caller.session);
-    await this.#state.historyWriter.write(items, { tainted, deferrable });
+    const { historyWriter } = this.#state;
+    const added = items.map((item) => addedByProvider(item, historyWriter.items));
+    await historyWriter.write(added, { tainted, deferrable });
   }
 
   async invoke(calls: ToolCall[]): Promise<CallsOutcome> {

@@ -1,9 +1,11 @@
+import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { ModelMessage, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
+import { originsOf } from '../history/origins.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import { type LoopLimits, loopLimits } from '../loop/limits.ts';
 import { systemPrompt } from '../loop/system-prompt.ts';
@@ -23,6 +25,8 @@ export interface MessageHostDeps {
   invoker: Invoker;
   sessions: SessionStore;
   taint: TaintTracker;
+  /** Whether the policy distrusts items of this origin. Items of a session may be older than the policy. */
+  isUntrusted: (origin: ItemOrigin) => boolean;
   /** For agents in code mode. */
   code?: CodeModeDeps | undefined;
   /** Absent for an agent without hooks. */
@@ -64,7 +68,7 @@ export async function openMessage(
   const { sink: events } = trace;
   const { session, rootMessage, text, message: id } = message;
   const history = await deps.sessions.load(session);
-  if (history.tainted) deps.taint.mark(session);
+  if (history.tainted || originsOf(history.items).some(deps.isUntrusted)) deps.taint.mark(session);
   const resume = findResumePoint(history.items, history.seq, id);
   const code = openCodeState(agent.spec, history.items, resume);
   const base = resume?.base ?? history.seq;
@@ -80,7 +84,8 @@ export async function openMessage(
   const warmth = temperature === undefined ? {} : { temperature: Number(temperature) };
   const config = { model: route.model, ...warmth, maxOutputTokens, modelTimeoutMs };
   const historyWriter = createHistoryWriter(deps.sessions, session, history);
-  const added: ModelMessage = { role: 'user', text, ...(id === undefined ? {} : { message: id }) };
+  const origin = message.source ?? 'User';
+  const added: ModelMessage = { role: 'user', text, origin, ...(id === undefined ? {} : { message: id }) };
   if (resume === undefined) {
     await historyWriter.write([added], { tainted: deps.taint.has(session), deferrable: true });
   }

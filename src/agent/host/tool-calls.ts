@@ -30,7 +30,7 @@ export interface ToolCallDeps {
 }
 
 export interface StoredResult {
-  message: ModelMessage;
+  message: Extract<ModelMessage, { role: 'tool' }>;
   /** Absent for an unknown tool. */
   tool: ToolDescriptor | undefined;
   /** False for a call beyond the limit. */
@@ -103,7 +103,7 @@ async function runCall(
 ): Promise<CallResult | ParkedCall> {
   const result = allowed ? await invoke(call, deps, op) : failedResult(call, STEP_LIMIT);
   if ('parked' in result) return result;
-  const message: ModelMessage = {
+  const message: StoredResult['message'] = {
     role: 'tool',
     toolCallId: call.id,
     name: call.name,

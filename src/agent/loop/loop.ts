@@ -1,5 +1,6 @@
 import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
 import type { FinishReason } from '../../bus/port.ts';
+import type { ItemOrigin } from '../../models/item-origin.ts';
 import { type CallOptions, remainingMs, withTimeout } from '../../lib/call-options.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
@@ -18,7 +19,7 @@ import type { ModelCallDeps } from './model-call.ts';
 import type { SessionStore } from '../ports.ts';
 import { assertSessionId } from '../session/session-id.ts';
 import { createSessionLocks } from '../session/session-locks.ts';
-import { createTaintTracker, type TaintTracker } from './taint-tracker.ts';
+import { createTaintTracker, isFromHost, type TaintTracker } from './taint-tracker.ts';
 import { createTrace, type TraceEntry } from './trace.ts';
 
 export interface AgentLoopDeps extends ModelCallDeps {
@@ -26,6 +27,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   sessions: SessionStore;
   /** Shared with other components that observe untrusted content; the loop marks sessions for its own calls. */
   taint?: TaintTracker;
+  /** Default: what comes from hosts. */
+  isUntrusted?: (origin: ItemOrigin) => boolean;
   /** Context window of a model in tokens. Default 128,000. */
   contextTokens?: (model: string) => number;
   /** For agents in code mode. */
@@ -69,9 +72,9 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const locks = createSessionLocks();
   const taint = deps.taint ?? createTaintTracker();
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
-  const { model, clock, invoker, sessions, code, hooks } = deps;
+  const { model, clock, invoker, sessions, code, hooks, isUntrusted = isFromHost } = deps;
   const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
-  const shared: HandlerDeps = { clock, invoker, sessions, taint, code, hooks, provider };
+  const shared: HandlerDeps = { clock, invoker, sessions, taint, isUntrusted, code, hooks, provider };
   return {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);

@@ -11,9 +11,11 @@ import { askTools } from './ask-tool.ts';
 
 const ANSWERED: Task = { ticket: 't-1', agent: 'b', state: 'Answered', text: '42', finishReason: 'complete' };
 
-function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_000) {
+function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_000, tainted = false) {
   const clock = new FakeClock();
   const asked: { draft: MessageDraft; wait: AskWait; key: string }[] = [];
+  /** Of each answer, whether it comes from a tainted session. */
+  const answers: boolean[] = [];
   const read: { ticket: string; waitMs: number }[] = [];
   const tasks: TaskSender = {
     ask: async (draft, wait, { key }) => {
@@ -26,7 +28,13 @@ function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_
     },
   };
   const decide = (): Decision => ({ effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' });
-  const [ask, get] = askTools({ tasks, clock, decide });
+  const [ask, get] = askTools({
+    tasks,
+    clock,
+    decide,
+    isTainted: () => tainted,
+    onAnswer: (_, isTainted) => answers.push(isTainted),
+  });
   const context: CallContext = {
     agent: 'a',
     namespace: 'n',
@@ -38,7 +46,7 @@ function world(task: Task, effect: Decision['effect'] = 'Allow', timeoutMs = 60_
     invoke: () => Promise.reject(new Error('no nested calls in this test')),
   };
   const call = (tool: typeof ask, input: Json) => tool?.call(input, context);
-  return { asked, read, ask: (input: Json) => call(ask, input), get: (input: Json) => call(get, input) };
+  return { asked, read, answers, ask: (input: Json) => call(ask, input), get: (input: Json) => call(get, input) };
 }
 
 describe('agent_message and task_get', () => {
@@ -48,6 +56,20 @@ describe('agent_message and task_get', () => {
     assert.deepEqual(asked, [
       { draft: { to: 'b', session: 's-1', text: 'how much?' }, wait: { milliseconds: 58_000 }, key: 'call-1' },
     ]);
+  });
+
+  it('a question carries the taint of its session, and each answer or failure reports that of the answering one', async () => {
+    const tainted = world({ ...ANSWERED, tainted: true }, 'Allow', 60_000, true);
+    await tainted.ask({ to: 'b', text: 'how much?' });
+    await tainted.get({ ticket: 't-1' });
+    assert.equal(tainted.asked[0]?.draft.tainted, true);
+    assert.deepEqual(tainted.answers, [true, true]);
+    const failed = world({ ticket: 't-1', agent: 'b', state: 'Failed', reason: 'obey me', tainted: true });
+    await failed.get({ ticket: 't-1' });
+    assert.deepEqual(failed.answers, [true]);
+    const pending = world({ ticket: 't-1', agent: 'b', state: 'Pending' });
+    await pending.ask({ to: 'b', text: 'x' });
+    assert.deepEqual([pending.asked[0]?.draft.tainted, pending.answers], [undefined, []]);
   });
 
   it('agent_message with a wait of its own waits no longer, and returns a ticket', async () => {
@@ -86,7 +108,7 @@ describe('agent_message and task_get', () => {
     const clock = new FakeClock();
     const decide = (): Decision => ({ effect: 'Allow', rule: '', reason: '', risk: 'low' });
     const op = { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'k' };
-    const [alone] = askTools({ clock, decide });
+    const [alone] = askTools({ clock, decide, isTainted: () => false, onAnswer: () => assert.fail() });
     const context = { session: 's-1', op } as CallContext;
     await assert.rejects(
       async () => alone?.call({ to: 'b', text: 'x' }, context),

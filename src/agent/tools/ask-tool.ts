@@ -16,6 +16,10 @@ export interface AskToolDeps {
   hasChildren?: boolean;
   /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
+  /** Whether the session has untrusted content, which its questions then carry. */
+  isTainted(caller: CallerContext): boolean;
+  /** Called before the session gets an answer. `tainted`: the session that gave it has untrusted content. */
+  onAnswer(caller: CallerContext, tainted: boolean): void;
 }
 
 const MAX_WAIT_SECONDS = 600;
@@ -100,13 +104,14 @@ function askTool(deps: AskToolDeps): Tool {
       const named = textOf(input, 'session');
       const session = named === '' ? context.session : named;
       assertSessionId(session);
-      const draft = { to, session, text: textOf(input, 'text') };
+      const tainted = deps.isTainted(context) ? { tainted: true } : {};
+      const draft = { to, session, text: textOf(input, 'text'), ...tainted };
       const stated = member(input, 'wait');
       const wait = {
         milliseconds: waitMs(input, context, deps),
         ...(typeof stated === 'number' ? { stated } : {}),
       };
-      return resultOf(await tasksOf(deps).ask(draft, wait, context.op));
+      return resultOf(await tasksOf(deps).ask(draft, wait, context.op), deps, context);
     },
   };
 }
@@ -116,7 +121,7 @@ function taskTool(deps: AskToolDeps): Tool {
     descriptor: TASK_TOOL,
     async call(input, context) {
       const task = await tasksOf(deps).task(textOf(input, 'ticket'), waitMs(input, context, deps, 0), context.op);
-      return resultOf(task);
+      return resultOf(task, deps, context);
     },
   };
 }
@@ -136,7 +141,9 @@ function waitMs(input: Json, { op }: CallContext, { clock }: AskToolDeps, standa
   return Math.max(0, Math.min(wanted, remainingMs(op, clock) - RESULT_MS));
 }
 
-function resultOf({ ticket, state, text, finishReason, reason, code }: Task): JsonObject {
+function resultOf(task: Task, deps: AskToolDeps, context: CallContext): JsonObject {
+  const { ticket, state, text, finishReason, reason, code } = task;
+  if (text !== undefined || reason !== undefined) deps.onAnswer(context, task.tainted === true);
   return {
     ticket,
     state,

@@ -1,9 +1,9 @@
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import { isSharedKey } from '../../policy/shared-keys.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 import type { Memory } from '../ports.ts';
-import { isSharedKey } from './memory.ts';
 
 export const MEMORY_TOOLS = {
   get: 'memory_get',
@@ -17,13 +17,15 @@ export interface MemoryToolDeps {
   memory: Memory;
   /** Evaluates the agent's current policy for one key. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
-  /** Called when a session reads shared keys: other agents wrote them, so the session has untrusted content. */
+  /** Called when a session reads shared keys, which other agents wrote, or what a tainted session wrote: it has untrusted content then. */
   onUntrusted(caller: CallerContext): void;
+  /** Whether the session has untrusted content, which its values then carry. */
+  isTainted(caller: CallerContext): boolean;
 }
 
-/** Marks the session when one of the keys that it reads is shared. Own shared keys count: another agent may have replaced their values. */
-export function markShared(deps: MemoryToolDeps, caller: CallerContext, keys: readonly string[]): void {
-  if (keys.some(isSharedKey)) deps.onUntrusted(caller);
+/** Whether reading the key taints a session. Own shared keys do: another agent may have replaced their values. */
+export function isUntrustedEntry({ key, tainted }: { key: string; tainted: boolean }): boolean {
+  return tainted || isSharedKey(key);
 }
 
 export const KEY = {

@@ -2,9 +2,9 @@ import { member } from '../../lib/json.ts';
 import type { Tool } from '../../tools/contract.ts';
 import {
   assertAllowed,
+  isUntrustedEntry,
   KEY,
   keyOf,
-  markShared,
   MEMORY_TOOLS,
   memoryRequest,
   type MemoryToolDeps,
@@ -71,8 +71,12 @@ export function listTool(deps: MemoryToolDeps): Tool {
       const limit = member(input, 'limit');
       const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
       const count = typeof limit === 'number' ? limit : DEFAULT_KEYS;
-      const { keys, complete } = await deps.memory.list(typeof prefix === 'string' ? prefix : '', count, isReadable);
-      markShared(deps, context, keys);
+      const { keys, complete, tainted } = await deps.memory.list(
+        typeof prefix === 'string' ? prefix : '',
+        count,
+        isReadable,
+      );
+      if (keys.some((key) => isUntrustedEntry({ key, tainted }))) deps.onUntrusted(context);
       return { keys, complete };
     },
   };

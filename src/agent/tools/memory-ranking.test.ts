@@ -55,16 +55,16 @@ describe('the ranking of a memory search', () => {
 
   it('a query counts its first sixteen distinct words', () => {
     const filler = Array.from({ length: MAX_QUERY_WORDS }, (_, index) => `w${index}`).join(' ');
-    const entries = [{ key: 'note', value: 'west' }];
+    const entries = [{ key: 'note', value: 'west', tainted: false }];
     assert.deepEqual(rankEntries(entries, `${filler} west`), []);
     assert.deepEqual(rankEntries(entries, `w0 ${filler.slice(0, -4)} west`), entries);
   });
 
   it('a search reads no more characters than its budget: all keys, and equal shares of the values that are too long', () => {
     const entries = [
-      { key: 'one', value: 'short west' },
-      { key: 'two', value: `${'x '.repeat(40)}west` },
-      { key: 'three', value: `west ${'x '.repeat(4_000)}east` },
+      { key: 'one', value: 'short west', tainted: false },
+      { key: 'two', value: `${'x '.repeat(40)}west`, tainted: false },
+      { key: 'three', value: `west ${'x '.repeat(4_000)}east`, tainted: false },
     ];
     const found = (query: string, budget?: number): string[] =>
       rankEntries(entries, query, budget).map(({ key }) => key);
@@ -76,7 +76,10 @@ describe('the ranking of a memory search', () => {
 
   it('the full memory of an agent and the longest query are ranked: the work does not grow with the query', () => {
     const value = 'a b c d e f g h '.repeat(4_096);
-    const entries = Array.from({ length: 1_000 }, (_, index): MemoryHit => ({ key: `k${index}`, value }));
+    const entries = Array.from(
+      { length: 1_000 },
+      (_, index): MemoryHit => ({ key: `k${index}`, value, tainted: false }),
+    );
     const query = Array.from({ length: 340 }, (_, index) => String.fromCodePoint(0x4e00 + index)).join(' ');
     assert.deepEqual(rankEntries(entries, query), []);
     assert.equal(rankEntries(entries, `h ${query}`).length, 1_000);

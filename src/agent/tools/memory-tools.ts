@@ -2,9 +2,9 @@ import { member } from '../../lib/json.ts';
 import type { Tool } from '../../tools/contract.ts';
 import {
   assertAllowed,
+  isUntrustedEntry,
   KEY,
   keyOf,
-  markShared,
   MEMORY_TOOLS,
   memoryRequest,
   type MemoryToolDeps,
@@ -40,9 +40,9 @@ function getTool(deps: MemoryToolDeps): Tool {
     async call(input, context) {
       const key = keyOf(input);
       assertAllowed(deps, context, memoryRequest(key, 'read'));
-      const value = await deps.memory.get(key);
-      markShared(deps, context, value === undefined ? [] : [key]);
-      return { found: value !== undefined, value: value ?? null };
+      const found = await deps.memory.get(key);
+      if (found !== undefined && isUntrustedEntry({ key, ...found })) deps.onUntrusted(context);
+      return { found: found !== undefined, value: found?.value ?? null };
     },
   };
 }
@@ -72,7 +72,7 @@ function setTool(deps: MemoryToolDeps): Tool {
     async call(input, context) {
       const key = keyOf(input);
       assertAllowed(deps, context, memoryRequest(key, 'write'));
-      await deps.memory.set(key, member(input, 'value') ?? null);
+      await deps.memory.set(key, member(input, 'value') ?? null, { tainted: deps.isTainted(context) });
       return { key };
     },
   };
@@ -119,11 +119,7 @@ function searchTool(deps: MemoryToolDeps): Tool {
       const isReadable = (key: string) => deps.decide(context, memoryRequest(key, 'read')).effect === 'Allow';
       const count = typeof limit === 'number' ? limit : DEFAULT_HITS;
       const hits = await deps.memory.search(typeof query === 'string' ? query : '', count, isReadable);
-      markShared(
-        deps,
-        context,
-        hits.map(({ key }) => key),
-      );
+      if (hits.some(isUntrustedEntry)) deps.onUntrusted(context);
       return { hits: hits.map(({ key, value }) => ({ key, value })) };
     },
   };

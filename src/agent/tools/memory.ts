@@ -2,7 +2,8 @@ import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
-import type { Memory, MemoryHit } from '../ports.ts';
+import { isSharedKey } from '../../policy/shared-keys.ts';
+import type { Memory, MemoryHit, MemoryValue } from '../ports.ts';
 import { rankEntries } from './memory-ranking.ts';
 
 const MAX_KEY_CHARACTERS = 256;
@@ -48,9 +49,10 @@ export function createRecordMemory(
     async get(key) {
       const scope = scopeOf(key);
       const found = await scope.records.get(scope.collection, nameOf(key));
-      return found === undefined ? undefined : entryFrom(found)?.value;
+      const entry = found === undefined ? undefined : entryFrom(found);
+      return entry === undefined ? undefined : { value: entry.value, tainted: entry.tainted };
     },
-    set: (key, value) => setIn(scopeOf(key), key, value),
+    set: (key, value, { tainted } = { tainted: false }) => setIn(scopeOf(key), key, { value, tainted }),
     async delete(key) {
       const scope = scopeOf(key);
       const name = nameOf(key);
@@ -59,23 +61,19 @@ export function createRecordMemory(
       return found !== undefined;
     },
     async list(prefix, limit, isReadable) {
-      const keys = (await all())
-        .map(({ key }) => key)
-        .filter((key) => key.startsWith(prefix) && isReadable(key))
-        .sort();
-      return { keys: keys.slice(0, Math.max(0, limit)), complete: keys.length <= limit };
+      const found = (await all())
+        .filter(({ key }) => key.startsWith(prefix) && isReadable(key))
+        .sort((a, b) => (a.key < b.key ? -1 : 1));
+      const listed = found.slice(0, Math.max(0, limit));
+      const tainted = listed.some((entry) => entry.tainted);
+      return { keys: listed.map(({ key }) => key), complete: found.length <= limit, tainted };
     },
     async search(query, limit, isReadable) {
       const ranked = rankEntries(await all(), query);
       const readable = ranked.filter(({ key }) => isReadable(key)).slice(0, Math.max(0, limit));
-      return readable.map(({ key, value }) => ({ key, value }));
+      return readable.map(({ key, value, tainted }) => ({ key, value, tainted }));
     },
   };
-}
-
-/** `shared` and the keys below it belong to all agents of a namespace, all others to one agent. */
-export function isSharedKey(key: string): boolean {
-  return key === 'shared' || key.startsWith('shared.');
 }
 
 async function entriesOf(scope: MemoryScope): Promise<(MemoryHit & { scope: MemoryScope })[]> {
@@ -86,7 +84,7 @@ async function entriesOf(scope: MemoryScope): Promise<(MemoryHit & { scope: Memo
   });
 }
 
-async function setIn(scope: MemoryScope, key: string, value: Json): Promise<void> {
+async function setIn(scope: MemoryScope, key: string, { value, tainted }: MemoryValue): Promise<void> {
   const { records, collection, maxEntries, maxValueCharacters } = scope;
   const name = nameOf(key);
   const size = JSON.stringify(value).length;
@@ -102,7 +100,7 @@ async function setIn(scope: MemoryScope, key: string, value: Json): Promise<void
       `${scope.name} holds ${maxEntries} keys, which is all it keeps; delete one of them, or set one again`,
     );
   }
-  await records.put(collection, name, { key, value });
+  await records.put(collection, name, { key, value, tainted });
 }
 
 async function countOf({ records, collection }: MemoryScope): Promise<number> {
@@ -119,5 +117,6 @@ function nameOf(key: string): string {
 
 function entryFrom(record: Json): MemoryHit | undefined {
   if (!isJsonObject(record) || typeof record.key !== 'string' || record.value === undefined) return undefined;
-  return { key: record.key, value: record.value };
+  // A record without the member is of a release that did not know what its session had read.
+  return { key: record.key, value: record.value, tainted: record.tainted !== false };
 }

@@ -20,10 +20,11 @@ const context: CallContext = {
   invoke: () => Promise.reject(new Error('no nested calls in this test')),
 };
 
-function aTool(effect: Decision['effect'], alone = false) {
+function aTool(effect: Decision['effect'], alone = false, tainted = false) {
   const sent: { draft: MessageDraft; key: string }[] = [];
   const asked: PolicyRequest[] = [];
   const tool = sendTool({
+    isTainted: () => tainted,
     decide: (_, request) => {
       asked.push(request);
       return { effect, rule: 'grant.messages', reason: 'receiver not granted', risk: 'low' };
@@ -52,6 +53,12 @@ describe('agent_send', () => {
       { draft: { to: 'b', session: 's-9', text: 'hello' }, key: 'call-1' },
     ]);
     assert.deepEqual(asked[0], { kind: 'Message', agent: 'b' });
+  });
+
+  it('agent_send carries the taint of its session', async () => {
+    const { tool, sent } = aTool('Allow', false, true);
+    await tool.call({ to: 'b', text: 'hello' }, context);
+    assert.deepEqual(sent[0]?.draft, { to: 'b', session: 's-1', text: 'hello', tainted: true });
   });
 
   it('agent_send sends no message to a receiver that the policy denies or escalates', async () => {

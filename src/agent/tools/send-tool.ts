@@ -13,6 +13,8 @@ export interface SendToolDeps {
   hasChildren?: boolean;
   /** Evaluates the agent's current policy for one receiver. */
   decide(caller: CallerContext, request: PolicyRequest): Decision;
+  /** Whether the session has untrusted content, which its messages then carry. */
+  isTainted(caller: CallerContext): boolean;
 }
 
 export const SEND_TOOL: ToolDescriptor = {
@@ -61,7 +63,8 @@ export function sendTool(deps: SendToolDeps): Tool {
       const named = textOf(input, 'session');
       const session = named === '' ? context.session : named;
       assertSessionId(session);
-      const { id } = await deps.bus.send({ to, session, text: textOf(input, 'text') }, context.op);
+      const tainted = deps.isTainted(context) ? { tainted: true } : {};
+      const { id } = await deps.bus.send({ to, session, text: textOf(input, 'text'), ...tainted }, context.op);
       return { id };
     },
   };

@@ -44,6 +44,7 @@ describe('the memory tools', () => {
         const allowed = request.kind === 'Memory' && request.key.startsWith('self.');
         return { effect: allowed ? 'Allow' : 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' };
       },
+      isTainted: () => false,
       onUntrusted: () => assert.fail(),
     });
 
@@ -68,6 +69,7 @@ describe('the memory tools', () => {
     const mine = createMemoryTools({
       memory,
       decide: () => ({ effect: 'Deny', rule: 'grant.memory', reason: 'not yours', risk: 'low' }),
+      isTainted: () => false,
       onUntrusted: () => assert.fail(),
     });
     assert.deepEqual(await callTool(mine, 'memory_search', { query: 'west' }), { hits: [] });
@@ -86,11 +88,13 @@ describe('the memory tools', () => {
 });
 
 describe('the memory that agents share', () => {
-  it('each call that reads a shared key marks the session as tainted, and no other call does', async () => {
+  it('each call that reads a shared key, or what a tainted session wrote, marks the session as tainted, and no other call does', async () => {
     const marked: string[] = [];
+    let isTainted = false;
     const tools = createMemoryTools({
       memory: createRecordMemory(memoryRecordStore(), 'memory/a'),
       decide: () => ({ effect: 'Allow', rule: 'grant.memory', reason: '', risk: 'low' }),
+      isTainted: () => isTainted,
       onUntrusted: ({ session }) => marked.push(session),
     });
     const marks = async (name: string, input: Json): Promise<number> => {
@@ -108,6 +112,14 @@ describe('the memory that agents share', () => {
     assert.equal(await marks('memory_list', {}), 1);
     assert.equal(await marks('memory_list', { prefix: 'self.' }), 0);
     assert.deepEqual([...new Set(marked)], [context.session]);
+    isTainted = true;
+    await callTool(tools, 'memory_set', { key: 'self.plan', value: 'mine, or that of a page' });
+    isTainted = false;
+    assert.equal(await marks('memory_get', { key: 'self.plan' }), 1, 'a tainted session wrote it');
+    assert.equal(await marks('memory_search', { query: 'page' }), 1);
+    assert.equal(await marks('memory_list', { prefix: 'self.' }), 1);
+    await callTool(tools, 'memory_set', { key: 'self.plan', value: 'mine' });
+    assert.equal(await marks('memory_get', { key: 'self.plan' }), 0, 'another session replaced it');
   });
 
   it('a namespace keeps at most a thousand shared keys, whichever of its agents writes them', async () => {
@@ -121,7 +133,7 @@ describe('the memory that agents share', () => {
     await two.set('shared.1', 'replaced');
     await two.delete('shared.2');
     await two.set('shared.more', 1);
-    assert.equal(await one.get('shared.more'), 1);
+    assert.equal((await one.get('shared.more'))?.value, 1);
   });
 });
 

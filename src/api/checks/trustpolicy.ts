@@ -69,6 +69,7 @@ function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
     ...checkPatterns(rules, 'name', spec.children?.templates, ['spec', 'children', 'templates']),
     ...checkPatterns(rules, 'host', spec.egress?.allow, ['spec', 'egress', 'allow']),
     ...checkPatterns(rules, 'host', spec.tainted?.network, ['spec', 'tainted', 'network']),
+    ...checkPatterns(rules, 'tool', spec.tainted?.tools, ['spec', 'tainted', 'tools']),
     ...checkPattern(rules, 'path', gitPath, ['spec', 'promotion', 'toShared', 'gitOps', 'path']),
   ];
 }

@@ -99,10 +99,13 @@ export const DEFAULT_ACTION: Readonly<Record<ToolCategoryName, string>> = {
   other: 'comms:external',
 };
 
-/** Sources of messages that a policy may treat as untrusted content; those of users never are. */
-export const UNTRUSTED_SOURCES = ['Agent', 'Reply', 'Trigger', 'Peer'] as const;
+/** What a policy may treat as untrusted content: messages by their source, never those of users, and files of the workspace. */
+export const UNTRUSTED_SOURCES = ['Agent', 'Reply', 'Trigger', 'Peer', 'File'] as const;
 /** Texts from outside the namespace. */
 export const DEFAULT_UNTRUSTED_SOURCES: readonly string[] = ['Trigger', 'Peer'];
+
+/** What a policy can deny to a session with untrusted content. */
+export const TAINTED_OPERATIONS = ['forge', 'promote', 'message', 'network', 'spawn', 'memory'] as const;
 
 /** The access levels that exist in every policy, lowest first. */
 export const BUILTIN_LEVELS = ['sandboxed', 'restricted', 'standard', 'elevated'] as const;

@@ -8,6 +8,7 @@ import { openStandalone } from '../../standalone/standalone.ts';
 import { scopeOf } from '../../standalone/team/member.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
+import { agentProgram } from '../run/agent-program.ts';
 import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
@@ -27,16 +28,18 @@ export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
   if (manifests === undefined) return EXIT.refused;
   const { agent, policy } = selectAgent(manifests, options);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
+  const state = resolve(io.cwd, options.state);
+  const program = await agentProgram(agent, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
   let editor: EditorAgent | undefined;
   await using standalone = await openStandalone({
-    state: resolve(io.cwd, options.state),
+    state,
     keys: stateKeys(configFolder(io)),
     workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd),
-    agents: [{ agent, policy }],
+    protectedPaths: governingFiles(options, manifests, io.cwd, program),
+    agents: [{ agent, policy, program }],
     redact,
     hasApprover: true,
     models,

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { assertSessionId } from '../../agent/session/session-id.ts';
+import type { AgentProgram } from '../../acp/process/agent-command.ts';
 import { type LoadedManifests, loadManifests } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -20,6 +21,7 @@ import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
+import { agentProgram } from './agent-program.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
@@ -43,6 +45,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   const { agent, policy } = selectAgent(manifests, options);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
+  const program = await agentProgram(agent, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = await sessionOf(options, agent, state);
@@ -71,8 +74,8 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       state,
       keys: stateKeys(configFolder(io)),
       workspace,
-      protectedPaths: governingFiles(options, manifests, io.cwd),
-      agents: [{ agent, policy }],
+      protectedPaths: governingFiles(options, manifests, io.cwd, program),
+      agents: [{ agent, policy, program }],
       redact,
       hasApprover: form === 'text' && io.openPrompt !== undefined,
       models,
@@ -124,12 +127,14 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
   );
 }
 
-/** Files that agents must not open: manifests, providers and script. An agent must not be able to change its own policy. */
+/** Files that agents must not open: manifests, providers, script and program. An agent must not be able to change its own policy. */
 export function governingFiles(
   { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
   { objects }: LoadedManifests,
   cwd: string,
+  program?: AgentProgram,
 ): string[] {
-  const configFiles = [providers, modelScript].filter((file) => file !== undefined).map((file) => resolve(cwd, file));
+  const named = [providers, modelScript, program?.folder];
+  const configFiles = named.filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }

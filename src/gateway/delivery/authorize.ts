@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { PodIdentity } from '../../identity/types.ts';
+import { DELIVERY_TOKEN_HEADER } from '../../gateway-api/pod-api.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -28,6 +29,16 @@ export function authorizeDelivery(request: FastifyRequest, token: string, deps: 
     throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${delivery.claims.agent}" is suspended`);
   }
   return delivery;
+}
+
+/** The same for a request whose delivery token is a header. */
+export function authorizeHeader(request: FastifyRequest, deps: Deps): AuthorizedDelivery {
+  const token = request.headers[DELIVERY_TOKEN_HEADER];
+  if (typeof token === 'string') return authorizeDelivery(request, token, deps);
+  throw new TemperError(
+    'TEMPER_DELIVERY_TOKEN_INVALID',
+    `the request has no delivery token; send that of the current message as header ${DELIVERY_TOKEN_HEADER}`,
+  );
 }
 
 /** The same for requests that end a delivery: these are allowed after the deadline and for a suspended agent. */

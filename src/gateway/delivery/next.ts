@@ -8,6 +8,7 @@ import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-sche
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
 import { answerText } from '../tasks/answers.ts';
@@ -196,6 +197,13 @@ function forReceiver(message: Envelope): PodDelivery['message'] {
   return message.source === 'Reply' ? { ...rest, text: answerText(message) } : rest;
 }
 
+/** Before the pod gets the message, so that the gateway does not depend on what the pod says about its session. */
+async function taintByMessage(message: Envelope, { agentUid }: PodIdentity, deps: GatewayDeps): Promise<void> {
+  const policy = deps.directory.byUid(agentUid)?.policy?.spec ?? {};
+  if (message.tainted !== true && !isUntrustedSource(message.source, policy)) return;
+  await deps.sessionsOf(agentUid).taint(message.session);
+}
+
 /** What the session brings with the message. A message of a closed session is rejected. */
 async function contentOf(
   delivery: ReceivedDelivery,
@@ -203,6 +211,7 @@ async function contentOf(
   deps: GatewayDeps,
 ): Promise<Awaited<ReturnType<GatewayDeps['sessionContent']>> | 'closed'> {
   try {
+    await taintByMessage(delivery.message, pod, deps);
     return await deps.sessionContent(pod, delivery.message.session);
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_SESSION_CLOSED')) throw error;

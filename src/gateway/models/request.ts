@@ -5,6 +5,8 @@ import type { ModelMessage, ToolCall } from '../../models/port.ts';
 import type { StreamRequest } from '../../gateway-api/model-schemas.ts';
 import { hasKnownTypes } from './tool-schema.ts';
 
+type StoredSummary = NonNullable<Extract<ModelMessage, { role: 'user' }>['summary']>;
+
 const MAX_SCHEMA_CHARACTERS = 65_536;
 const MAX_SCHEMA_DEPTH = 40;
 
@@ -33,29 +35,38 @@ export function sanitizeRequest(
 }
 
 /**
- * A history item for storage. A user item keeps its message id, which identifies a redelivered message, or the number of items that it
+ * A history item for storage. A user item keeps its message id, which identifies a redelivered message, its origin, and what it
  * summarises, and an answer the count of its request, from which the pod estimates the next one.
  */
 export function storedMessage(item: ModelMessage): ModelMessage {
   const rebuilt = rebuiltMessage(item);
   if (item.role === 'user' && rebuilt.role === 'user') {
-    const { message, summary } = item;
+    const { message, origin, summary } = item;
     return {
       ...rebuilt,
       ...(message === undefined ? {} : { message }),
-      ...(summary === undefined ? {} : { summary: { items: summary.items } }),
+      ...(origin === undefined ? {} : { origin }),
+      ...(summary === undefined ? {} : { summary: storedSummary(summary) }),
     };
   }
   if (item.role === 'assistant' && rebuilt.role === 'assistant' && item.request !== undefined) {
     const { model, estimated, counted, refused } = item.request;
     return { ...rebuilt, request: { model, estimated, counted, ...(refused === undefined ? {} : { refused }) } };
   }
-  if (item.role === 'tool' && rebuilt.role === 'tool') return { ...rebuilt, ...codeMembers(item) };
+  if (item.role === 'tool' && rebuilt.role === 'tool') return { ...rebuilt, ...toolMembers(item) };
   return rebuilt;
 }
 
-function codeMembers({ journal, memory }: Extract<ModelMessage, { role: 'tool' }>) {
-  return { ...(journal === true ? { journal } : {}), ...(memory === undefined ? {} : { memory }) };
+function storedSummary({ items, origins }: StoredSummary): StoredSummary {
+  return { items, ...(origins === undefined ? {} : { origins: [...origins] }) };
+}
+
+function toolMembers({ origin, journal, memory }: Extract<ModelMessage, { role: 'tool' }>) {
+  return {
+    ...(origin === undefined ? {} : { origin }),
+    ...(journal === true ? { journal } : {}),
+    ...(memory === undefined ? {} : { memory }),
+  };
 }
 
 function rebuiltMessage(message: ModelMessage): ModelMessage {

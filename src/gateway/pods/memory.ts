@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { Memory } from '../../agent/ports.ts';
+import { isUntrustedEntry } from '../../agent/tools/memory-access.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { FairQueue } from '../../lib/async/fair-queue.ts';
-import type { Decider } from '../../policy/types.ts';
+import type { Decision } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import {
   MemoryDeleted,
@@ -12,9 +13,11 @@ import {
   MemoryKeysQuery,
   MemoryQuery,
   MemoryValue,
+  MemoryWrite,
 } from '../../gateway-api/session-schemas.ts';
 import { memoryDelete, memoryList, memoryRead, memorySearch, memoryWrite } from '../delivery/carried-calls.ts';
-import { signAnswer } from '../delivery/sign-answer.ts';
+import { signFor } from '../delivery/sign-answer.ts';
+import { type AuthorizedDelivery, authorizeHeader } from '../delivery/authorize.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
@@ -31,7 +34,7 @@ const getSchema = {
 const putSchema = {
   ...POD_SECURITY,
   params: Params,
-  body: MemoryValue,
+  body: MemoryWrite,
   summary: 'Stores a value',
   response: { 204: Done, ...ERROR_RESPONSES },
 };
@@ -72,24 +75,29 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
   const write = { access: 'pod', idempotent: true } as const;
   server.get(path, { config: CONFIG, schema: getSchema }, async (request, reply) => {
     const { key } = request.params;
-    assertAllowed(deciderFor(request, deps), key, 'read');
-    const value = await memoryOf(agentOf(request)).get(key);
-    signAnswer(request, reply, memoryRead(key, value), deps);
-    if (value === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
-    return { value };
+    const delivery = authorizeHeader(request, deps);
+    assertReadable(delivery, key, deps);
+    const found = await memoryOf(agentOf(request)).get(key);
+    if (found !== undefined) await taintByRead(delivery, isUntrustedEntry({ key, ...found }), deps);
+    signFor(delivery.claims, reply, memoryRead(key, found?.value), deps);
+    if (found === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
+    return found;
   });
   server.put(path, { config: write, bodyLimit: MAX_BODY_BYTES, schema: putSchema }, async (request, reply) => {
     const { key } = request.params;
-    assertAllowed(deciderFor(request, deps), key, 'write');
-    await memoryOf(agentOf(request)).set(key, request.body.value);
-    signAnswer(request, reply, memoryWrite(key, request.body.value), deps);
+    const { value } = request.body;
+    const delivery = authorizeHeader(request, deps);
+    const tainted = (await assertWritable(delivery, key, deps)) || request.body.tainted === true;
+    await memoryOf(agentOf(request)).set(key, value, { tainted });
+    signFor(delivery.claims, reply, memoryWrite(key, value), deps);
     return reply.code(204).send(null);
   });
   server.delete(path, { config: write, schema: deleteSchema }, async (request, reply) => {
     const { key } = request.params;
-    assertAllowed(deciderFor(request, deps), key, 'write');
+    const delivery = authorizeHeader(request, deps);
+    await assertWritable(delivery, key, deps);
     const deleted = await memoryOf(agentOf(request)).delete(key);
-    signAnswer(request, reply, memoryDelete(key, deleted), deps);
+    signFor(delivery.claims, reply, memoryDelete(key, deleted), deps);
     return { deleted };
   });
 }
@@ -100,9 +108,11 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
   const config = { ...CONFIG, largeResponse: true };
   const scan = <T>(
     request: FastifyRequest,
+    { state }: AuthorizedDelivery,
     read: (memory: Memory, isReadable: IsReadable) => Promise<T>,
   ): Promise<T> => {
-    const decider = deciderFor(request, deps);
+    // No rule about reading depends on taint.
+    const decider = deps.directory.decider(state, false);
     const isReadable: IsReadable = (key) => decider.decide({ kind: 'Memory', key, access: 'read' }).effect === 'Allow';
     return scans.run(request.pod.namespace, async () => {
       request.disconnected.throwIfAborted();
@@ -111,15 +121,24 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
   };
   server.get(POD_API_PATHS.memory, { config, schema: searchSchema }, async (request, reply) => {
     const { query, limit } = request.query;
-    const found = await scan(request, (memory, isReadable) => memory.search(query, limit, isReadable));
-    signAnswer(request, reply, memorySearch(query, limit, found), deps);
+    const delivery = authorizeHeader(request, deps);
+    const found = await scan(request, delivery, (memory, isReadable) => memory.search(query, limit, isReadable));
+    await taintByRead(delivery, found.some(isUntrustedEntry), deps);
+    signFor(delivery.claims, reply, memorySearch(query, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
   });
   server.get(POD_API_PATHS.memoryKeys, { config, schema: keysSchema }, async (request, reply) => {
     const { prefix, limit } = request.query;
-    const found = await scan(request, (memory, isReadable) => memory.list(prefix, limit, isReadable));
-    signAnswer(request, reply, memoryList(prefix, limit, found), deps);
+    const delivery = authorizeHeader(request, deps);
+    const found = await scan(request, delivery, (memory, isReadable) => memory.list(prefix, limit, isReadable));
+    const { tainted } = found;
+    await taintByRead(
+      delivery,
+      found.keys.some((key) => isUntrustedEntry({ key, tainted })),
+      deps,
+    );
+    signFor(delivery.claims, reply, memoryList(prefix, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
   });
@@ -131,15 +150,32 @@ function agentOf({ pod }: FastifyRequest): { uid: string; namespace: string } {
 
 type IsReadable = (key: string) => boolean;
 
-/** Assumes an untainted session: no rule about memory depends on taint. */
-function deciderFor(request: FastifyRequest, { directory }: GatewayDeps): Decider {
-  const state = directory.byUid(request.pod.agentUid);
-  if (state === undefined) throw new TemperError('TEMPER_POD_NOT_BOUND', 'the agent of this pod no longer exists');
-  return directory.decider(state, false);
+function assertReadable({ state }: AuthorizedDelivery, key: string, { directory }: GatewayDeps): void {
+  assertAllowed(directory.decider(state, false).decide({ kind: 'Memory', key, access: 'read' }));
 }
 
-function assertAllowed(decider: Decider, key: string, access: 'read' | 'write'): void {
-  const decision = decider.decide({ kind: 'Memory', key, access });
-  if (decision.effect === 'Allow') return;
-  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+/** Returns whether the session has untrusted content, which the value then carries. */
+async function assertWritable(
+  { claims, state }: AuthorizedDelivery,
+  key: string,
+  { directory, sessions }: GatewayDeps,
+): Promise<boolean> {
+  const request = { kind: 'Memory', key, access: 'write' } as const;
+  assertAllowed(directory.decider(state, false).decide(request));
+  const tainted = await sessions.tainted(claims.agentUid, claims.session);
+  if (tainted) assertAllowed(directory.decider(state, true).decide(request));
+  return tainted;
+}
+
+function assertAllowed({ effect, reason, rule }: Decision): void {
+  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+}
+
+/** Before the pod gets the answer, so that the gateway does not depend on what the pod says about its session. */
+async function taintByRead(
+  { claims: { agentUid, session } }: AuthorizedDelivery,
+  isUntrusted: boolean,
+  { sessionsOf }: GatewayDeps,
+): Promise<void> {
+  if (isUntrusted) await sessionsOf(agentUid).taint(session);
 }

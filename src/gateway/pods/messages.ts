@@ -90,6 +90,8 @@ async function send(
   const ancestors = [...(claims.ancestors ?? []), state.uid];
   if (ask !== undefined) assertNoCycle(ancestors, receiver.uid, draft.to);
   await assertNotClosed(receiver, session, deps);
+  // What the gateway recorded; a pod can only add to it.
+  const tainted = draft.tainted === true || (await deps.sessions.tainted(claims.agentUid, claims.session));
   // Before the message: the gateway that gets the answer finds the record.
   if (ask !== undefined)
     await deps.answers.open(claims, messageId(senderOf(state.uid, receiver.uid, op.key)), draft.to);
@@ -103,6 +105,7 @@ async function send(
         depth,
         deadline: claims.deadline,
         source: 'Agent',
+        ...(tainted ? { tainted } : {}),
         ancestors,
         ...(ask === undefined ? {} : { asker: state.uid }),
       },

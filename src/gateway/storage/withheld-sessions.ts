@@ -45,6 +45,7 @@ export function withheldSessions(store: NatsSessionStore, texts: EncryptedTexts,
       return isNew;
     },
     isTainted: (session) => store.isTainted(session),
+    taint: (session) => store.taint(session),
     open: (session) => store.open(session),
     exists: (session) => store.exists(session),
     isClosed: (session) => store.isClosed(session),

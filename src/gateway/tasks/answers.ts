@@ -6,6 +6,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { Ask, Asks } from '../../nats/tasks/asks.ts';
+import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
+import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { AgentState } from '../agent-state.ts';
@@ -15,6 +17,8 @@ export interface AnswersDeps {
   inbox: Pick<NatsInbox, 'publish'>;
   /** The agent with this UID, from the cache. */
   agent: (uid: string) => AgentState | undefined;
+  /** The record of what the sessions of an agent have read. */
+  sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isTainted' | 'taint'>;
   /** Requests a pod for an agent without one. */
   wake: (state: AgentState) => Promise<void>;
   clock: Clock;
@@ -22,9 +26,10 @@ export interface AnswersDeps {
 }
 
 /** How the work on a message that asked for an answer ended. */
-type AskEnd =
+type AskEnd = { tainted: boolean } & (
   | { state: 'Answered'; text: string; finishReason: FinishReason }
-  | { state: 'Failed'; text: string; code: ErrorCode };
+  | { state: 'Failed'; text: string; code: ErrorCode }
+);
 
 /**
  * Brings answers back to the agents that asked:
@@ -43,16 +48,19 @@ export class Answers {
   }
 
   /** Before the message of these claims is acknowledged with its answer. Idempotent. */
-  async answered({ asker, message, deadline }: DeliveryTokenClaims, text: string, finishReason: FinishReason) {
+  async answered(claims: DeliveryTokenClaims, text: string, finishReason: FinishReason) {
+    const { asker, message, deadline, agentUid, session } = claims;
     if (asker === undefined) return;
-    await this.#end(asker, message, deadline, { state: 'Answered', text, finishReason });
+    const tainted = await this.#deps.sessionsOf(agentUid).isTainted(session);
+    await this.#end(asker, message, deadline, { state: 'Answered', text, finishReason, tainted });
   }
 
   /** The asked agent will not answer. An error is logged: a dead letter must not wait for it. */
-  async deadLettered({ message, code, reason }: StoredDeadLetter): Promise<void> {
+  async deadLettered({ agentUid, message, code, reason }: StoredDeadLetter): Promise<void> {
     if (message?.asker === undefined) return;
     try {
-      await this.#end(message.asker, message.id, message.deadline, { state: 'Failed', text: reason, code });
+      const tainted = await this.#deps.sessionsOf(agentUid).isTainted(message.session);
+      await this.#end(message.asker, message.id, message.deadline, { state: 'Failed', text: reason, code, tainted });
     } catch (error) {
       this.#deps.log.warn(
         { error, messageId: message.id },
@@ -96,7 +104,14 @@ export class Answers {
     );
     const ask = taken ?? found;
     const text = ask.takenBy === message ? await asks.answerOf(agentUid, ask) : undefined;
+    await this.#taintBy(ask, agentUid);
     return taskOf(ticket, ask, text);
+  }
+
+  /** Before the pod gets the answer: the session that asked has what the answering session had. */
+  async #taintBy({ session, tainted }: Ask, agentUid: string): Promise<void> {
+    const policy = this.#deps.agent(agentUid)?.policy?.spec ?? {};
+    if (tainted === true || isUntrustedSource('Reply', policy)) await this.#deps.sessionsOf(agentUid).taint(session);
   }
 
   async #end(asker: string, ticket: string, deadline: string, end: AskEnd): Promise<void> {
@@ -136,6 +151,7 @@ export class Answers {
         deadline: later(deadline, ask.deadline),
         time: clock.now().toISOString(),
         source: 'Reply',
+        ...(end.tainted ? { tainted: true } : {}),
         answers: ticket,
         ancestors,
       },
@@ -149,16 +165,20 @@ export function answerText({ from, answers, text }: Pick<Envelope, 'from' | 'ans
 }
 
 function endOf(end: AskEnd): Partial<Ask> {
+  const tainted = end.tainted ? { tainted: true as const } : {};
   return end.state === 'Answered'
-    ? { state: end.state, finishReason: end.finishReason }
-    : { state: end.state, code: end.code, reason: end.text };
+    ? { state: end.state, finishReason: end.finishReason, ...tainted }
+    : { state: end.state, code: end.code, reason: end.text, ...tainted };
 }
 
-function taskOf(ticket: string, { agent, state, takenBy, finishReason, code, reason }: Ask, text?: string): Task {
-  if (state === 'Failed') return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '' };
+function taskOf(ticket: string, ask: Ask, text?: string): Task {
+  const { agent, state, takenBy, finishReason, code, reason } = ask;
+  const tainted = ask.tainted === true ? { tainted: true } : {};
+  if (state === 'Failed')
+    return { ticket, agent, state, code: code ?? 'TEMPER_INTERNAL', reason: reason ?? '', ...tainted };
   if (state === 'Pending') return { ticket, agent, state };
   if (takenBy !== undefined && text === undefined) return { ticket, agent, state: 'Delivered' };
-  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete' };
+  return { ticket, agent, state, text: text ?? '', finishReason: finishReason ?? 'complete', ...tainted };
 }
 
 function expired(ticket: string, { agent }: Ask): Task {

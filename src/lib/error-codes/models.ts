@@ -31,4 +31,12 @@ export const MODEL_ERROR_CODES = {
     meaning: 'No configured provider serves this model, or all failed.',
     fix: 'Configure the provider, or name a fallback.',
   },
+  TEMPER_ACP_AGENT_NOT_FOUND: {
+    meaning: 'No agent program of the name in spec.model.agent is configured here.',
+    fix: 'Add it to `agents.yaml` in your configuration folder, or remove the field.',
+  },
+  TEMPER_ACP_AGENT_FAILED: {
+    meaning: 'The agent program of spec.model.agent does not start, ended, or broke the Agent Client Protocol.',
+    fix: 'The message has the reason and the beginning of its standard error; send the message again.',
+  },
 } as const;

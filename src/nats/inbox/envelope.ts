@@ -36,7 +36,7 @@ export function parseEnvelope(value: Json | undefined, traceparent?: string): En
 const MAX_ANCESTORS = 100;
 
 /** The optional members. One that is not valid is left out: a message then asks for no answer. */
-export function writtenByGateways({ source, asker, answers, ancestors }: JsonObject): Partial<Envelope> {
+export function writtenByGateways({ source, asker, answers, ancestors, tainted }: JsonObject): Partial<Envelope> {
   const isSource = MESSAGE_SOURCES.includes(source as MessageSource);
   const isPath = Array.isArray(ancestors) && ancestors.length <= MAX_ANCESTORS && ancestors.every(isId);
   return {
@@ -44,6 +44,7 @@ export function writtenByGateways({ source, asker, answers, ancestors }: JsonObj
     ...(isId(asker) ? { asker } : {}),
     ...(isId(answers) ? { answers } : {}),
     ...(isPath ? { ancestors: ancestors as string[] } : {}),
+    ...(tainted === true ? { tainted } : {}),
   };
 }
 

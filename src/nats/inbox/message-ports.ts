@@ -93,7 +93,7 @@ export interface InboxSenderOptions {
   /** The sending agent. */
   from: { uid: string; name: string };
   /** The chain that the messages continue. `deadline`: RFC 3339. */
-  chain: Pick<Envelope, 'root' | 'depth' | 'deadline' | 'source' | 'ancestors' | 'asker'>;
+  chain: Pick<Envelope, 'root' | 'depth' | 'deadline' | 'source' | 'tainted' | 'ancestors' | 'asker'>;
   /** The uid of an agent; throws TEMPER_NOT_FOUND for an unknown name. */
   receiverUid: (name: string) => string;
   /** W3C Trace Context of the sender's span. */

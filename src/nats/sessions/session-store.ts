@@ -30,6 +30,8 @@ export interface NatsSessionStore extends SessionStore {
   loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined>;
   /** Reads the head alone. False for an unknown session. */
   isTainted(session: string): Promise<boolean>;
+  /** The session has untrusted content from now on. Creates an empty session unless it exists. Idempotent. Throws TEMPER_SESSION_CLOSED. */
+  taint(session: string): Promise<void>;
   /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
   open(session: string): Promise<void>;
   exists(session: string): Promise<boolean>;
@@ -192,6 +194,19 @@ class BucketSessionStore implements NatsSessionStore {
     await this.#quota?.reserve('sessions', HEAD_BYTES);
     // False: another process opened the session.
     await this.#writeHead(session, { ...NO_SESSION, openedAt: time, usedAt: time }, 0);
+  }
+
+  async taint(session: string): Promise<void> {
+    for (let attempt = 1; attempt <= MAX_CLOSE_ATTEMPTS; attempt += 1) {
+      const found = await this.#openHead(session);
+      if (found?.head.tainted === true) return;
+      const time = this.#connection.clock.now().toISOString();
+      if (found === undefined) await this.#quota?.reserve('sessions', HEAD_BYTES);
+      const head = found?.head ?? { ...NO_SESSION, openedAt: time, usedAt: time };
+      const bytes = head.bytes ?? (await this.#countHistory(session));
+      if (await this.#writeHead(session, { ...head, tainted: true, bytes }, found?.revision ?? 0)) return;
+    }
+    throw corrupt(session, 'other writers change it without a pause');
   }
 
   async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendFlags = {}): Promise<number> {

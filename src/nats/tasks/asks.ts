@@ -26,6 +26,8 @@ export interface Ask {
   readonly finishReason?: FinishReason;
   readonly code?: ErrorCode;
   readonly reason?: string;
+  /** The session that ended it has untrusted content. */
+  readonly tainted?: true;
   /** Of the answer in the inbox of the agent that asked. */
   readonly sequence?: number;
   /** The message of the session that took the answer: one that waited for it, or the answer itself. */

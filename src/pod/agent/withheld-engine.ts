@@ -33,7 +33,7 @@ function learnFrom(items: readonly ModelMessage[], sources: WithheldSources): vo
 export function withheldMemory(memory: Memory, sources: WithheldSources): Memory {
   return {
     get: (key) => memory.get(key),
-    set: (key, value) => memory.set(key, sources.json(value)),
+    set: (key, value, marks) => memory.set(key, sources.json(value), marks),
     delete: (key) => memory.delete(key),
     list: (prefix, limit, isReadable) => memory.list(prefix, limit, isReadable),
     search: (query, limit, isReadable) => memory.search(query, limit, isReadable),

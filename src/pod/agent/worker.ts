@@ -117,8 +117,9 @@ export class Worker {
       const { engine, tools } = await this.#engineOf(assignment);
       const op: CallOptions = { signal, deadline: this.#deadline(message.deadline), key: message.id };
       await tools.open(message.session, op, delivery.session.tools);
-      const { session, text, root, source = 'User' } = message;
-      const handled = await engine.handle({ session, text, rootMessage: root, message: message.id, source }, op);
+      const { session, text, root, source = 'User', tainted = false } = message;
+      const incoming = { session, text, rootMessage: root, message: message.id, source, tainted };
+      const handled = await engine.handle(incoming, op);
       // Those that precede the last ones are sent before the reply; the end of the message carries the last ones.
       await reports.last(op);
       return replyOutcome(handled);

@@ -110,6 +110,7 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.model.primary', { model: { primary: 'openai/o3' } }],
   ['spec.model.fallbacks[0]', { model: { primary: 'openai/gpt-4o', fallbacks: ['openai/o3'] } }],
   ['spec.model.maxOutputTokens', { model: { primary: 'openai/gpt-4o', maxOutputTokens: 1_001 } }],
+  ['spec.model.agent', { model: { primary: 'openai/gpt-4o', agent: 'qwen' } }],
   ['spec.grants.tools[0]', { grants: { tools: ['*'] } }],
   ['spec.grants.tools[1]', { grants: { tools: ['file_read', 'shell_exec'] } }],
   ['spec.grants.network[0]', { grants: { network: ['example.org'] } }],

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ForgeMode, ToolApi } from '../../api/v1alpha1/common.ts';
+import type { TrustPolicySpec } from '../../api/v1alpha1/trustpolicy.ts';
 import { createDecider } from '../decider.ts';
-import { aSnapshot } from '../policy.testing.ts';
+import { aSnapshot, aTool } from '../policy.testing.ts';
 import type { SnapshotChange } from '../policy.testing.ts';
 import type { PolicyRequest } from '../types.ts';
 
@@ -114,6 +115,33 @@ describe('decisions about memory, messages, models and promotions', () => {
     assert.equal(outcome(key('self.a.b', 'read'), { agent }), 'Allow grant.memory');
     assert.equal(outcome(key('self.a', 'write'), { agent }), 'Deny grant.memory');
     assert.equal(outcome(key('team.secrets', 'read'), { agent }), 'Deny grant.memory');
+  });
+
+  it('a tainted session writes no shared memory where the policy denies it', () => {
+    const agent = { grants: { memory: { read: ['*'], write: ['*'] } } };
+    const policy: TrustPolicySpec = { tainted: { deny: ['memory'] } };
+    const write = (key: string) => ({ kind: 'Memory' as const, key, access: 'write' as const });
+    for (const key of ['shared', 'shared.plan'])
+      assert.equal(outcome(write(key), { agent, policy, tainted: true }), 'Deny tainted.memory');
+    assert.equal(outcome(write('self.plan'), { agent, policy, tainted: true }), 'Allow grant.memory');
+    assert.equal(outcome(write('shared.plan'), { agent, policy }), 'Allow grant.memory');
+    assert.equal(
+      outcome({ ...write('shared.plan'), access: 'read' }, { agent, policy, tainted: true }),
+      'Allow grant.memory',
+    );
+  });
+
+  it('a tainted session calls only the tools that tainted.tools names', () => {
+    const agent = { grants: { tools: ['*'] } };
+    const policy: TrustPolicySpec = { tainted: { tools: ['file_read'] } };
+    const read = aTool({ name: 'file_read', category: 'file_system', action: 'code:read' });
+    const write = aTool({ name: 'file_write', category: 'file_system', action: 'code:write' });
+    const discover = aTool({ name: 'discover_capabilities', category: 'other', action: 'code:read' });
+    assert.equal(outcome(read, { agent, policy, tainted: true }), 'Allow grant.tools');
+    assert.equal(outcome(write, { agent, policy, tainted: true }), 'Deny tainted.tools');
+    assert.equal(outcome(write, { agent, policy }), 'Allow grant.tools');
+    assert.equal(outcome(discover, { agent, policy, tainted: true }), 'Allow grant.tools');
+    assert.equal(outcome(read, { agent, policy: { tainted: { tools: [] } }, tainted: true }), 'Deny tainted.tools');
   });
 
   it('messages need a grant, and the policy may deny them in a tainted session', () => {

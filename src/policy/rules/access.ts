@@ -2,6 +2,7 @@ import { modelNames } from '../../api/names.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { RequestOf, Rule } from './rule.ts';
+import { isSharedKey } from '../shared-keys.ts';
 import { taintedRule } from './common.ts';
 import { ROOT, pathSegments } from '../patterns/pattern-subjects.ts';
 
@@ -51,8 +52,10 @@ export function fileRules(prepared: PreparedPolicy): Rule<RequestOf<'File'>>[] {
   ];
 }
 
-export function memoryRules({ memoryRead, memoryWrite, snapshot }: PreparedPolicy): Rule<RequestOf<'Memory'>>[] {
+export function memoryRules(prepared: PreparedPolicy): Rule<RequestOf<'Memory'>>[] {
+  const { memoryRead, memoryWrite, snapshot } = prepared;
   return [
+    taintedRule<RequestOf<'Memory'>>(prepared, 'memory', ({ key, access }) => access === 'write' && isSharedKey(key)),
     {
       id: 'grant.memory',
       check: ({ key, access }) => {

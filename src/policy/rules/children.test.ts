@@ -65,6 +65,20 @@ describe('starting and ending child agents', () => {
     assert.equal(outcome(OWN, { agent: inherit, policy }), 'Allow grant.spawn');
   });
 
+  it('a tainted session writes no manifest of a child, and copies templates unless the policy denies it', () => {
+    const agent = { grants: { spawn: ['*'], kill: ['*'] }, ...inherit };
+    const denied: TrustPolicySpec = { tainted: { deny: ['spawn'] } };
+    const allowing: TrustPolicySpec = { tainted: { deny: [] } };
+    assert.equal(outcome(OWN, { agent, policy: allowing, tainted: true }), 'Deny tainted.manifest');
+    assert.equal(outcome(COPY, { agent, policy: allowing, tainted: true }), 'Allow grant.spawn');
+    assert.equal(outcome(COPY, { agent, policy: denied, tainted: true }), 'Deny tainted.spawn');
+    const kill: PolicyRequest = { kind: 'Kill', agent: 'x', child: true };
+    assert.equal(outcome(kill, { agent, policy: denied, tainted: true }), 'Deny tainted.spawn');
+    assert.equal(outcome(kill, { agent, policy: denied }), 'Allow grant.kill');
+    const tool = aTool({ name: 'agent_kill', category: 'communication', action: 'comms:internal' });
+    assert.equal(outcome(tool, { agent, policy: denied, tainted: true }), 'Deny tainted.spawn');
+  });
+
   it('starting a child needs an approver under autonomy Semi, unless the policy allows org:hire', () => {
     const spawn = aTool({ name: 'agent_spawn', category: 'communication', action: 'org:hire' });
     const agent = { grants: { tools: ['*'] }, ...inherit };

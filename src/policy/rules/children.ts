@@ -14,6 +14,8 @@ export function spawnRules(prepared: PreparedPolicy): Rule<RequestOf<'Spawn'>>[]
   const { name, spec } = snapshot.agent;
   return [
     taintedRule<RequestOf<'Spawn'>>(prepared, 'message'),
+    taintedRule<RequestOf<'Spawn'>>(prepared, 'spawn'),
+    taintedManifest(prepared),
     { ...generation(prepared), check: () => ofLastGeneration(prepared) },
     {
       id: 'grant.spawn',
@@ -53,6 +55,7 @@ export function spawnRules(prepared: PreparedPolicy): Rule<RequestOf<'Spawn'>>[]
 export function killRules(prepared: PreparedPolicy): Rule<RequestOf<'Kill'>>[] {
   const { snapshot, kill } = prepared;
   return [
+    taintedRule<RequestOf<'Kill'>>(prepared, 'spawn'),
     { ...generation(prepared), check: () => ofLastGeneration(prepared) },
     {
       id: 'grant.kill',
@@ -68,11 +71,34 @@ export function killRules(prepared: PreparedPolicy): Rule<RequestOf<'Kill'>>[] {
   ];
 }
 
+/**
+ * The prompt of a manifest counts as the words of a user in every session of the child. So a session with untrusted content writes none,
+ * whatever the policy says; a template was written by a user.
+ */
+function taintedManifest({ snapshot }: PreparedPolicy): Rule<RequestOf<'Spawn'>> {
+  return {
+    id: 'tainted.manifest',
+    check: ({ template }) =>
+      snapshot.tainted && template === undefined
+        ? deny(
+            'The session contains untrusted content, so it may not write the manifest of a child; name a template, or use a fresh session.',
+          )
+        : undefined,
+    explain: ({ template }) =>
+      template === undefined ? passed('the session is not tainted') : notApplicable('a template has a manifest'),
+  };
+}
+
+/** Whether the tool starts or ends child agents. */
+export function isChildTool({ name, forged }: ToolRuleInput): boolean {
+  return CHILD_TOOLS.has(name) && !forged;
+}
+
 /** An agent of the last generation does not see the tools that start and end children. */
 export function childToolRule(prepared: PreparedPolicy): Rule<ToolRuleInput> {
   return {
     ...generation(prepared),
-    check: ({ name, forged }) => (CHILD_TOOLS.has(name) && !forged ? ofLastGeneration(prepared) : undefined),
+    check: (request) => (isChildTool(request) ? ofLastGeneration(prepared) : undefined),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { PreparedPolicy } from '../prepare.ts';
+import type { TAINTED_OPERATIONS } from '../../api/v1alpha1/actions.ts';
 import { ASSIST_TOOLS } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import { deny, notApplicable, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
@@ -50,13 +51,15 @@ function isWithinMode(mode: 'Observe' | 'Assist', request: PolicyRequest): boole
   return (request.kind === 'File' || request.kind === 'Memory') && request.access === 'read';
 }
 
-type TaintedAction = 'forge' | 'promote' | 'message' | 'network';
+type TaintedAction = (typeof TAINTED_OPERATIONS)[number];
 
 const TAINTED_NOUNS: Readonly<Record<TaintedAction, string>> = {
   forge: 'forging',
   promote: 'promotion',
   message: 'messages to other agents',
   network: 'network access',
+  spawn: 'starting and ending child agents',
+  memory: 'writing shared memory',
 };
 
 /** Denies an action while the session contains untrusted content. */

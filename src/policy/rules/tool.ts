@@ -7,7 +7,7 @@ import type { ToolRuleInput } from './rule-inputs.ts';
 import { allowed, deny, escalate, notApplicable, passed } from './rule.ts';
 import type { Rule } from './rule.ts';
 import { taintedRule } from './common.ts';
-import { childToolRule } from './children.ts';
+import { childToolRule, isChildTool } from './children.ts';
 import { constraintRules } from './constraints.ts';
 import { ALWAYS_DENIED, LEVELS, riskOf } from '../tables.ts';
 import type { ForgeLimits, ToolCategory } from '../types.ts';
@@ -59,7 +59,29 @@ function hardDenyRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
     taintedRule(prepared, 'forge', isForgeTool),
     taintedRule(prepared, 'network', ({ category }) => category === 'web'),
     taintedRule(prepared, 'message', ({ category }) => category === 'communication'),
+    taintedRule(prepared, 'spawn', isChildTool),
+    taintedToolsRule(prepared),
   ];
+}
+
+/** `tainted.tools` of the policy. Tool discovery only shows what the agent may list. */
+function taintedToolsRule({ snapshot, taintedTools }: PreparedPolicy): Rule<ToolRuleInput> {
+  return {
+    id: 'tainted.tools',
+    check: (request) =>
+      !snapshot.tainted ||
+      taintedTools === undefined ||
+      taintedTools.covers(request.subject) ||
+      isDiscoveryTool(request)
+        ? undefined
+        : deny(
+            `Tool "${request.name}" is not allowed while the session contains untrusted content: tainted.tools of TrustPolicy "${snapshot.policy.name}" is ${taintedTools.describe()}; use a fresh session.`,
+          ),
+    explain: () =>
+      snapshot.tainted && taintedTools !== undefined
+        ? passed(`tainted.tools is ${taintedTools.describe()}`)
+        : notApplicable(snapshot.tainted ? 'tainted.tools is not set' : 'the session is not tainted'),
+  };
 }
 
 /** A forged tool can do nothing that its author could not do, so the right to forge also grants its calls; a grant by name does too. */

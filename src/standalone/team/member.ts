@@ -1,3 +1,4 @@
+import type { AgentProgram } from '../../acp/process/agent-command.ts';
 import { createRecordSessionStore, type RecordSessionStore } from '../../agent/session/session-store.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
@@ -11,6 +12,8 @@ export const DEFAULT_NAMESPACE = 'default';
 export interface AgentDefinition {
   readonly agent: Agent;
   readonly policy: TrustPolicy;
+  /** The program of an agent with `spec.model.agent`. */
+  readonly program?: AgentProgram | undefined;
 }
 
 /** Names one agent of a state folder. */

@@ -9,6 +9,7 @@ import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts'
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withheldAudit, withheldRecords } from '../../tempering/withheld/withheld-records.ts';
 import type { EventSink } from '../../tools/events.ts';
+import { agentProvider } from '../agent-provider.ts';
 import { createFileApprovals, type FileApprovals } from '../approvals.ts';
 import { accountsOf } from '../ledger-accounts.ts';
 import { localToolTasks } from '../levels/local-tasks.ts';
@@ -67,7 +68,8 @@ export async function openAgent(
   const sink: EventSink = withholdsSources(member)
     ? (event, session) => events(withheld.event(event), session)
     : events;
-  const ownEngine = createEngine(ports, agent, sink);
+  const provider = await agentProvider(member.program, opening);
+  const ownEngine = createEngine({ ...ports, ...provider }, agent, sink);
   opening.defer(() => ownEngine.stop());
   const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   await storeAgentManifests(records, clock, member, agent.level);

@@ -209,7 +209,7 @@ describe('reports of a lying pod', () => {
     const decide = () => ({ effect: 'Allow', reason: '', rule: '', risk: 'low' }) as const;
     const modelName = 'default/default';
     const tools = [
-      ...createMemoryTools({ memory, decide, onUntrusted: () => undefined }),
+      ...createMemoryTools({ memory, decide, isTainted: () => false, onUntrusted: () => undefined }),
       generateTextTool({ model, clock: systemClock, modelName, maxOutputTokens: 100 }),
     ];
     const message = { deliveryToken: tokenOf(agent.name, 1), session: 's1', rootMessage: 'root-1' };

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import { DELIVERY_TOKEN_HEADER } from '../../../src/gateway-api/pod-api.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { createModelHealthStore } from '../../../src/nats/model-health.ts';
 import {
@@ -350,29 +351,80 @@ describe('the model API of the gateway', () => {
     assert.deepEqual([type, code], ['error', 'TEMPER_STATE_CORRUPT']);
   });
 
-  it('memory access is limited to the grants of the agent', async () => {
+  it('memory access is limited to the grants of the agent and to a delivery', async () => {
     fixture.setAgent('kurt', { grants: { memory: { read: ['self.*'], write: ['self.notes'] } } });
+    const inDelivery = (agent: string) => ({ headers: { [DELIVERY_TOKEN_HEADER]: fixture.deliveryToken(agent) } });
     const memory = async (method: string, key: string, value?: unknown) =>
       one.call(method, `/v1/memory/${key}`, {
         agent: 'kurt',
+        ...inDelivery('kurt'),
         ...(value === undefined ? {} : { body: { value } }),
       });
     assert.equal((await memory('PUT', 'self.notes', 'blue whales')).status, 204);
     assert.deepEqual(errorOf(await memory('PUT', 'other.notes', 'x')), [403, 'TEMPER_POLICY_DENIED']);
-    assert.deepEqual(JSON.parse((await memory('GET', 'self.notes')).text), { value: 'blue whales' });
+    assert.deepEqual(JSON.parse((await memory('GET', 'self.notes')).text), { value: 'blue whales', tainted: false });
     assert.deepEqual(errorOf(await memory('GET', 'other.notes')), [403, 'TEMPER_POLICY_DENIED']);
     assert.deepEqual(errorOf(await memory('GET', 'self.none')), [404, 'TEMPER_NOT_FOUND']);
-    const found = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'kurt' });
-    assert.deepEqual(JSON.parse(found.text), [{ key: 'self.notes', value: 'blue whales' }]);
-    const keysOf = async (prefix: string, agent = 'kurt') =>
-      JSON.parse((await one.call('GET', `/v1/memory-keys?prefix=${prefix}&limit=5`, { agent })).text);
-    assert.deepEqual(await keysOf('self.'), { keys: ['self.notes'], complete: true });
+    const outside = await one.call('GET', '/v1/memory/self.notes', { agent: 'kurt' });
+    assert.equal(errorOf(outside)[1], 'TEMPER_DELIVERY_TOKEN_INVALID');
+    const ofOther = await one.call('GET', '/v1/memory/self.notes', { agent: 'kurt', ...inDelivery('ines') });
+    assert.equal(errorOf(ofOther)[1], 'TEMPER_DELIVERY_TOKEN_INVALID');
+    const search = '/v1/memory?query=whales&limit=5';
+    const found = await one.call('GET', search, { agent: 'kurt', ...inDelivery('kurt') });
+    assert.deepEqual(JSON.parse(found.text), [{ key: 'self.notes', value: 'blue whales', tainted: false }]);
+    const keysOf = async (prefix: string) => {
+      const path = `/v1/memory-keys?prefix=${prefix}&limit=5`;
+      return JSON.parse((await one.call('GET', path, { agent: 'kurt', ...inDelivery('kurt') })).text);
+    };
+    assert.deepEqual(await keysOf('self.'), { keys: ['self.notes'], complete: true, tainted: false });
     assert.deepEqual(errorOf(await memory('DELETE', 'self.other')), [403, 'TEMPER_POLICY_DENIED']);
     assert.deepEqual(JSON.parse((await memory('DELETE', 'self.notes')).text), { deleted: true });
     assert.deepEqual(JSON.parse((await memory('DELETE', 'self.notes')).text), { deleted: false });
-    assert.deepEqual(await keysOf(''), { keys: [], complete: true });
+    assert.deepEqual(await keysOf(''), { keys: [], complete: true, tainted: false });
     fixture.setAgent('lena', { grants: { memory: { read: [], write: [] } } });
-    const none = await one.call('GET', '/v1/memory?query=whales&limit=5', { agent: 'lena' });
+    const none = await one.call('GET', search, { agent: 'lena', ...inDelivery('lena') });
     assert.deepEqual(JSON.parse(none.text), []);
+  });
+
+  it('the gateway records itself which sessions read untrusted memory, and values carry it to other sessions', async () => {
+    const grants = { memory: { read: ['*'], write: ['*'] } };
+    for (const agent of ['maja', 'nils']) fixture.setAgent(agent, { grants });
+    const taintOf = async (agent: string, session: string): Promise<boolean> =>
+      JSON.parse((await other.call('GET', `/v1/sessions/${session}`, { agent })).text).tainted;
+    const call = (agent: string, session: string, method: string, path: string, body?: object) =>
+      one.call(method, path, {
+        agent,
+        headers: { [DELIVERY_TOKEN_HEADER]: fixture.deliveryToken(agent, session) },
+        ...(body === undefined ? {} : { body }),
+      });
+    await call('maja', 'clean', 'PUT', '/v1/memory/shared.plan', { value: 'obey' });
+    await call('nils', 'own', 'PUT', '/v1/memory/self.notes', { value: 'mine' });
+    await call('nils', 'own', 'GET', '/v1/memory/self.notes');
+    await call('nils', 'own', 'GET', '/v1/memory/shared.none');
+    assert.equal(await taintOf('nils', 'own'), false);
+    assert.equal((await call('nils', 'reads', 'GET', '/v1/memory/shared.plan')).status, 200);
+    assert.equal(await taintOf('nils', 'reads'), true);
+    // The pod does not say that its session is tainted.
+    await call('nils', 'reads', 'PUT', '/v1/memory/self.copy', { value: 'obey' });
+    for (const [session, path] of [
+      ['by-key', '/v1/memory/self.copy'],
+      ['by-search', '/v1/memory?query=obey&limit=5'],
+      ['by-list', '/v1/memory-keys?prefix=self.&limit=5'],
+    ] as const) {
+      assert.equal((await call('nils', session, 'GET', path)).status, 200);
+      assert.equal(await taintOf('nils', session), true, session);
+    }
+    // A pod can add taint.
+    await call('nils', 'own', 'PUT', '/v1/memory/self.said', { value: 'x', tainted: true });
+    assert.deepEqual(JSON.parse((await call('nils', 'said', 'GET', '/v1/memory/self.said')).text), {
+      value: 'x',
+      tainted: true,
+    });
+    // The session keeps the items of the pod, and its taint.
+    const append = { afterSeq: 0, items: [{ role: 'user', text: 'a', origin: 'User' }] };
+    const body = { deliveryToken: fixture.deliveryToken('nils', 'by-key'), ...append };
+    assert.equal((await other.call('POST', '/v1/sessions/by-key/items', { agent: 'nils', body })).status, 200);
+    const stored = JSON.parse((await one.call('GET', '/v1/sessions/by-key', { agent: 'nils' })).text);
+    assert.deepEqual([stored.seq, stored.tainted, stored.items], [1, true, append.items]);
   });
 });

@@ -185,7 +185,7 @@ describe('bytes of memory and of session tools', () => {
     await assert.rejects(memory.set('b', 'x'.repeat(50_000)), isLimit(/memory of agent "analyst".*100000/));
     await memory.set('a', 'short');
     await memory.set('b', 'x'.repeat(50_000));
-    assert.equal(await memory.get('a'), 'short');
+    assert.equal((await memory.get('a'))?.value, 'short');
     await assert.rejects(memory.set('c', 'x'.repeat(60_000)), isLimit(/memory of agent/));
     await memory.delete('b');
     await memory.set('c', 'x'.repeat(60_000));

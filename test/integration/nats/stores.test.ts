@@ -230,7 +230,7 @@ describe('memory in NATS', () => {
     await Promise.all(others);
     await assert.rejects(memory.set('one more', 1), (error) => isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'));
     await memory.set('known', 2);
-    assert.equal(await memory.get('known'), 2);
+    assert.equal((await memory.get('known'))?.value, 2);
     assert.equal((await memory.search('k500', 5, () => true))[0]?.key, 'k500');
   });
 });

@@ -86,7 +86,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.sandbox.workspace.files[].path',
       'spec.sandbox.workspace.files[].configMap.name',
     ],
-    'engine/engine-hooks.ts': ['spec.returns'],
+    'engine/engine-hooks.ts': ['spec.model.agent', 'spec.returns'],
     'agent/hooks/agent-hooks.ts': ['events', 'tool', 'timeout', 'onFailure'].map((name) => `spec.hooks[].${name}`),
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
   },
@@ -138,6 +138,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.egress.allow',
       'spec.tainted.deny',
       'spec.tainted.network',
+      'spec.tainted.tools',
     ],
     'engine/agent-model.ts': [
       'spec.models.judge',

@@ -249,6 +249,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       asks: createAsks(bus, tasks),
       inbox,
       agent: (uid) => this.#directory.byUid(uid),
+      sessionsOf,
       wake: async () => undefined,
     });
     const deps: GatewayDeps = {

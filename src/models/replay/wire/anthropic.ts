@@ -1,11 +1,11 @@
 import { member, type Json, type JsonObject } from '../../../lib/json.ts';
 import { arrayAt, countAt, textAt } from '../../adapter/json-members.ts';
-import type { ModelMessage, StopReason, ToolCall } from '../../port.ts';
+import type { ModelMessage, StopReason, TokenUsage, ToolCall } from '../../port.ts';
 import { contentText, withToolNames, type ReplayConversation } from '../conversation.ts';
 import { requiredObjects, requiredText, unknownRole } from './read-body.ts';
 import { textChunks, type FilledAnswer, type ReplayWireFormat, type ServerSentEvent } from './wire.ts';
 
-const STOP_REASONS: Readonly<Record<StopReason, string>> = {
+export const STOP_REASONS: Readonly<Record<StopReason, string>> = {
   stop: 'end_turn',
   'tool-calls': 'tool_use',
   length: 'max_tokens',
@@ -33,10 +33,20 @@ export const anthropicWire: ReplayWireFormat = {
     if (answer.text !== '') content.push({ type: 'text', text: answer.text });
     for (const call of answer.calls)
       content.push({ type: 'tool_use', id: call.id, name: call.name, input: inputOf(call.arguments) });
-    return { ...head(answer), content, stop_reason: STOP_REASONS[answer.stopReason], usage: usage(answer) };
+    return {
+      ...head(answer),
+      content,
+      stop_reason: STOP_REASONS[answer.stopReason],
+      usage: anthropicUsage(answer.usage),
+    };
   },
   events(answer): ServerSentEvent[] {
-    const message = { ...head(answer), content: [], stop_reason: null, usage: { ...usage(answer), output_tokens: 1 } };
+    const message = {
+      ...head(answer),
+      content: [],
+      stop_reason: null,
+      usage: { ...anthropicUsage(answer.usage), output_tokens: 1 },
+    };
     const events: Json[] = [{ type: 'message_start', message }, { type: 'ping' }, ...contentEvents(answer)];
     if (answer.inBandError) events.push(anthropicWire.error(answer.inBandError.type, answer.inBandError.message));
     else
@@ -123,8 +133,7 @@ function readMessage(message: JsonObject): ModelMessage[] {
   return textContent === '' && results.length > 0 ? results : [...results, { role: 'user', text: textContent }];
 }
 
-function usage(answer: FilledAnswer): JsonObject {
-  const { inputTokens, outputTokens, cachedInputTokens } = answer.usage;
+export function anthropicUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): JsonObject {
   return {
     input_tokens: Math.max(0, inputTokens - cachedInputTokens),
     cache_creation_input_tokens: 0,

@@ -1,12 +1,12 @@
 import { member, type Json, type JsonObject } from '../../../lib/json.ts';
 import { arrayAt, countAt, objectAt, textAt } from '../../adapter/json-members.ts';
-import type { ModelMessage, StopReason, ToolCall } from '../../port.ts';
+import type { ModelMessage, StopReason, TokenUsage, ToolCall } from '../../port.ts';
 import { readToolResult } from '../../adapter/tool-error-text.ts';
 import { contentText, withToolNames, type ReplayConversation } from '../conversation.ts';
 import { requiredObjects, requiredText, unknownRole } from './read-body.ts';
-import { textChunks, type FilledAnswer, type ReplayWireFormat, type ServerSentEvent } from './wire.ts';
+import { textChunks, type ReplayWireFormat, type ServerSentEvent } from './wire.ts';
 
-const FINISH_REASONS: Readonly<Record<StopReason, string>> = {
+export const FINISH_REASONS: Readonly<Record<StopReason, string>> = {
   stop: 'stop',
   'tool-calls': 'tool_calls',
   length: 'length',
@@ -44,7 +44,7 @@ export const chatWire: ReplayWireFormat = {
       created: 0,
       model: answer.model,
       choices: [choice],
-      usage: usage(answer),
+      usage: chatUsage(answer.usage),
     };
   },
   events(answer): ServerSentEvent[] {
@@ -72,7 +72,7 @@ export const chatWire: ReplayWireFormat = {
       created: 0,
       model: answer.model,
       choices: [],
-      usage: usage(answer),
+      usage: chatUsage(answer.usage),
     };
     return [...chunks, chunk({}, FINISH_REASONS[answer.stopReason]), { data: last }, { data: '[DONE]' }];
   },
@@ -122,8 +122,7 @@ function callDeltas(calls: ToolCall[]): JsonObject[] {
   return [...heads, ...deltas];
 }
 
-function usage(answer: FilledAnswer): JsonObject {
-  const { inputTokens, outputTokens, cachedInputTokens } = answer.usage;
+export function chatUsage({ inputTokens, outputTokens, cachedInputTokens }: TokenUsage): JsonObject {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,

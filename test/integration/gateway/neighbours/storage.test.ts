@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { DELIVERY_TOKEN_HEADER } from '../../../../src/gateway-api/pod-api.ts';
 import { createNatsAudit } from '../../../../src/nats/audit.ts';
 import { assertStatuses, flood } from '../../../support/gateway/neighbours/flood.ts';
 import { NoisyNeighbours } from '../../../support/gateway/neighbours/noisy-neighbours.ts';
@@ -79,12 +80,21 @@ describe('a hostile pod that misuses storage, reports and messages', { timeout: 
         .slice(0, 1_024),
     );
     await neighbours.survive(async (attacker) => {
+      const { deliveryToken } = await attacker.deliver('s-memory');
+      const headers = { [DELIVERY_TOKEN_HEADER]: deliveryToken };
       const put = (index: number) =>
-        attacker.call('PUT', `/v1/memory/self.${index}`, { body: { value: text.repeat(2) }, key: `memory-${index}` });
+        attacker.call('PUT', `/v1/memory/self.${index}`, {
+          body: { value: text.repeat(2) },
+          key: `memory-${index}`,
+          headers,
+        });
       assertStatuses(await flood(300, put), [204, 413, 422, 429], [204]);
-      const search = () => attacker.call('GET', `/v1/memory?query=${query}&limit=100`);
+      const search = () => attacker.call('GET', `/v1/memory?query=${query}&limit=100`, { headers });
       assertStatuses(await flood(60, search, 16), [200, 429], [429]);
-      assertStatuses(await flood(300, () => attacker.call('GET', '/v1/memory/other.key')), [403, 404, 429]);
+      assertStatuses(
+        await flood(300, () => attacker.call('GET', '/v1/memory/other.key', { headers })),
+        [403, 404, 429],
+      );
     });
   });
 

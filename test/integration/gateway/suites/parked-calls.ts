@@ -101,6 +101,35 @@ export function parkedCallTests(open: () => GatewayFixture): void {
     }
   });
 
+  it('an approval for the call of one session never lets the same call of another session pass, whose message is in work beside it', async () => {
+    await using world = await openParkedCalls(open(), 'beside');
+    const next = async (session: string): Promise<PodDelivery> => {
+      await world.send('go', session);
+      const delivery = await world.next();
+      assert.equal(delivery.message.session, session);
+      return delivery;
+    };
+    const [one, other] = [await next('s-1'), await next('s-2')];
+    const message = { tool: 'agent_send', input: { to: 'beside', session: 'x', text: 'hello' }, callKey: 'k-send' };
+    const send = ({ deliveryToken }: PodDelivery, key: string): Promise<HttpResponse> =>
+      world.post('/v1/messages', { deliveryToken, draft: message.input }, key);
+    const [asked, beside] = [await world.approval(one, message), await world.approval(other, message)];
+    assert.notEqual(asked.request, beside.request);
+    await world.approve(await world.request(asked.request));
+    await pollValue(
+      'the approval',
+      () => world.approval(one, message),
+      ({ decision }) => decision === 'Approve',
+    );
+    assert.equal((await world.approval(other, message)).decision, 'Pending');
+    assertError(await world.use(other, asked.request, 'use-1'), 'TEMPER_NOT_FOUND');
+    assertError(await world.use(other, beside.request, 'use-2'), 'TEMPER_APPROVAL_DENIED');
+    parsed(await world.use(one, asked.request, 'use-3'), 204);
+    assertError(await send(other, 'send-2'), 'TEMPER_POLICY_DENIED');
+    parsed(await send(one, 'send-1'), 200);
+    assertError(await send(other, 'send-3'), 'TEMPER_POLICY_DENIED');
+  });
+
   it('a denied call resumes with the denial, an agent has at most five requests, and a call of the gateway itself needs its own use', async () => {
     await using world = await openParkedCalls(open(), 'denied');
     await world.send('go', 's-1');

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { messageOf } from '../../lib/errors.ts';
+import { raiseOomScore } from '../../sandbox/memory-usage.ts';
+import { stripTypes } from '../../sandbox/program.ts';
+import type { FetchHandler } from '../endpoint/model-endpoint.ts';
+import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
+import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
+
+const MAX_STDERR = 2_048;
+
+/** What runs in the process before its program. */
+const PRELOADS = ['agent-files.ts', 'agent-fetch.ts'];
+
+async function preloadTexts(): Promise<string[]> {
+  return stripTypes(await Promise.all(PRELOADS.map((name) => readFile(join(import.meta.dirname, name), 'utf8'))));
+}
+
+/** The process of one session of an agent. Nothing that it sends is trusted, and it can always be killed. */
+export class AgentProcess {
+  /** A folder of the process, empty at the start. */
+  readonly folder: string;
+  readonly exited: Promise<void>;
+  readonly #child: ChildProcess;
+  readonly #home: string;
+  #stderr = '';
+  #reason: string | undefined;
+
+  private constructor(child: ChildProcess, home: string, handler: FetchHandler) {
+    this.#child = child;
+    this.#home = home;
+    this.folder = join(home, 'workspace');
+    this.exited = new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        this.#reason ??= `the process exited (${signal ?? `exit code ${code}`})`;
+        resolve();
+      });
+      child.once('error', (error) => {
+        this.#reason ??= `the process could not be started: ${messageOf(error, 256)}`;
+        resolve();
+      });
+    });
+    // A write to a process that has just exited fails; only the exit is reported.
+    this.stdin.on('error', () => undefined);
+    child.stderr?.on('data', (chunk: Buffer) => {
+      if (this.#stderr.length < MAX_STDERR) this.#stderr += chunk.toString('utf8').slice(0, MAX_STDERR);
+    });
+    serveFetchChannel(child.stdio[3] as Duplex, handler, (reason) => this.kill(reason));
+    if (child.pid !== undefined) raiseOomScore(child.pid);
+  }
+
+  /** Starts the program with an own home, which is removed at its end. */
+  static async start(program: AgentProgram, handler: FetchHandler): Promise<AgentProcess> {
+    const preloads = await preloadTexts();
+    const home = await realpath(await mkdtemp(join(tmpdir(), 'temper-agent-')));
+    await mkdir(join(home, 'workspace'));
+    const { command, args } = agentCommand(process.execPath, program, { home, preloads });
+    const child = spawn(command, args, {
+      cwd: home,
+      env: agentEnvironment(program, home, ORIGIN),
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
+    return new AgentProcess(child, home, handler);
+  }
+
+  get stdin(): Writable {
+    return required(this.#child.stdin);
+  }
+
+  get stdout(): Readable {
+    return required(this.#child.stdout);
+  }
+
+  /** Why the process has ended; undefined while it runs. */
+  get ended(): string | undefined {
+    return this.#reason;
+  }
+
+  /** The beginning of its standard error: untrusted text. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  kill(reason: string): void {
+    this.#reason ??= reason;
+    this.#child.kill('SIGKILL');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.kill('the session is closed');
+    await this.exited;
+    await rm(this.#home, { recursive: true, force: true });
+  }
+}
+
+function required<T>(stream: T | null): T {
+  if (stream === null) throw new TypeError('the agent has no pipes');
+  return stream;
+}
