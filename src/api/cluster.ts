@@ -83,7 +83,12 @@ export function attestationName({ name, uid }: { readonly name: string; readonly
 }
 
 /** The audience of a token names the endpoint that accepts it. */
-export const AUDIENCES = { gateway: 'temper-gateway', egress: 'temper-egress' } as const;
+export const AUDIENCES = {
+  gateway: 'temper-gateway',
+  egress: 'temper-egress',
+  /** Tokens of ServiceAccounts that call agents over A2A. */
+  a2a: 'temper-a2a',
+} as const;
 
 export const PORTS = {
   /** HTTPS, for pods and users. */

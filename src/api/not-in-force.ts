@@ -83,6 +83,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     plan: 'let the agent work on several sessions at the same time',
   },
   {
+    kind: 'Agent',
+    field: 'spec.a2a.enabled',
+    where: 'run',
+    plan: 'make the agent available over A2A',
+    inForce: is(false),
+  },
+  {
     kind: 'TrustPolicy',
     field: 'spec.children',
     where: 'run',

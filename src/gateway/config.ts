@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
-import { PORTS } from '../api/cluster.ts';
+import { PORTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { type Connection, parseConnections } from '../connections/connection.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
@@ -67,6 +67,20 @@ const GatewayConfigFile = Type.Object(
     maxConnections: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 100_000, description: 'Open connections; further ones are closed.' }),
     ),
+    a2a: Type.Optional(
+      Type.Object(
+        {
+          url: Type.Optional(
+            Type.String({
+              pattern: '^https?://[A-Za-z0-9.:\\[\\]-]+$',
+              maxLength: 512,
+              description: 'The address of the gateway in agent cards, without a path.',
+            }),
+          ),
+        },
+        closed,
+      ),
+    ),
     connections: Type.Optional(Type.Unknown({ description: 'Credentials for Git servers.' })),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
     storage: Type.Optional(StorageSection),
@@ -94,6 +108,8 @@ export interface GatewayConfig {
   sourceKeys?: string | undefined;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   maxConnections: number;
+  /** The address of this gateway in agent cards, without a path. */
+  a2aUrl: string;
   /** Credentials, each tied to hosts and namespaces. */
   connections: Connection[];
   /** Validated and used by the model module. */
@@ -124,6 +140,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     sourceKeys: file.sourceKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+    a2aUrl: file.a2a?.url ?? serviceUrl(file.releaseNamespace),
     connections: parseConnections(file.connections, "the gateway's configuration"),
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
@@ -140,6 +157,11 @@ function addresses({
     health: { host: health?.host ?? '::', port: health?.port ?? PORTS.health },
     ...(webhooks === undefined ? {} : { webhooks: { host: '::', ...webhooks } }),
   };
+}
+
+function serviceUrl(namespace: string | undefined): string {
+  const { gateway } = RELEASE_OBJECTS;
+  return `https://${namespace === undefined ? gateway : `${gateway}.${namespace}.svc`}:${PORTS.gateway}`;
 }
 
 /** Fails at startup for an invalid `models` section, before the connection to NATS. */

@@ -1,3 +1,4 @@
+import { a2aRoutes } from './a2a/routes.ts';
 import { approvalRoutes } from './approvals/routes.ts';
 import { assignmentRoutes } from './pods/assignment.ts';
 import { reportRoutes } from './pods/reports.ts';
@@ -44,4 +45,5 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userReactivationRoutes,
   userToolAuditRoutes,
   userAuditRoutes,
+  a2aRoutes,
 ];

@@ -15,6 +15,7 @@ import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
+import type { PeerTasks } from '../nats/tasks/peer-tasks.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
@@ -142,6 +143,10 @@ export interface GatewayDeps {
   recorder: TaskRecorder;
   /** Requests about child agents. */
   childRequests: ChildRequestStore;
+  /** Tasks of callers over A2A. */
+  peerTasks: PeerTasks;
+  /** The address of this gateway in agent cards, without a path. */
+  a2aUrl: string;
   /** Events of namespaces, and the messages that they cause. */
   namespaceEvents: EventPublisherPort;
   acceptedEvents: Pick<AcceptedEvents, 'open'>;

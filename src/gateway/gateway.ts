@@ -35,6 +35,7 @@ import { startResumingEvents } from './events/resume-events.ts';
 import { TriggerIndex } from './events/trigger-index.ts';
 import { createChildRequests } from '../nats/children/child-requests.ts';
 import { type Asks, createAsks } from '../nats/tasks/asks.ts';
+import { createPeerTasks } from '../nats/tasks/peer-tasks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
@@ -341,7 +342,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   const registry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
   const promotions = createPromotionDeps({ bus, storage, sources, directory, registry, audit, demotions, clock, log });
   const tasks = createTaskRecords(bus, quotaOf);
-  const recorder = createTaskRecorder({ records: tasks, clock, log });
+  const peerTasks = createPeerTasks(bus, tasks);
+  const recorder = createTaskRecorder({ records: tasks, peers: peerTasks, clock, log });
   const stored = createNatsInbox(bus, {}, async (letter) => {
     const platform = messageFailed(letter, { directory, events: events.namespaceEvents, log });
     await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter), platform]);
@@ -363,6 +365,8 @@ function depsOf(context: ServerContext): GatewayDeps {
     ...signatures(keys),
     recorder,
     tasks,
+    peerTasks,
+    a2aUrl: context.config.a2aUrl,
     answers,
     childRequests: createChildRequests(bus),
     ...events,

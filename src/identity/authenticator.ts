@@ -3,7 +3,7 @@ import { type AgentPod, addressesOf, normalAddress } from './agent-pod.ts';
 import type { BoundAgent, PodBindings } from './pod-bindings.ts';
 import { invalidToken } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
-import type { Authenticator, UserIdentity, PodIdentity, PodToken, VerifierIdentity } from './types.ts';
+import type { Authenticator, PeerIdentity, PodIdentity, PodToken, UserIdentity, VerifierIdentity } from './types.ts';
 import type { VerifierPodIndex } from './verifier-pod-index.ts';
 
 /** The retry delay for clients while the watches catch up. */
@@ -77,6 +77,12 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
   async user(token: string): Promise<UserIdentity> {
     const subject = await this.#options.verifier.verify(token);
     if (subject.kind !== 'user') throw invalidToken();
+    return subject;
+  }
+
+  async peer(token: string): Promise<PeerIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'peer') throw invalidToken();
     return subject;
   }
 }

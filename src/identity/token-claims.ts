@@ -1,10 +1,10 @@
 import { AUDIENCES, NAMESPACE_OBJECTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../lib/json.ts';
-import type { UserIdentity, PodToken, VerifierIdentity } from './types.ts';
+import type { PeerIdentity, PodToken, UserIdentity, VerifierIdentity } from './types.ts';
 
 /** The subject of a verified token. */
-export type TokenSubject = PodToken | UserIdentity | VerifierIdentity;
+export type TokenSubject = PodToken | UserIdentity | VerifierIdentity | PeerIdentity;
 
 /** The maximum lifetime of a token, from `iat` to `exp`. */
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -16,12 +16,13 @@ export function invalidToken(cause?: unknown): TemperError {
 
 /**
  * Reads the claims of a token whose signature, issuer and times are verified. Throws TEMPER_TOKEN_INVALID, or TEMPER_TOKEN_AUDIENCE when
- * the gateway is not its only audience: one service could replay a token with two audiences to the other.
+ * it has another audience, or more than one: one service could replay a token with two audiences to the other.
  */
 export function subjectOf(claims: JsonObject): TokenSubject {
   const { aud, iat, exp } = claims;
   const audiences = Array.isArray(aud) ? aud : [aud];
-  if (audiences.length !== 1 || audiences[0] !== AUDIENCES.gateway) {
+  const [audience] = audiences;
+  if (audiences.length !== 1 || (audience !== AUDIENCES.gateway && audience !== AUDIENCES.a2a)) {
     throw new TemperError('TEMPER_TOKEN_AUDIENCE', 'the token was issued for another audience');
   }
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > MAX_LIFETIME_SECONDS) throw invalidToken();
@@ -31,6 +32,7 @@ export function subjectOf(claims: JsonObject): TokenSubject {
   if (namespace === '' || textAt(claims, ['sub']) !== `system:serviceaccount:${namespace}:${account}`) {
     throw invalidToken();
   }
+  if (audience === AUDIENCES.a2a) return peerOf(namespace, account);
   if (account === NAMESPACE_OBJECTS.agentServiceAccount) return { kind: 'pod', ...podOf(cluster, namespace) };
   if (account === RELEASE_OBJECTS.verifierServiceAccount) return { kind: 'verifier', ...podOf(cluster, namespace) };
   if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
@@ -49,4 +51,16 @@ function podOf(cluster: Json | undefined, namespace: string): Omit<PodToken, 'ki
 function userOf(claims: JsonObject, cluster: Json | undefined, namespace: string): UserIdentity {
   if (isJsonObject(cluster) && cluster['pod'] !== undefined) throw invalidToken();
   return { kind: 'user', namespace, tokenId: textAt(claims, ['jti']) };
+}
+
+/** The accounts of agents, verifiers and users have an audience of their own: an agent reaches other agents by its grants only. */
+const NO_PEERS: readonly string[] = [
+  NAMESPACE_OBJECTS.agentServiceAccount,
+  NAMESPACE_OBJECTS.usersServiceAccount,
+  RELEASE_OBJECTS.verifierServiceAccount,
+];
+
+function peerOf(namespace: string, account: string): PeerIdentity {
+  if (account === '' || NO_PEERS.includes(account)) throw invalidToken();
+  return { kind: 'peer', namespace, account };
 }

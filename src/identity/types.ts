@@ -32,6 +32,14 @@ export interface UserIdentity {
   tokenId: string;
 }
 
+/** A ServiceAccount that calls agents over A2A: any of the cluster. Which agents serve it is not part of its identity. */
+export interface PeerIdentity {
+  kind: 'peer';
+  namespace: string;
+  /** Name of the ServiceAccount. */
+  account: string;
+}
+
 /** Authenticates callers. Every failure is a TemperError whose message gives no more detail than its code. */
 export interface Authenticator {
   /** Whether the token was verified before and is still valid: a further request with it costs no signature check. */
@@ -54,4 +62,6 @@ export interface Authenticator {
   verifier(token: string, address: string): Promise<VerifierIdentity>;
   /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   user(token: string): Promise<UserIdentity>;
+  /** The ServiceAccount that calls over A2A with this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
+  peer(token: string): Promise<PeerIdentity>;
 }

@@ -16,7 +16,17 @@ import {
   toStoredEvents,
   unfold,
 } from './session-event-batch.ts';
-import { isEnd, lastReply, mergeReplies, publishEnd, ReplyCursor, storedReplies } from './session-replies.ts';
+import {
+  findEnd,
+  isEnd,
+  lastReply,
+  mergeReplies,
+  publishEnd,
+  ReplyCursor,
+  replyPosition,
+  type SessionEnd,
+  storedReplies,
+} from './session-replies.ts';
 
 export type { SessionEvent, StoredSessionEvent };
 
@@ -52,6 +62,10 @@ export interface SessionEvents {
   read(agentUid: string, session: string, after: number, limit: number, skip?: number): Promise<StoredSessionEvent[]>;
   /** The sequence of the session's last event; without events the sequence before the store's first event. */
   lastSequence(agentUid: string, session: string): Promise<number>;
+  /** The last reply of the session, as `after` of `end`; 0 without one. */
+  replyPosition(agentUid: string, session: string): Promise<number>;
+  /** How a message ended, of the replies after this position. Reads no events. */
+  end(agentUid: string, of: { session: string; message: string; after: number }): Promise<SessionEnd | undefined>;
   /** The sequence before the first event of this store. */
   baseSequence(): Promise<number>;
   /** Stored and new events, in order and without gaps, until the signal is aborted; then returns without an error. */
@@ -95,6 +109,8 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
       const found = await lastMessage(connection, STREAMS.events, subjects.events(agentUid, session));
       return found?.seq ?? (await lastReply(connection, agentUid, session)) ?? generation.get();
     },
+    replyPosition: (agentUid, session) => replyPosition(connection, agentUid, session),
+    end: (agentUid, of) => findEnd(connection, agentUid, of),
     baseSequence: () => generation.get(),
     follow(agentUid, session, { after, skip = 0, signal, failOnStoreLoss = false }) {
       const cursor = new ReplyCursor();

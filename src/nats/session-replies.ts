@@ -123,3 +123,27 @@ export function parseEnd({ kind, message, text, finishReason, format, code }: Js
   }
   return undefined;
 }
+
+/** The sequence of the last reply of a session in the stream of replies; 0 without a reply. */
+export async function replyPosition(
+  connection: JetStreamConnection,
+  agentUid: string,
+  session: string,
+): Promise<number> {
+  return (await lastMessage(connection, STREAMS.replies, subjects.replies(agentUid, session)))?.seq ?? 0;
+}
+
+/** The end of the work on a message, of the replies after this position. */
+export async function findEnd(
+  connection: JetStreamConnection,
+  agentUid: string,
+  of: { session: string; message: string; after: number },
+): Promise<SessionEnd | undefined> {
+  const subject = subjects.replies(agentUid, of.session);
+  for await (const { data } of readMessages(connection, STREAMS.replies, subject, of.after + 1)) {
+    const value = parseJsonBytes(data);
+    const line = isJsonObject(value) ? parseEnd(value) : undefined;
+    if (line?.message === of.message) return line;
+  }
+  return undefined;
+}

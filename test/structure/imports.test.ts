@@ -106,6 +106,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@modelcontextprotocol/server': ['acp'],
   // Only in tests.
   '@modelcontextprotocol/client': ['acp'],
+  '@a2a-js/sdk': ['gateway'],
 };
 
 /** The command line may import every module. */

@@ -3,6 +3,7 @@ import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
 import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
+import { a2aHasCallers } from './agent/a2a.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
@@ -21,6 +22,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
+  a2aHasCallers,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {

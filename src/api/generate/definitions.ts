@@ -176,6 +176,11 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'code that forges is stored with the session; remove persistSource, or set invocation to Tools',
       },
       {
+        at: ['spec', 'a2a'],
+        rule: '!has(self.enabled) || !self.enabled || (has(self.callers) && self.callers.size() > 0)',
+        message: 'callers is missing: list the ServiceAccounts that may call the agent',
+      },
+      {
         at: ['spec', 'hooks', '[]'],
         rule: `!(self.tool in [${NO_HOOK_TOOLS.map((name) => `'${name}'`).join(', ')}])`,
         message: 'a tool that changes the tools of the session or ends the message cannot be a hook',

@@ -23,6 +23,7 @@ import {
 } from './common.ts';
 import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
+import { A2aSettings } from './agent/a2a.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { AgentSchedule } from './schedule/spec.ts';
@@ -296,6 +297,7 @@ export const AgentSpec = Type.Object(
       ),
     ),
     hooks: Type.Optional(Hooks),
+    a2a: Type.Optional(A2aSettings),
     limits: Type.Optional(Limits),
     quotas: Type.Optional(Quotas),
     sandbox: Type.Optional(

@@ -50,6 +50,11 @@ export function withInboxMetrics(inbox: NatsInbox, metrics: GatewayMetrics, cloc
       for (const _ of rejected) count('rejected');
       return rejected;
     },
+    async withdraw(agentUid, of, storeEnd) {
+      const isWithdrawn = await inbox.withdraw(agentUid, of, storeEnd);
+      if (isWithdrawn) count('rejected');
+      return isWithdrawn;
+    },
     async working(at) {
       await inbox.working(at);
       metrics.count('temper_delivery_extensions_total', {});

@@ -58,6 +58,11 @@ export async function authenticate(
       context.user = user;
       return;
     }
+    case 'peer': {
+      const token = peerToken(request);
+      context.peer = await limited(token, 'users', () => identity.peer(token));
+      return;
+    }
     case 'anyone':
       return;
     default:
@@ -76,6 +81,11 @@ function userToken(request: FastifyRequest): string {
   const token = request.headers[USER_TOKEN_HEADER];
   if (typeof token !== 'string') throw missingToken(USER_TOKEN_HEADER);
   return token;
+}
+
+/** The service proxy of the API server removes `Authorization`. */
+function peerToken(request: FastifyRequest): string {
+  return request.headers.authorization === undefined ? userToken(request) : bearerToken(request);
 }
 
 function bearerToken(request: FastifyRequest): string {

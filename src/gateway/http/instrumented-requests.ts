@@ -102,10 +102,11 @@ function logRequest(
   );
 }
 
-/** Names the agent, the warm pod or the token; for a caller without a valid token its address. */
-function callerFields(request: FastifyRequest, { pod, podToken, user }: RequestContext): Record<string, string> {
+/** Names the agent, the warm pod, the token or the ServiceAccount; for a caller without a valid token its address. */
+function callerFields(request: FastifyRequest, { pod, podToken, user, peer }: RequestContext): Record<string, string> {
   if (pod !== undefined) return { namespace: pod.namespace, agent: pod.agent };
   if (podToken !== undefined) return { namespace: podToken.namespace, pod: podToken.podName };
+  if (peer !== undefined) return { namespace: peer.namespace, serviceAccount: peer.account };
   return user === undefined ? { address: request.ip } : { namespace: user.namespace, token: user.tokenId };
 }
 

@@ -24,6 +24,11 @@ export function openApiOptions(): FastifyDynamicSwaggerOptions {
             name: 'Temper-Token',
             description: "A token of the namespace's ServiceAccount temper-users.",
           },
+          peer: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'A token of a ServiceAccount with the audience temper-a2a; behind a proxy in Temper-Token.',
+          },
         },
       },
     },

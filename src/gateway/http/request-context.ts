@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { UserIdentity, PodIdentity, PodToken, VerifierIdentity } from '../../identity/types.ts';
+import type { PeerIdentity, PodIdentity, PodToken, UserIdentity, VerifierIdentity } from '../../identity/types.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
@@ -11,6 +11,7 @@ export interface RequestContext {
   podToken?: PodToken | PodIdentity;
   verifier?: VerifierIdentity;
   user?: UserIdentity;
+  peer?: PeerIdentity;
   idempotencyKey?: string;
   /** The code of the error response. */
   errorCode?: ErrorCode;
@@ -60,6 +61,7 @@ export class RequestContexts {
       'podToken',
       'verifier',
       'user',
+      'peer',
       'idempotencyKey',
       'holdResponse',
       'disconnected',

@@ -53,6 +53,7 @@ const identity: Authenticator = {
   verifier: async () => {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
+  peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
   user: async (token) => {
     if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
     return { kind: 'user', namespace: 'team-a', tokenId: 't-1' };
@@ -136,7 +137,9 @@ describe('every route of the gateway', () => {
   });
 
   it('no route accepts an unknown member of a body or a query', () => {
-    const open = routes.flatMap(({ url, method, body, query }) =>
+    // The forms of A2A are those of its protocol, which has more than the gateway uses.
+    const own = routes.filter(({ access }) => access !== 'peer');
+    const open = own.flatMap(({ url, method, body, query }) =>
       [body, query].every((schema) => schema === undefined || isClosed(schema)) ? [] : [`${method} ${url}`],
     );
     assert.deepEqual(open, []);

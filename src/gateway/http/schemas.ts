@@ -5,6 +5,7 @@ const errorRef = Type.Unsafe<Static<typeof ErrorBody>>({ $ref: 'Error#', descrip
 
 export const POD_SECURITY = { security: [{ pod: [] }] };
 export const USER_SECURITY = { security: [{ user: [] }] };
+export const PEER_SECURITY = { security: [{ peer: [] }] };
 
 /** Error responses of every route. */
 export const ERROR_RESPONSES = { '4xx': errorRef, '5xx': errorRef };

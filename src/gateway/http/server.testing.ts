@@ -28,6 +28,7 @@ const testIdentity: Authenticator = {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
+  peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
 };
 
 function podOf(token: string) {

@@ -2,7 +2,6 @@ import fastifySwagger from '@fastify/swagger';
 import fastifyUnderPressure from '@fastify/under-pressure';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify';
-import type { UserIdentity } from '../../identity/types.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { ErrorBody } from '../../gateway-api/error-schema.ts';
 import { ModelStreamLine } from '../../gateway-api/model-schemas.ts';
@@ -16,7 +15,7 @@ import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } fr
 import { InvalidTokenLimits, type InvalidTokenLimitOptions } from './limits/invalid-tokens.ts';
 import { LargeResponses, type LargeResponseOptions } from './limits/large-responses.ts';
 import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';
-import { RequestContexts } from './request-context.ts';
+import { type RequestContext, RequestContexts } from './request-context.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { connectionObserver, instrumentRequests } from './instrumented-requests.ts';
 import { OPENAPI_PATH, openApiOptions } from './openapi.ts';
@@ -166,7 +165,7 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
   server.addHook('onRequest', async (request, reply) => {
     const context = contexts.of(request);
     await authenticate(request, context, { identity: deps.identity, invalidTokens: limits.invalidTokens });
-    if (context.user !== undefined) assertConnection(request, reply, context.user, limits);
+    assertConnection(request, reply, context, limits);
     const { longPoll, largeResponse } = request.routeOptions.config;
     limits.calls.acquire(context, longPoll === true ? 'longPolls' : 'inFlight', reply);
     if (callerOf(context) !== undefined) limits.connections.authenticated(request.socket);
@@ -177,18 +176,25 @@ function addHooks(server: GatewayServer, deps: GatewayDeps, contexts: RequestCon
   instrumentRequests(server, deps, contexts);
 }
 
-/** Closes the connection of a user whose namespace has as many as it may. Throws TEMPER_RATE_LIMITED. */
+/** Closes the connection of a user or a peer whose namespace has as many as it may. Throws TEMPER_RATE_LIMITED. */
 function assertConnection(
   request: FastifyRequest,
   reply: FastifyReply,
-  { namespace }: UserIdentity,
+  { user, peer }: RequestContext,
   { connections }: ServerLimits,
 ): void {
-  if (connections.countForUsers(request.socket, namespace)) return;
+  const caller = user ?? peer;
+  if (caller === undefined) return;
+  const group = `${user === undefined ? 'peers' : 'users'}/${caller.namespace}`;
+  if (connections.countForGroup(request.socket, group)) return;
   void reply.header('connection', 'close');
-  throw new TemperError('TEMPER_RATE_LIMITED', `the users of namespace ${namespace} have too many connections`, {
-    retry: 1_000,
-  });
+  throw new TemperError(
+    'TEMPER_RATE_LIMITED',
+    `the callers of namespace ${caller.namespace} have too many connections`,
+    {
+      retry: 1_000,
+    },
+  );
 }
 
 function sendError(reply: FastifyReply, { status, body }: ErrorResponse, { metrics }: GatewayDeps): FastifyReply {

@@ -4,13 +4,17 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { StoredDeadLetter } from '../../nats/dead-letters/dead-letter-writer.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
+import type { PeerOutcome, PeerTasks } from '../../nats/tasks/peer-tasks.ts';
 import type { TaskEnd } from '../../nats/tasks/task-record.ts';
 import type { TaskRecords } from '../../nats/tasks/task-records.ts';
 import type { ToolCalls } from '../../tempering/hygiene/tool-calls.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 
-/** Records the tasks and the runs of schedules that this gateway sees. A task is a message of a user; a record that cannot be stored is logged and lost. */
+/**
+ * Records the tasks and the runs of schedules that this gateway sees, and the ends of the tasks of peers. A task is a message of a user; a
+ * record that cannot be stored is logged and lost.
+ */
 export interface TaskRecorder {
   answered(claims: DeliveryTokenClaims, finishReason: FinishReason): Promise<void>;
   deadLettered(letter: StoredDeadLetter): Promise<void>;
@@ -29,13 +33,20 @@ function scheduled(source: string | undefined): Pick<TaskEnd, 'source'> {
   return source === 'Schedule' ? { source } : {};
 }
 
+const PEER_OUTCOMES: Readonly<Record<FinishReason, PeerOutcome>> = {
+  complete: 'Completed',
+  truncated: 'Completed',
+  refusal: 'Rejected',
+};
+
 export interface TaskRecorderDeps {
   readonly records: Pick<TaskRecords, 'end' | 'use' | 'called'>;
+  readonly peers: Pick<PeerTasks, 'ended'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): TaskRecorder {
+export function createTaskRecorder({ records, peers, clock, log }: TaskRecorderDeps): TaskRecorder {
   const stored = async (agentUid: string, write: () => Promise<void>): Promise<void> => {
     try {
       await write();
@@ -48,6 +59,10 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
   };
   return {
     async answered({ agentUid, message, session, depth, source, at }, finishReason) {
+      if (source === 'Peer') {
+        const end = { outcome: PEER_OUTCOMES[finishReason], at: clock.now().toISOString() };
+        await stored(agentUid, () => peers.ended(agentUid, { session, message }, end));
+      }
       if (depth > 0 || !isRecorded(source)) return;
       // An answer that was cut or refused is what the pod reports against itself; that it is complete stays the word of the pod.
       const outcome = finishReason === 'complete' ? 'completed' : 'failed';
@@ -57,6 +72,11 @@ export function createTaskRecorder({ records, clock, log }: TaskRecorderDeps): T
       await stored(agentUid, () => records.end(agentUid, end));
     },
     async deadLettered({ agentUid, message, deliveries, code }) {
+      if (message?.source === 'Peer') {
+        const { id, session } = message;
+        const end = { outcome: 'Failed', code, at: clock.now().toISOString() } as const;
+        await stored(agentUid, () => peers.ended(agentUid, { session, message: id }, end));
+      }
       if (message === undefined || message.depth > 0 || !isRecorded(message.source)) return;
       const { id, session, source } = message;
       const ended = { deliveries, endedAt: clock.now().getTime(), ...scheduled(source) };

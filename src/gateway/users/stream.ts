@@ -1,17 +1,15 @@
-import { PassThrough } from 'node:stream';
+import type { PassThrough } from 'node:stream';
 import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
-import { drained } from '../../lib/async/drained.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { SessionStreamLine } from '../../gateway-api/user-api.ts';
 import { SessionId, text } from '../../tools/event-schema/parts.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { AGENT_PATH, AgentParams, requireAgent } from './messages.ts';
 import type { GatewayServer } from '../http/routes.ts';
+import { textStream } from '../http/body/text-stream.ts';
 import { ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
 
-/** Interval of empty keep-alive lines, so that no proxy closes a quiet stream. */
-const KEEP_ALIVE_MS = 15_000;
 const BATCH = 500;
 
 const Query = Type.Object(
@@ -65,7 +63,7 @@ export function userStreamRoutes(server: GatewayServer, deps: GatewayDeps): void
       return reply
         .type('application/x-ndjson')
         .header('cache-control', 'no-store')
-        .send(asStream(lines, signal, deps));
+        .send(textStream(jsonLines(lines), { keepAlive: '\n', signal, log: deps.log }));
     },
   );
 }
@@ -117,24 +115,6 @@ function isReplyTo(line: SessionStreamLine, message: string | undefined): boolea
   return line.kind !== 'event' && message !== undefined && line.message === message;
 }
 
-/** Writes with backpressure; ends with the lines, or when the signal aborts. */
-function asStream(lines: AsyncGenerator<SessionStreamLine>, signal: AbortSignal, { log }: GatewayDeps): PassThrough {
-  const stream = new PassThrough();
-  const timer = setInterval(() => stream.write('\n'), KEEP_ALIVE_MS);
-  const write = async (): Promise<void> => {
-    for await (const line of lines) {
-      if (stream.destroyed || signal.aborted) return;
-      if (!stream.write(`${JSON.stringify(line)}\n`)) await drained(stream);
-    }
-  };
-  void write()
-    .then(
-      () => stream.end(),
-      (error: unknown) => {
-        log.warn({ error }, 'a stream of events ended early');
-        stream.destroy();
-      },
-    )
-    .finally(() => clearInterval(timer));
-  return stream;
+async function* jsonLines(lines: AsyncIterable<SessionStreamLine>): AsyncGenerator<string> {
+  for await (const line of lines) yield `${JSON.stringify(line)}\n`;
 }

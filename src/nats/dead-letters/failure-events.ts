@@ -30,6 +30,8 @@ export async function publishFailure(
 ): Promise<void> {
   // Without a valid session there is no subject to publish to.
   if (message === undefined || !isSessionId(message.session)) return;
-  const end = { kind: 'failed', message: message.id, code, text: `${reason}${HINTS[what]}` } as const;
+  // A peer has no kubectl for this namespace.
+  const hint = message.source === 'Peer' ? '' : HINTS[what];
+  const end = { kind: 'failed', message: message.id, code, text: `${reason}${hint}` } as const;
   await publishEnd(connection, agentUid, message.session, end, { id: `${what}:${token(agentUid)}:${id}` });
 }

@@ -190,6 +190,26 @@ export class InboxDeliveries {
     return found.map(({ message }) => message);
   }
 
+  /**
+   * Ends a message, delivered or not, without a dead letter. False when it has ended. `storeEnd` runs before; a repeated call after an
+   * error runs it again.
+   */
+  async withdraw(
+    agentUid: string,
+    { message, sequence }: Pick<DeliveryIdentity, 'message' | 'sequence'>,
+    storeEnd: () => Promise<void>,
+  ): Promise<boolean> {
+    const { state } = await this.#states.read(agentUid);
+    const deliveries = openDeliveries(state).find((one) => one.sequence === sequence)?.deliveries ?? 0;
+    const at = coordinatesOf(agentUid, { message, sequence, deliveries });
+    if (await this.#hasEnded(at)) return false;
+    if ((await this.#deps.store.message(agentUid, sequence)) === undefined) return false;
+    await storeEnd();
+    await this.#recordEnd(at, 'rejected');
+    await this.#finish(at);
+    return true;
+  }
+
   async #messagesOf(agentUid: string, session: string): Promise<Pick<DeliveryIdentity, 'message' | 'sequence'>[]> {
     const found: Pick<DeliveryIdentity, 'message' | 'sequence'>[] = [];
     for await (const { sequence, data, traceparent } of this.#deps.store.messages(agentUid, 1)) {

@@ -83,6 +83,12 @@ export interface NatsInbox {
   unendedSessions(agentUid: string): Promise<ReadonlySet<string>>;
   /** Moves all these messages to the dead letters. Returns their ids. */
   rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]>;
+  /** Ends a message, delivered or not, without a dead letter; false when it has ended. `storeEnd` runs before. */
+  withdraw(
+    agentUid: string,
+    of: { message: string; sequence: number },
+    storeEnd: () => Promise<void>,
+  ): Promise<boolean>;
   /** Moves the message to the dead letters. */
   reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void>;
   /** Reports progress and restarts the ack wait. */
@@ -198,6 +204,14 @@ class JetStreamInbox implements NatsInbox {
 
   async rejectSession(agentUid: string, session: string, rejection: Rejection): Promise<string[]> {
     return this.#current().rejectSession(agentUid, session, rejection);
+  }
+
+  async withdraw(
+    agentUid: string,
+    of: { message: string; sequence: number },
+    storeEnd: () => Promise<void>,
+  ): Promise<boolean> {
+    return this.#current().withdraw(agentUid, of, storeEnd);
   }
 
   async reject(at: DeliveryCoordinates, code: ErrorCode, reason: string): Promise<void> {

@@ -1,10 +1,9 @@
 import type { FinishReason } from '../../bus/port.ts';
 import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
-import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { parseMessage } from '../inbox/envelope.ts';
-import { createDocumentStore } from '../jetstream/document-store.ts';
+import { changeDocument, createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { messageAt } from '../jetstream/stream-reader.ts';
 import { NotificationListener, notify } from '../notify/notifications.ts';
@@ -56,7 +55,6 @@ interface AskUntil {
   signal: AbortSignal;
 }
 
-const MAX_ATTEMPTS = 20;
 /** A waiting call looks again after this time, in case a notification was lost. */
 const RECHECK_MS = 10_000;
 
@@ -76,19 +74,9 @@ export function createAsks(connection: JetStreamConnection, records: Pick<TaskRe
       return (await get(agentUid, ticket)) ?? ask;
     },
     async update(agentUid, ticket, change) {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-        const stored = await documents.get(keyOf(agentUid, ticket));
-        const ask = parseAsk(stored?.value);
-        const next = ask === undefined ? undefined : change(ask);
-        if (stored === undefined || next === undefined || next === ask) return ask;
-        const value = next as unknown as Json;
-        if ((await documents.write(keyOf(agentUid, ticket), value, stored.revision)) === undefined) continue;
-        notify(connection, subjects.notifyInbox(agentUid));
-        return next;
-      }
-      throw new TemperError('TEMPER_BUS_UNAVAILABLE', 'the record of a task changed too often; try again', {
-        retry: 'backoff',
-      });
+      const changed = await changeDocument(documents, keyOf(agentUid, ticket), { parse: parseAsk, change });
+      if (changed?.isWritten === true) notify(connection, subjects.notifyInbox(agentUid));
+      return changed?.value;
     },
     async answerOf(agentUid, { sequence }) {
       if (sequence === undefined) return undefined;

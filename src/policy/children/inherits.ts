@@ -47,6 +47,9 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   quotas: free,
   sandbox: sandboxOfParent,
   schedule: scheduleOfParent,
+  // Only users decide who calls an agent from elsewhere.
+  a2a: ({ child }) =>
+    child.a2a === undefined ? [] : [refusal('spec.a2a', 'of a child', 'no child that is available')],
   children: ({ child, parent }) => [
     ...(child.children?.inherit === true && parent.children?.inherit !== true
       ? [refusal('spec.children.inherit', 'true', 'no right to write manifests')]

@@ -5,7 +5,9 @@ import type { AuditPage } from '../../../src/gateway-api/user-api.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
 import type { ErrorBody } from '../../../src/gateway-api/pod-api.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
+import { MessageClient } from '../../support/gateway/message-client.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { a2aTests } from './suites/a2a.ts';
 
 const ASSIGNMENT = '/v1/assignment';
 const NEXT = '/v1/messages/next';
@@ -28,6 +30,12 @@ describe('authentication at the gateway with tokens of a real API server', () =>
   after(async () => {
     await fixture?.[Symbol.asyncDispose]();
   });
+
+  let messages: Promise<MessageClient> | undefined;
+  const openMessages = async (): Promise<MessageClient> => {
+    const [other, userToken] = await Promise.all([fixture.startReplica(), fixture.createUserToken('team-a')]);
+    return new MessageClient({ fixture, one: gateway, other, userToken });
+  };
 
   const assertRejected = async (
     code: ErrorCode,
@@ -205,4 +213,6 @@ describe('authentication at the gateway with tokens of a real API server', () =>
     );
     assert.ok(replaced < 2_000 && deleted < 2_000, `${replaced} ms, ${deleted} ms`);
   });
+
+  a2aTests(() => (messages ??= openMessages()));
 });

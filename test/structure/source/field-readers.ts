@@ -89,6 +89,13 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'engine/engine-hooks.ts': ['spec.model.agent', 'spec.returns'],
     'agent/hooks/agent-hooks.ts': ['events', 'tool', 'timeout', 'onFailure'].map((name) => `spec.hooks[].${name}`),
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
+    'gateway/a2a/served-agent.ts': ['enabled', 'callers[].serviceAccount', 'callers[].namespace'].map(
+      (name) => `spec.a2a.${name}`,
+    ),
+    'gateway/a2a/card.ts': [
+      'description',
+      ...['id', 'name', 'description', 'tags', 'examples'].map((name) => `skills[].${name}`),
+    ].map((name) => `spec.a2a.${name}`),
   },
   TrustPolicy: {
     'engine/engine.ts': ['spec.forge.runningCalls'],

@@ -60,6 +60,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'callers is missing: list the ServiceAccounts that may call the agent',
+    change: { 'spec.a2a': { enabled: true } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'cron and mode Periodic need each other',
     change: { 'spec.schedule': { mode: 'Periodic', message: 'Report.' } },
   },

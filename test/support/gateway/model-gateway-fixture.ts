@@ -45,6 +45,7 @@ import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
 import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createAsks } from '../../../src/nats/tasks/asks.ts';
+import { createPeerTasks } from '../../../src/nats/tasks/peer-tasks.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { createDeadLetters } from '../../../src/nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../../../src/nats/session-events.ts';
@@ -240,7 +241,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const registry = openSessionRegistry(bus, { sources: sources.tools });
     const promotions = createPromotionDeps({ ...shared, bus, storage, sources, registry, audit, demotions });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
-    const recorder = createTaskRecorder({ records: tasks, clock: systemClock, log });
+    const peerTasks = createPeerTasks(bus, tasks);
+    const recorder = createTaskRecorder({ records: tasks, peers: peerTasks, clock: systemClock, log });
     const inbox = createNatsInbox(bus, rules, async (letter) => {
       await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter)]);
     });
@@ -266,11 +268,14 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isStillBound: () => true,
         verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
         user: rejectUserToken,
+        peer: rejectUserToken,
       },
       deliveryTokens: this.#deliveryTokens,
       answerSignatures: this.#answerSignatures,
       toolAudits: createToolAuditStore(bus),
       inbox,
+      peerTasks,
+      a2aUrl: 'https://temper-gateway:8443',
       answers,
       childRequests: createChildRequests(bus),
       ...eventDeps(bus, { ...shared, inbox, wake: async () => undefined, sessionsOf, index: new TriggerIndex() }),

@@ -17,9 +17,9 @@ export interface ByteLimits {
 }
 
 export interface ByteLimitOptions {
-  /** Limits per agent, per warm pod, and of all users of one namespace together. */
+  /** Limits per agent, per warm pod, per ServiceAccount, and of all users of one namespace together. */
   caller: ByteLimits;
-  /** Limits of all pods of one namespace together. */
+  /** Limits of all pods, and of all ServiceAccounts, of one namespace together. */
   namespace: ByteLimits;
   /** Bytes of the bodies of all requests in progress. */
   totalInFlight: number;
@@ -104,7 +104,7 @@ export class BodyByteLimits {
     if (caller === undefined) return [];
     const { caller: ofCaller, namespace } = this.#options;
     const accounts = [this.#accounts.memo(caller.id, { context: ofCaller })];
-    if (caller.podsOf !== undefined) accounts.push(this.#accounts.memo(caller.podsOf, { context: namespace }));
+    if (caller.group !== undefined) accounts.push(this.#accounts.memo(caller.group, { context: namespace }));
     return accounts;
   }
 }

@@ -2,15 +2,18 @@ import type { RequestContext } from '../request-context.ts';
 
 /** The accounts that a request counts against. */
 export interface Caller {
-  /** One agent, one warm pod, one verifier pod, or all users of a namespace. */
+  /** One agent, one warm pod, one verifier pod, one ServiceAccount that calls over A2A, or all users of a namespace. */
   id: string;
   namespace: string;
-  /** All pods of the namespace; absent for verifiers, and for users, so that pods cannot exhaust the share of the users who stop them. */
-  podsOf?: string;
+  /**
+   * All pods, or all ServiceAccounts, of the namespace. Absent for verifiers, and for users, so that pods cannot exhaust the share of the
+   * users who stop them.
+   */
+  group?: string;
 }
 
 /** Undefined for a request without authentication. */
-export function callerOf({ pod, podToken, verifier, user }: RequestContext): Caller | undefined {
+export function callerOf({ pod, podToken, verifier, user, peer }: RequestContext): Caller | undefined {
   if (pod !== undefined) return podCaller(`agent/${pod.agentUid}`, pod.namespace);
   // Each verifier counts for itself: one that a hostile tool took over must not delay the others.
   if (verifier !== undefined) return { id: `verifier/${verifier.podUid}`, namespace: verifier.namespace };
@@ -19,9 +22,13 @@ export function callerOf({ pod, podToken, verifier, user }: RequestContext): Cal
     const id = 'agentUid' in podToken ? `agent/${podToken.agentUid}` : `pod/${podToken.podUid}`;
     return podCaller(id, podToken.namespace);
   }
+  if (peer !== undefined) {
+    const { namespace, account } = peer;
+    return { id: `peer/${namespace}/${account}`, namespace, group: `peers/${namespace}` };
+  }
   return user === undefined ? undefined : { id: `users/${user.namespace}`, namespace: user.namespace };
 }
 
 function podCaller(id: string, namespace: string): Caller {
-  return { id, namespace, podsOf: `pods/${namespace}` };
+  return { id, namespace, group: `pods/${namespace}` };
 }

@@ -115,23 +115,22 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts the connection against the users of the namespace instead of its address. False when they have as many as they may; the caller
-   * then closes it.
+   * Counts the connection against a group, such as the users of a namespace, instead of its address. False when the group has as many as
+   * it may; the caller then closes it.
    */
-  countForUsers(socket: Socket, namespace: string): boolean {
+  countForGroup(socket: Socket, group: string): boolean {
     const connection = this.#connections.get(keyOf(socket));
     // The peer is gone already.
     if (connection === undefined) return true;
     this.#usersAddresses.set(connection.address, true);
     if (connection.countedBy !== connection.address) return true;
-    const users = `users/${namespace}`;
-    if ((this.#counts.get(users) ?? 0) >= this.#options.perUsersNamespace) {
+    if ((this.#counts.get(group) ?? 0) >= this.#options.perUsersNamespace) {
       this.#deps.onRefused('namespace', connection.address);
       return false;
     }
     this.#change(connection.countedBy, -1);
-    connection.countedBy = users;
-    this.#change(users, 1);
+    connection.countedBy = group;
+    this.#change(group, 1);
     return true;
   }
 

@@ -28,14 +28,17 @@ const KIND_NAMES: Readonly<Record<RequestKind, string>> = {
 export interface CallerLimitOptions {
   /** Limits per agent, and per warm pod. */
   pod: CallerLimits;
-  /** Limits of all users of one namespace together. */
+  /** Limits of all users of one namespace together, and of all its ServiceAccounts that call over A2A. */
   users: CallerLimits;
+  /** Limits of one ServiceAccount that calls over A2A. A namespace may have many. */
+  peer?: CallerLimits;
 }
 
 const DEFAULT_LIMITS: CallerLimitOptions = {
   pod: { perSecond: 50, burst: 200, inFlight: 64, longPolls: 24 },
   users: { perSecond: 100, burst: 400, inFlight: 64, longPolls: 256 },
 };
+const DEFAULT_PEER_LIMITS: CallerLimits = { perSecond: 20, burst: 100, inFlight: 16, longPolls: 48 };
 /** Cached callers. An evicted caller starts again with a full bucket. */
 const CACHE_SIZE = 20_000;
 
@@ -44,7 +47,7 @@ interface CallerQuota {
   active: Record<RequestKind, number>;
 }
 
-/** Rate limits of this process per agent, and per namespace for users. */
+/** Rate limits of this process per agent, per ServiceAccount that calls over A2A, and per namespace for users. */
 export class CallerRateLimits {
   readonly #clock: Clock;
   readonly #options: CallerLimitOptions;
@@ -63,23 +66,41 @@ export class CallerRateLimits {
 
   /** Counts the request until its response ends. Throws TEMPER_RATE_LIMITED when the caller has reached a limit. */
   acquire(context: RequestContext, kind: RequestKind, reply: FastifyReply): void {
-    const caller = callerOf(context);
-    if (caller === undefined) return;
-    const limits = context.user === undefined ? this.#options.pod : this.#options.users;
-    const quota = this.#quotaOf(caller.id, limits);
-    if (quota.requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
-    const { active } = quota;
-    if (active[kind] >= limits[kind]) throw rateLimited(KIND_NAMES[kind], 1_000);
-    quota.requests.tryTake();
-    active[kind] += 1;
-    reply.raw.once('close', () => {
-      active[kind] -= 1;
+    const quotas = this.#limitsOf(context).map(([id, limits]) => {
+      const quota = this.#quotaOf(id, limits);
+      assertAvailable(quota, limits, kind);
+      return quota;
     });
+    for (const { requests, active } of quotas) {
+      requests.tryTake();
+      active[kind] += 1;
+    }
+    reply.raw.once('close', () => {
+      for (const { active } of quotas) active[kind] -= 1;
+    });
+  }
+
+  /** The accounts of the caller, with their limits. */
+  #limitsOf(context: RequestContext): readonly (readonly [string, CallerLimits])[] {
+    const caller = callerOf(context);
+    if (caller === undefined) return [];
+    const { pod, users, peer = DEFAULT_PEER_LIMITS } = this.#options;
+    if (context.user !== undefined) return [[caller.id, users]];
+    if (context.peer === undefined) return [[caller.id, pod]];
+    return [
+      [caller.id, peer],
+      [caller.group ?? caller.id, users],
+    ];
   }
 
   #quotaOf(caller: string, limits: CallerLimits): CallerQuota {
     return this.#quotas.memo(caller, { context: limits });
   }
+}
+
+function assertAvailable({ requests, active }: CallerQuota, limits: CallerLimits, kind: RequestKind): void {
+  if (requests.available() < 1) throw rateLimited('requests per second', Math.ceil(1_000 / limits.perSecond));
+  if (active[kind] >= limits[kind]) throw rateLimited(KIND_NAMES[kind], 1_000);
 }
 
 function rateLimited(what: string, retry: number): TemperError {

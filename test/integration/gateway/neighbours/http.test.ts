@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { a2aPath } from '../../../support/gateway/a2a-client.ts';
 import type { HttpRequestOptions } from '../../../support/gateway/gateway-fixture.ts';
 import { assertStatuses, flood } from '../../../support/gateway/neighbours/flood.ts';
 import { NoisyNeighbours } from '../../../support/gateway/neighbours/noisy-neighbours.ts';
@@ -270,5 +271,31 @@ describe('a hostile pod that misuses HTTP', { timeout: 600_000 }, () => {
       ending.abort();
       await Promise.all(polls);
     });
+  });
+
+  it('a ServiceAccount that floods an agent over A2A with messages, streams and large bodies is held to its shares', async () => {
+    const a2a = { enabled: true, callers: [{ serviceAccount: 'other' }] };
+    await neighbours.survive(
+      async ({ pod, namespace, name }) => {
+        const token = await neighbours.fixture.createToken(namespace, 'other', { audiences: ['temper-a2a'] });
+        const call = (id: string, method: string, text: string, signal?: AbortSignal) => {
+          const message = { messageId: id, role: 'ROLE_USER', parts: [{ text }] };
+          const params = { message, configuration: { returnImmediately: true } };
+          const options = { token, headers: { 'a2a-version': '1.0' }, body: { jsonrpc: '2.0', id, method, params } };
+          const path = a2aPath(namespace, name);
+          return pod.call('POST', path, signal === undefined ? options : { ...options, signal });
+        };
+        // Streams that stay open until their caller ends them: no pod answers.
+        const held = new AbortController();
+        const streams = flood(24, (index) => call(`s-${index}`, 'SendStreamingMessage', 'x', held.signal), 24);
+        const messages = await flood(300, (index) => call(`m-${index}`, 'SendMessage', 'x'));
+        assertStatuses(messages, [0, 200, 429], [200, 429]);
+        const large = 'x'.repeat(600_000);
+        assertStatuses(await flood(8, (index) => call(`l-${index}`, 'SendMessage', large)), [0, 413, 429]);
+        held.abort();
+        await streams;
+      },
+      { spec: { a2a }, named: 'request' },
+    );
   });
 });
