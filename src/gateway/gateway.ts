@@ -355,6 +355,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   const events = openEvents(context, inbox, wakeups);
   return {
     clock,
+    ...storesOf(bus),
     ids: ulids,
     log,
     metrics: counts,
@@ -368,7 +369,6 @@ function depsOf(context: ServerContext): GatewayDeps {
     peerTasks,
     a2aUrl: context.config.a2aUrl,
     answers,
-    childRequests: createChildRequests(bus),
     ...events,
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
@@ -379,14 +379,10 @@ function depsOf(context: ServerContext): GatewayDeps {
       demotions,
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
-    events: createSessionEvents(bus),
-    deadLetters: createDeadLetters(bus),
     wakeups,
     audit,
-    auditStream: natsAuditStream(() => bus),
     uses: promotions.uses,
     verifications: promotions.verifications,
-    toolAudits: createToolAuditStore(bus),
     reportLimits: new ReportLimits(clock),
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
@@ -395,6 +391,19 @@ function depsOf(context: ServerContext): GatewayDeps {
     sessionsOf,
     usage: modules.usage,
     draining,
+  };
+}
+
+/** Stores that need nothing but the connection. */
+function storesOf(
+  bus: JetStreamConnection,
+): Pick<GatewayDeps, 'childRequests' | 'events' | 'deadLetters' | 'auditStream' | 'toolAudits'> {
+  return {
+    childRequests: createChildRequests(bus),
+    events: createSessionEvents(bus),
+    deadLetters: createDeadLetters(bus),
+    auditStream: natsAuditStream(() => bus),
+    toolAudits: createToolAuditStore(bus),
   };
 }
 
