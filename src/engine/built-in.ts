@@ -6,6 +6,7 @@ import type { Memory } from '../agent/ports.ts';
 import { CHILD_TOOL_DESCRIPTORS } from '../agent/tools/children/child-tools.ts';
 import { EVENT_TOOL_DESCRIPTORS } from '../agent/tools/events/event-tools.ts';
 import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
+import { RUN_TOOL } from '../agent/tools/run/run-descriptor.ts';
 import { SEND_TOOL } from '../agent/tools/send-tool.ts';
 import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
@@ -25,7 +26,15 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createMemoryTools({ memory: UNUSED_MEMORY, decide, isTainted: () => false, onUntrusted: () => undefined }),
   ];
   const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS, ...EVENT_TOOL_DESCRIPTORS];
-  return [...tools.map((tool) => tool.descriptor), GENERATE_TEXT, ...messages, DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL];
+  return [
+    ...tools.map((tool) => tool.descriptor),
+    GENERATE_TEXT,
+    RUN_TOOL,
+    ...messages,
+    DISCOVER_TOOL,
+    FORGE_TOOL,
+    DROP_TOOL,
+  ];
 }
 
 /** Names that only agents in code mode have tools for. */

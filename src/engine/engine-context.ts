@@ -48,7 +48,8 @@ export interface EngineContext {
   reviewModel: Model;
   events: EventSink;
   schemas: SchemaCompiler;
-  decider: (caller: SessionScope) => Decider;
+  /** For calls of a run, the part of the policy that is the run's. */
+  decider: (caller: SessionScope & Pick<CallerContext, 'run'>) => Decider;
   taint: Pick<TaintTracker, 'mark' | 'has'>;
 }
 

@@ -1,5 +1,10 @@
-import { type AgentLoop, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
+import { type AgentLoop, type AgentLoopDeps, createAgentLoop, type HandledMessage } from '../agent/loop/loop.ts';
 import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop/taint-tracker.ts';
+import { MessagesInWork } from '../agent/host/messages-in-work.ts';
+import { createLoopProvider } from '../agent/loop/turn-loop.ts';
+import { withinRun } from '../agent/tools/run/run-context.ts';
+import { RUN_TOOL_NAME } from '../agent/tools/run/run-descriptor.ts';
+import { type RunRuntime, runTool } from '../agent/tools/run/run-tool.ts';
 import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
@@ -148,18 +153,16 @@ interface EngineComponents {
  */
 function createComponents(ports: EnginePorts, configured: EngineAgent, events: EventSink): EngineComponents {
   const { clock, ledger, approvals, audit, tempering, tools } = ports;
+  const messages = new MessagesInWork();
   const { taint, isUntrusted, markByCall } = trackTaint(configured.policy.spec, events);
   const context = createContext(ports, configured, taint, events);
-  const { agent, model, schemas, decider } = context;
+  const { agent, schemas, decider } = context;
   const forged = forgedToolDeps(context);
   const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
   const forge = createForging(context, described, forged);
-  const builtIn = [
-    ...builtInTools(context, described),
-    ...codeModeTools(context, described),
-    forge.tool,
-    createDropTool(tools),
-  ];
+  const nested = runTool({ messages, schemas, resolve: ports.models.resolve, runtime: () => runtime });
+  const ofMode = codeModeTools(context, described);
+  const builtIn = [...builtInTools(context, described), ...ofMode, nested, forge.tool, createDropTool(tools)];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =
@@ -189,24 +192,24 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       lifecycle.observe(call);
     },
   });
-  const { contextTokens } = ports.models;
   const code = createCodeMode(context);
-  const loop = createAgentLoop({
-    model,
-    clock,
-    sessions: ports.sessions,
-    contextTokens,
-    invoker,
-    taint,
-    isUntrusted,
-    hooks,
-    code,
-    returns: engineReturns(context),
-    ...engineProvider(context),
-  });
-  const spec = withRouting(agent.spec, context.agentModel.routing);
-  const runningAgent = { ...agent, spec, policyName: agent.policy.name, level: context.level };
+  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code, messages });
+  const runningAgent = runningAgentOf(context);
+  const provider = createLoopProvider({ model: context.model, clock, contextTokens: ports.models.contextTokens });
+  const runtime: RunRuntime = { agent: runningAgent, clock, invoker, taint, isUntrusted, provider, code };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
+}
+
+/** The loop with the model, the provider and the value of the agent. */
+function createLoop(
+  context: EngineContext,
+  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code' | 'messages'>,
+): AgentLoop {
+  const { ports, model } = context;
+  const { clock, sessions, models } = ports;
+  const { contextTokens } = models;
+  const returns = engineReturns(context);
+  return createAgentLoop({ model, clock, sessions, contextTokens, returns, ...engineProvider(context), ...parts });
 }
 
 /** The sessions with untrusted content, by what the policy distrusts. */
@@ -239,10 +242,14 @@ function createContext(
     reviewModel: models.model,
     events,
     schemas: createSchemaCompiler(),
-    decider: ({ session }) => deciders(taint.has(session)),
+    decider: ({ session, run }) => withinRun(deciders(taint.has(session)), run),
     taint,
     level: deciders(false).level,
   };
+}
+
+function runningAgentOf({ agent, agentModel, level }: EngineContext & { level: string }): RunningAgent {
+  return { ...agent, spec: withRouting(agent.spec, agentModel.routing), policyName: agent.policy.name, level };
 }
 
 /** Only models that the policy allows are routed to. */
@@ -256,7 +263,11 @@ function endsRunningCalls({ policy }: EngineAgent): boolean {
 
 function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
   const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
-  return ({ name }) => (name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs);
+  return ({ name }) => {
+    // A run ends with its limits, and with the deadline of the message.
+    if (name === RUN_TOOL_NAME) return Number.MAX_SAFE_INTEGER;
+    return name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs;
+  };
 }
 
 const TAINTED_BY: Readonly<Partial<Record<ItemOrigin, string>>> = {

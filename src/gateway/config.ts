@@ -140,7 +140,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     sourceKeys: file.sourceKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-    a2aUrl: file.a2a?.url ?? serviceUrl(file.releaseNamespace),
+    a2aUrl: a2aUrlOf(file),
     connections: parseConnections(file.connections, "the gateway's configuration"),
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
@@ -159,9 +159,9 @@ function addresses({
   };
 }
 
-function serviceUrl(namespace: string | undefined): string {
+function a2aUrlOf({ a2a, releaseNamespace: namespace }: Static<typeof GatewayConfigFile>): string {
   const { gateway } = RELEASE_OBJECTS;
-  return `https://${namespace === undefined ? gateway : `${gateway}.${namespace}.svc`}:${PORTS.gateway}`;
+  return a2a?.url ?? `https://${namespace === undefined ? gateway : `${gateway}.${namespace}.svc`}:${PORTS.gateway}`;
 }
 
 /** Fails at startup for an invalid `models` section, before the connection to NATS. */

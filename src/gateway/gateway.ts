@@ -1,8 +1,5 @@
 import { hostname } from 'node:os';
-import { createAuthenticator } from '../identity/authenticator.ts';
 import { PodBindings } from '../identity/pod-bindings.ts';
-import { ClusterKeys, readPublishedKeys } from '../identity/cluster-keys.ts';
-import { TokenVerifier } from '../identity/token-verifier.ts';
 import { VerifierPodIndex } from '../identity/verifier-pod-index.ts';
 import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
 import type { Environment } from '../kube/client/loaded-cluster.ts';
@@ -52,9 +49,9 @@ import { CallApprovals } from './approvals/call-approvals.ts';
 import { indexCallApprovals } from './approvals/approval-index.ts';
 import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
+import { clusterAuthenticator } from './cluster/cluster-authenticator.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
 import { drain } from './http/drain.ts';
-import { MinuteCounts } from './http/limits/minute-counts.ts';
 import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
@@ -341,9 +338,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   const quotaOf = (agentUid: string) => storage.of(agentUid);
   const registry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
   const promotions = createPromotionDeps({ bus, storage, sources, directory, registry, audit, demotions, clock, log });
-  const tasks = createTaskRecords(bus, quotaOf);
-  const peerTasks = createPeerTasks(bus, tasks);
-  const recorder = createTaskRecorder({ records: tasks, peers: peerTasks, clock, log });
+  const records = openTaskRecords(bus, quotaOf, log);
+  const { recorder, tasks } = records;
   const stored = createNatsInbox(bus, {}, async (letter) => {
     const platform = messageFailed(letter, { directory, events: events.namespaceEvents, log });
     await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter), platform]);
@@ -360,13 +356,11 @@ function depsOf(context: ServerContext): GatewayDeps {
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: authenticatorOf(context),
+    identity: clusterAuthenticator({ ...context, clock }),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     ...signatures(keys),
-    recorder,
-    tasks,
-    peerTasks,
+    ...records,
     a2aUrl: context.config.a2aUrl,
     answers,
     ...events,
@@ -407,20 +401,10 @@ function storesOf(
   };
 }
 
-function authenticatorOf({ transport, directory, verifiers, log }: ServerContext): GatewayDeps['identity'] {
-  const read = (signal: AbortSignal) => readPublishedKeys(transport, signal);
-  // Limits the log: a pod that causes the error can call as often as it likes.
-  const conflicts = new MinuteCounts(clock);
-  return createAuthenticator({
-    verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
-    bindings: directory.bindings,
-    verifiers,
-    onBindingConflict: (podUid, agents) => {
-      const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
-      if (conflicts.add(podUid) > 1) return;
-      log.error({ podUid, agents: names }, 'a pod and its agent are not bound one to one; the pod is not served');
-    },
-  });
+function openTaskRecords(bus: JetStreamConnection, quotaOf: Parameters<typeof createTaskRecords>[1], log: Logger) {
+  const tasks = createTaskRecords(bus, quotaOf);
+  const peerTasks = createPeerTasks(bus, tasks);
+  return { tasks, peerTasks, recorder: createTaskRecorder({ records: tasks, peers: peerTasks, clock, log }) };
 }
 
 function openAnswers(

@@ -1,3 +1,4 @@
+import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Tier } from '../api/v1alpha1/common.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { ErrorCode } from '../lib/error-codes.ts';
@@ -37,6 +38,24 @@ export interface ToolDescriptor {
 export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger'] as const;
 type CallOrigin = (typeof CALL_ORIGINS)[number];
 
+/** A run of `agent_run`: an agent that works below a message, with a part of the tools. */
+export interface RunContext {
+  /** Identifies the run in events. */
+  id: string;
+  /** The ids of the contexts around it, outermost first. The first one is the root message. */
+  ancestors: readonly string[];
+  /** What the run may call. Each list narrows the one before it. */
+  tools: readonly ToolFilter[];
+  /** The agent of the run, which a run below it does not exceed. */
+  spec: AgentSpec;
+}
+
+export interface ToolFilter {
+  allows(tool: string): boolean;
+  /** The allowed tools in words. */
+  describe(): string;
+}
+
 /** The agent that calls a tool, and the session and message in which it does. */
 export interface CallerContext {
   agent: string;
@@ -48,6 +67,8 @@ export interface CallerContext {
   stack: readonly string[];
   /** Who makes this call; the stack says below which tools. All calls below a forge test are forge tests, and those below a hook are calls of the hook. */
   origin: CallOrigin;
+  /** Absent for calls of the message itself. */
+  run?: RunContext;
 }
 
 /** Calls another tool on behalf of a running one, with the same checks as a call by the agent. Returns failures as a result. */
@@ -64,6 +85,8 @@ export interface Tool {
   readonly descriptor: ToolDescriptor;
   /** The origin of the calls that this tool makes. Default `Compose`. */
   readonly nestedOrigin?: CallOrigin;
+  /** The tool may run again below itself. It bounds the depth itself. */
+  readonly mayCallItself?: true;
   /** Returns the output or throws TemperError. The input is validated, and is a copy that the tool may change. */
   call(input: Json, context: CallContext): Promise<Json>;
 }

@@ -304,7 +304,7 @@ function lookUp(deps: InvokerDeps, name: string, caller: CallerContext): Tool {
     throw notFound(bare, pinned, view);
   }
   const identity = tool.descriptor.forged?.digest ?? bare;
-  if (caller.stack.includes(identity)) {
+  if (tool.mayCallItself !== true && caller.stack.includes(identity)) {
     throw new TemperError(
       'TEMPER_TOOL_RECURSION',
       `"${bare}" is already running in this chain of calls; call it outside the chain`,

@@ -45,6 +45,12 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
       output: /361 orders were paid in April, together \$67091\.82/,
       append: '--model-script manifests/code/replay.yaml --state code-sample',
     },
+  'bin/temper run -f manifests/nested --workspace manifests/quickstart -m "How many orders were paid in April, May and June?"':
+    {
+      code: 0,
+      output: /2026-04: 361 paid orders, 2026-05: 384 paid orders, 2026-06: 381 paid orders/,
+      append: '--model-script manifests/nested/replay.yaml --state nested-sample',
+    },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
     code: 0,
     output: /361 orders were paid in April/,

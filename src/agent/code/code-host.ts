@@ -176,7 +176,8 @@ export class CodeHost {
       return { result: this.#failed('TEMPER_TOOL_OUTCOME_UNKNOWN', message), isRepeatable: false };
     }
     if (!isRepeatable) await store({ kind: 'started', call, digest }, false);
-    const shown = { id: `${callId}/${call}`, origin: caller.origin, depth: 1, tool: name };
+    const { origin, stack } = caller;
+    const shown = { id: `${callId}/${call}`, origin, depth: stack.length + 1, tool: name };
     events({ type: 'tool-call', ...shown, input });
     const result = await invoker.invokeOrPark(name, input, caller, op);
     if ('parked' in result) {

@@ -94,13 +94,17 @@ class CodeCall {
   }
 
   async #run(code: string): Promise<EndedRun | { failed: { code: ErrorCode; message: string } }> {
-    const { session } = this.#message.caller;
     const journal = journalOf(this.#state.resumed, this.#call.id);
     const start = journal.find((entry) => entry.kind === 'start');
     let acquired: AcquiredRunner;
     try {
       const { sessions } = this.#mode;
-      acquired = await sessions.acquire(session, this.#state.memory, { reuse: start === undefined }, this.#op);
+      acquired = await sessions.acquire(
+        this.#message.runner,
+        this.#state.memory,
+        { reuse: start === undefined },
+        this.#op,
+      );
     } catch (error) {
       if (!isTemperError(error) || this.#op.signal.aborted) throw error;
       return { failed: { code: error.code, message: error.message } };

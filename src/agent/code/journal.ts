@@ -22,12 +22,14 @@ export type RunJournalEntry =
 type CallEntry = Exclude<RunJournalEntry, { kind: 'start' }>;
 type ToolItem = Extract<ModelMessage, { role: 'tool' }>;
 
+const CODE = 'invoke';
+
 /** The item that stores an entry of the journal of this call of `invoke`. No model ever gets it. */
 export function journalItem(callId: string, entry: RunJournalEntry): ToolItem {
   return {
     role: 'tool',
     toolCallId: callId,
-    name: 'invoke',
+    name: CODE,
     text: JSON.stringify(entry),
     isError: false,
     journal: true,
@@ -41,7 +43,7 @@ export function requestDigest({ name, input }: Pick<SessionRequest, 'name' | 'in
 
 /** The tool calls that these items record, without those of the calls of `invoke` that are `pending`. */
 export function journaledSteps(items: readonly ModelMessage[], pending: ReadonlySet<string>): number {
-  const ids = new Set(items.flatMap((item) => (item.role === 'tool' && item.journal === true ? item.toolCallId : [])));
+  const ids = new Set(items.flatMap((item) => (isCodeJournal(item) ? item.toolCallId : [])));
   const entries = [...ids].filter((id) => !pending.has(id)).flatMap((id) => journalOf(items, id));
   return entries.filter((entry) => entry.kind === 'answered' && entry.isTimer !== true).length;
 }
@@ -49,8 +51,13 @@ export function journaledSteps(items: readonly ModelMessage[], pending: Readonly
 /** The journal of this call of `invoke` among the items of one answer. Throws TEMPER_STATE_CORRUPT for an entry that cannot be read. */
 export function journalOf(items: readonly ModelMessage[], callId: string): RunJournalEntry[] {
   return items
-    .filter((item): item is ToolItem => item.role === 'tool' && item.journal === true && item.toolCallId === callId)
+    .filter((item): item is ToolItem => isCodeJournal(item) && item.toolCallId === callId)
     .map(({ text }) => parseEntry(text));
+}
+
+/** Other journals of the session have other names. */
+function isCodeJournal(item: ModelMessage): item is ToolItem {
+  return item.role === 'tool' && item.journal === true && item.name === CODE;
 }
 
 /** The numbers of the calls that wait for a decision, in the code of this call of `invoke`. */

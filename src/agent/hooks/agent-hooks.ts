@@ -10,6 +10,7 @@ import type { CallerContext, ToolDescriptor, ToolResult } from '../../tools/cont
 import type { AgentEvent, EventSink } from '../../tools/events.ts';
 import { isForgeTestCall } from '../../tools/forge-test-call.ts';
 import { type CallHooks, isHookCall } from '../../tools/hooks/call-hooks.ts';
+import { runIds } from '../../tools/nested/nested-calls.ts';
 import {
   EVENT_TYPES,
   hookArguments,
@@ -61,7 +62,7 @@ export function createAgentHooks(deps: AgentHooksDeps): AgentHooks {
     for (const [index, hook] of hooks.entries()) {
       if (!hook.types.has(type)) continue;
       const key = `${op.key}/hook-${index}-${type}`;
-      const answer = await askOne(deps, hook, event, { ...caller, stack: [], origin: 'Hook' }, { ...op, key });
+      const answer = await askOne(deps, hook, event, hookCaller(caller), { ...op, key });
       if ('failure' in answer) {
         const refusal = onFailure(deps, hook, type, caller, answer.failure);
         if (refusal !== undefined) return refusal;
@@ -73,14 +74,19 @@ export function createAgentHooks(deps: AgentHooksDeps): AgentHooks {
     has: (type) => hooks.some(({ types }) => types.has(type)),
     ask,
     async beforeCall({ tool, input, caller }, op) {
-      const directive = await ask({ type: 'tool-call', tool, args: input }, caller, op);
+      const directive = await ask({ type: 'tool-call', tool, args: input, ...runIds(caller) }, caller, op);
       if (directive !== undefined && 'deny' in directive) throw callDenied(tool, directive.deny);
     },
     async afterCall({ tool, input, caller }, result, op) {
       const shown: Json = result.ok ? { output: result.output } : { error: { ...result.error } };
-      await ask({ type: 'tool-result', tool, args: input, result: shown }, caller, op);
+      await ask({ type: 'tool-result', tool, args: input, result: shown, ...runIds(caller) }, caller, op);
     },
   };
+}
+
+/** A hook is a tool of the agent, also where it guards a run of `agent_run` with fewer tools. */
+function hookCaller({ run: _run, ...caller }: CallerContext): CallerContext {
+  return { ...caller, stack: [], origin: 'Hook' };
 }
 
 function compile({ events, tool, timeout = DEFAULT_TIMEOUT, onFailure: policy }: Hook): CompiledHook {

@@ -4,13 +4,19 @@ import { printable } from '../../lib/printable.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { truncate } from '../history/tool-result-text.ts';
 
+/** Of a call that a run of `agent_run` makes. */
+interface RunIds {
+  contextId?: string;
+  ancestorIds?: string[];
+}
+
 /** What a provider reports about its loop. JSON only, because the receiver may run in another process. */
 export type HookEvent =
   | { type: 'turn-start'; turnNumber: number }
   | { type: 'message'; text: string; delta: boolean }
   | { type: 'reasoning'; text: string }
-  | { type: 'tool-call'; tool: string; args: Json }
-  | { type: 'tool-result'; tool: string; args: Json; result: Json }
+  | ({ type: 'tool-call'; tool: string; args: Json } & RunIds)
+  | ({ type: 'tool-result'; tool: string; args: Json; result: Json } & RunIds)
   | { type: 'turn-end'; turnNumber: number; result: string; trace: Json[] }
   | { type: 'error'; error: { code: ErrorCode; message: string }; attempt: number }
   | { type: 'retry'; attempt: number; delayMs: number };

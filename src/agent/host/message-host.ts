@@ -58,8 +58,8 @@ export class MessageHost implements ProviderHost {
   }
 
   async invoke(calls: ToolCall[]): Promise<CallsOutcome> {
-    const { caller, task, answers, code } = this.#state;
-    const op = { ...this.#op, key: answerKey(caller.session, task.base, answers) };
+    const { caller, key, task, answers, code } = this.#state;
+    const op = { ...this.#op, key: answerKey(key, task.base, answers) };
     const visible = this.#visible ?? this.#deps.invoker.visible(caller);
     const run = code === undefined ? callTools(this.#deps, this.#state, calls, visible, op) : this.#runCode(calls, op);
     const { items, parked, reply, limit } = await run;

@@ -39,6 +39,10 @@ export interface MessageHostDeps {
 export interface MessageState {
   readonly agent: RunningAgent;
   readonly caller: CallerContext;
+  /** The beginning of the idempotency keys of the calls. */
+  readonly key: string;
+  /** The name under which the runner of programs is kept. */
+  readonly runner: string;
   readonly limits: LoopLimits;
   readonly task: ProviderTask;
   readonly prompt: string;
@@ -58,12 +62,16 @@ export interface MessageState {
   readonly code: CodeState | undefined;
 }
 
+/** The place of a run of `agent_run` in the message that it belongs to. */
+export type NestedIn = Pick<MessageState, 'caller' | 'key' | 'runner'>;
+
 /** Loads the history and adds the new message, whose words the sender's inbox has until the message ends. */
 export async function openMessage(
   deps: MessageHostDeps,
   message: IncomingMessage,
   agent: RunningAgent,
   trace: Trace,
+  nested?: NestedIn,
 ): Promise<MessageState> {
   const { sink: events } = trace;
   const { session, rootMessage, text, message: id } = message;
@@ -73,7 +81,8 @@ export async function openMessage(
   const code = openCodeState(agent.spec, history.items, resume);
   const base = resume?.base ?? history.seq;
   const { name, namespace, spec } = agent;
-  const caller: CallerContext = { agent: name, namespace, session, rootMessage, stack: [], origin: 'Agent' };
+  const own: CallerContext = { agent: name, namespace, session, rootMessage, stack: [], origin: 'Agent' };
+  const { caller, key, runner } = nested ?? { caller: own, key: session, runner: session };
   const { system } = spec.prompt;
   const limits = loopLimits(spec, message.source);
   const before = itemsForModel(history.items.slice(0, base));
@@ -94,6 +103,8 @@ export async function openMessage(
   return {
     agent,
     caller,
+    key,
+    runner,
     limits,
     task: { session, message: text, config, base, ...(resume === undefined ? {} : { resume }) },
     prompt: systemPrompt(system),

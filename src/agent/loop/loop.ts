@@ -10,6 +10,7 @@ import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
 import { MessageHost } from '../host/message-host.ts';
+import { MessagesInWork } from '../host/messages-in-work.ts';
 import { type MessageHostDeps, type MessageState, openMessage } from '../host/message-state.ts';
 import type { AgentProvider } from '../provider/port.ts';
 import { createLoopProvider } from './turn-loop.ts';
@@ -38,9 +39,12 @@ export interface AgentLoopDeps extends ModelCallDeps {
   returns?: RequiredValue | undefined;
   /** What loops over the model. Default: the loop of this module. */
   provider?: AgentProvider;
+  /** Shared with the tools that belong to a message in work. */
+  messages?: MessagesInWork;
 }
 
 interface HandlerDeps extends MessageHostDeps {
+  messages: MessagesInWork;
   provider: AgentProvider;
 }
 
@@ -73,8 +77,9 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const taint = deps.taint ?? createTaintTracker();
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
   const { model, clock, invoker, sessions, code, hooks, isUntrusted = isFromHost } = deps;
+  const { messages = new MessagesInWork() } = deps;
   const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
-  const shared: HandlerDeps = { clock, invoker, sessions, taint, isUntrusted, code, hooks, provider };
+  const shared: HandlerDeps = { clock, invoker, sessions, taint, isUntrusted, code, hooks, provider, messages };
   return {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
@@ -129,8 +134,12 @@ async function handleMessage(
   let state: MessageState | undefined;
   try {
     state = await openMessage(deps, message, agent, trace);
+    const { task, historyWriter, usage } = state;
     const host = new MessageHost(deps, state, op);
-    const outcome = host.outcomeOf(await deps.provider.run(state.task, host, op));
+    const answer = await deps.messages.during(session, { historyWriter, events: sink, usage }, () =>
+      deps.provider.run(task, host, op),
+    );
+    const outcome = host.outcomeOf(answer);
     reportEnd(state, outcome, sink);
     return { ...usageFigures(state), ...outcome, trace: trace.entries() };
   } catch (error) {

@@ -211,6 +211,13 @@ export class Transcript {
         if (event.code === 'TEMPER_CANCELLED') return this.#styled('yellow', '  ! interrupted');
         return this.#styled('red', `  ✗ ${printable(event.code, 80)}: ${printable(event.message, 600)}`);
       default:
+        this.#ofNested(event);
+    }
+  }
+
+  #ofNested(event: AgentEvent): void {
+    if (event.type === 'agent-start' || event.type === 'agent-message' || event.type === 'agent-complete') {
+      this.#run(event);
     }
   }
 
@@ -218,6 +225,21 @@ export class Transcript {
   #hook({ tool, event, directive }: EventOf<'hook'>): void {
     if (directive === undefined) return;
     this.#styled('dim', `  hook ${printable(tool, 63)} at ${printable(event, 32)}: ${printable(directive, 16)}`);
+  }
+
+  /** A run of `agent_run`, below the call that started it. */
+  #run(event: EventOf<'agent-start' | 'agent-message' | 'agent-complete'>): void {
+    const { paint } = this.#screen;
+    const { ancestorIds = [], contextId = '' } = event;
+    const agent = `${nesting(ancestorIds.length)}nested agent ${printable(contextId, 6)}`;
+    if (event.type === 'agent-start') {
+      const name = event.name === '' ? '' : ` (${printable(event.name, 63)})`;
+      return this.#screen.line(`  ${agent}${name} starts with ${printable(event.model, 128)}`, DETAIL_INDENT);
+    }
+    if (event.type === 'agent-message')
+      return this.#screen.line(`  ${agent} ${paint('dim', `“${printable(event.text, 300)}”`)}`, DETAIL_INDENT);
+    const summary = printable(event.summary, 160);
+    return event.ok ? this.#styled('dim', `  ${agent} ✓ ${summary}`) : this.#styled('red', `  ${agent} ✗ ${summary}`);
   }
 
   #retry({ model, attempt, code, milliseconds }: EventOf<'retry'>): void {

@@ -38,7 +38,7 @@ export const MESSAGE_ERROR_CODES = {
   },
   TEMPER_CHILD_REFUSED: {
     meaning:
-      'A child agent is not admitted: it asks for more than its parent has, its template is none, or there are too many.',
+      'A child agent or a nested agent is not admitted: it asks for more than its parent has, its template is none, or there are too many.',
     fix: 'The message names each field, what the parent has, and the limit; ask for less, or end a child.',
   },
   TEMPER_EVENT_REFUSED: {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { modelNames } from '../../api/names.ts';
-import { MAX_HOOKS } from '../../api/v1alpha1/agent/hooks.ts';
+import { MAX_HOOKS } from '../../api/limits/hooks.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';

@@ -38,6 +38,17 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   },
   demotion: { type: 'demotion', tool: 't', digest: 'sha256:00', reason: 'r' },
   hook: { type: 'hook', tool: 't', event: 'tool-call', directive: 'deny', milliseconds: 1 },
+  'agent-start': { type: 'agent-start', name: 'n', model: 'p/m' },
+  'agent-message': { type: 'agent-message', text: 't' },
+  'agent-complete': {
+    type: 'agent-complete',
+    ok: true,
+    turns: 1,
+    toolCalls: 0,
+    inputTokens: 1,
+    outputTokens: 1,
+    summary: 's',
+  },
   'approval-requested': { type: 'approval-requested', request: 'a-1', tool: 't', risk: 'high', reason: 'r' },
   'approval-decided': { type: 'approval-decided', request: 'a-1', decision: 'Approved', by: 'kim' },
   'turn-parked': { type: 'turn-parked', requests: ['a-1'] },
@@ -76,6 +87,13 @@ describe('the schema of agent events', () => {
     assert.ok(schema.Check({ ...SAMPLES['tool-result'], ...STAMP, origin: 'Compose', depth: 1 }));
     for (const change of [{ origin: 'Root' }, { depth: 0 }, { depth: 17 }, { depth: '1' }])
       assert.ok(!schema.Check({ ...call, ...change }), JSON.stringify(change));
+  });
+
+  it('every event may have the ids of a nested agent, within their limits', () => {
+    const ids = { contextId: 'c', ancestorIds: ['m-1'] };
+    for (const sample of Object.values(SAMPLES)) assert.ok(schema.Check({ ...sample, ...STAMP, ...ids }), sample.type);
+    for (const change of [{ contextId: 'c'.repeat(65) }, { ancestorIds: 'm-1' }, { ancestorIds: Array(17).fill('m') }])
+      assert.ok(!schema.Check({ ...SAMPLES.message, ...STAMP, ...ids, ...change }), JSON.stringify(change));
   });
 
   it('the schema refuses an event that lacks a member or its stamp', () => {

@@ -41,6 +41,13 @@ export const GateResult = Type.Object(
 );
 export type GateResult = Static<typeof GateResult>;
 
+/** The members of events of a run of `agent_run`. Absent in events of the message itself. */
+const RUN = {
+  contextId: Type.Optional(note(64)),
+  /** The contexts around the run, outermost first. The first one is the root message. */
+  ancestorIds: Type.Optional(Type.Array(note(128), { maxItems: 16 })),
+};
+
 /** The members of each kind, without `type`. */
 export const EVENT_MEMBERS = {
   'session-start': { session: SessionId, model: line(512), policy: ObjectName, level: LevelName },
@@ -75,6 +82,18 @@ export const EVENT_MEMBERS = {
     code: Type.Optional(Code),
     milliseconds: Type.Number({ minimum: 0 }),
   },
+  /** A run of `agent_run`. Its text and its end have their own kinds, so that no reader takes them for those of the message. */
+  'agent-start': { name: note(), model: line(512) },
+  'agent-message': { text: note() },
+  'agent-complete': {
+    ok: Type.Boolean(),
+    code: Type.Optional(Code),
+    turns: count,
+    toolCalls: count,
+    inputTokens: count,
+    outputTokens: count,
+    summary: note(),
+  },
   'approval-requested': { request: name, tool: name, risk: name, reason: note() },
   'approval-decided': { request: name, decision: name, by: name },
   'turn-parked': { requests: Type.Array(name, { minItems: 1, maxItems: 100 }) },
@@ -98,7 +117,7 @@ type Members = typeof EVENT_MEMBERS;
 
 /** An event of an agent, for the transcript, the trace and NATS. One union, so that no sink misses a kind. */
 export type AgentEvent = {
-  [Kind in keyof Members]: { type: Kind } & Static<TObject<Members[Kind]>>;
+  [Kind in keyof Members]: { type: Kind } & Static<TObject<Members[Kind]>> & Static<TObject<typeof RUN>>;
 }[keyof Members];
 
 export type StampedEvent = AgentEvent & Static<TObject<typeof STAMP>>;
@@ -107,7 +126,7 @@ export type StampedEvent = AgentEvent & Static<TObject<typeof STAMP>>;
 export const StampedEvent = Type.Unsafe<StampedEvent>(
   Type.Union(
     Object.entries(EVENT_MEMBERS).map(([kind, members]) =>
-      Type.Object({ type: Type.Literal(kind), ...members, ...STAMP }, closed),
+      Type.Object({ type: Type.Literal(kind), ...members, ...RUN, ...STAMP }, closed),
     ),
     { description: 'An event of a session.' },
   ),

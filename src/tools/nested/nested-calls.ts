@@ -17,12 +17,18 @@ export function nestedCaller(tool: Pick<Tool, 'descriptor' | 'nestedOrigin'>, ca
 export function nestedCalls(invoker: Invoker, caller: CallerContext, events: EventSink): NestedCall {
   if (isForgeTestCall(caller)) return (tool, input, op) => invoker.invoke(tool, input, caller, op);
   return async (tool, input, op) => {
-    const call = { id: op.key, origin: caller.origin, depth: caller.stack.length, tool: toolName(tool) };
+    const { origin, stack } = caller;
+    const call = { id: op.key, origin, depth: stack.length, tool: toolName(tool), ...runIds(caller) };
     events({ type: 'tool-call', ...call, input });
     const result = await invoker.invoke(tool, input, caller, op);
     events({ type: 'tool-result', ...call, ...outcomeOf(result) });
     return result;
   };
+}
+
+/** The members of an event of a call that a run of `agent_run` makes. */
+export function runIds({ run }: Pick<CallerContext, 'run'>): { contextId?: string; ancestorIds?: string[] } {
+  return run === undefined ? {} : { contextId: run.id, ancestorIds: [...run.ancestors] };
 }
 
 /** The name without a required digest. */

@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import { Screen } from '../../../src/cli/transcript/screen.ts';
 import { Transcript } from '../../../src/cli/transcript/transcript.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
+import type { AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
@@ -16,13 +17,19 @@ import { sourceKeysText } from '../../../src/nats/sources/source-keys.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { RoleProcess } from '../../../src/pod/pod.testing.ts';
 import { issueTlsIdentity, writeGatewayConfig } from '../../../src/gateway-client/certificates.testing.ts';
-import type { SessionStreamLine, UserMessageReceipt, SessionToolSummary } from '../../../src/gateway-api/user-api.ts';
+import type {
+  SessionStreamLine,
+  SessionToolSummary,
+  UsageBreakdown,
+  UserMessageReceipt,
+} from '../../../src/gateway-api/user-api.ts';
 import type { RegisteredTool } from '../../../src/tempering/types.ts';
 import type { AgentEvent } from '../../../src/tools/events.ts';
 import { GatewayFixture, type HttpResponse, type GatewayReplica } from '../../support/gateway/gateway-fixture.ts';
 import { poll } from '../../support/poll.ts';
 import { TraceCollector } from '../../support/trace-collector.ts';
 import { MEETING_SESSIONS, parallelSessionTests, startMeetingModel } from './suites/parallel-sessions.ts';
+import { NESTED_SCRIPT, nestedAgentTests } from './suites/nested-agents.ts';
 import { withheldSourceTests, WITHHELD_SCRIPT } from './suites/withheld-sources.ts';
 
 const QUICKSTART = new URL('../../../manifests/quickstart/', import.meta.url);
@@ -53,6 +60,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
   let fixture: GatewayFixture;
   let replay: ReplayServer;
   let withheld: ReplayServer;
+  let nested: ReplayServer;
   let meeting: Awaited<ReturnType<typeof startMeetingModel>>;
   let collector: TraceCollector;
   let endpoint: { url: string; name: string; authority: string };
@@ -74,6 +82,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await cp(new URL('samples/', QUICKSTART), at('workspace/samples'), { recursive: true });
     const { authority } = await issueTlsIdentity(at('keys'), 'gateway', NAME);
     withheld = await startReplay({ script: WITHHELD_SCRIPT, clock: systemClock });
+    nested = await startReplay({ script: NESTED_SCRIPT, clock: systemClock });
     meeting = await startMeetingModel();
     collector = await TraceCollector.start();
     const sourceKeys = [{ id: 'first', createdAt: new Date(), key: randomBytes(32) }];
@@ -87,11 +96,13 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
           { name: 'replay', type: 'openai', baseUrl: `${replay.url}/v1` },
           { name: 'meeting', type: 'openai', baseUrl: meeting.url },
           { name: 'withheld', type: 'openai', baseUrl: `${withheld.url}/v1` },
+          { name: 'nested', type: 'openai', baseUrl: `${nested.url}/v1` },
         ],
         aliases: {
           'default/default': 'replay/scripted',
           'default/judge': 'replay/judge',
           'default/meeting': 'meeting/scripted',
+          'default/nested': 'nested/scripted',
           'default/keeper': 'withheld/scripted',
           'default/keeper-judge': 'withheld/judge',
         },
@@ -123,6 +134,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await Promise.all(roles.map((role) => role.end('SIGKILL')));
     await replay?.[Symbol.asyncDispose]();
     await withheld?.[Symbol.asyncDispose]();
+    await nested?.[Symbol.asyncDispose]();
     await meeting?.[Symbol.asyncDispose]();
     await fixture?.[Symbol.asyncDispose]();
     await collector?.[Symbol.asyncDispose]();
@@ -327,17 +339,40 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     await poll('the tool to be revoked', async () => !(await isDelivered()));
   });
 
+  async function changeAgent(change: (spec: AgentSpec) => Partial<AgentSpec>): Promise<void> {
+    const path = `${OBJECTS}/agents/analyst`;
+    const { body } = await fixture.plane.admin.call('GET', path);
+    const spec = body['spec'] as AgentSpec;
+    const changed = { ...body, spec: { ...spec, ...change(spec) } };
+    assert.equal((await fixture.plane.admin.call('PUT', path, { body: changed })).status, 200);
+  }
+
+  nestedAgentTests(() => ({
+    fixture,
+    agentUid,
+    prepare: () =>
+      changeAgent(({ model, grants }) => ({
+        model: { ...model, primary: 'default/nested' },
+        grants: { ...grants, tools: [...(grants?.tools ?? []), 'agent_run'] },
+      })),
+    start: () => start('agent'),
+    send,
+    follow,
+    charges: async () => {
+      const since = new Date(Date.now() - 24 * 3_600_000).toISOString().slice(0, 10);
+      const path = `${AGENT}/charges?by=Root&since=${since}`;
+      return parsed(await one.call('GET', path, { userToken })) as UsageBreakdown;
+    },
+  }));
+
   parallelSessionTests(() => ({
     fixture,
     agentUid,
-    async prepare() {
-      const path = `${OBJECTS}/agents/analyst`;
-      const { body } = await fixture.plane.admin.call('GET', path);
-      const before = body['spec'] as { model: object; limits?: object };
-      const model = { ...before.model, primary: 'default/meeting' };
-      const spec = { ...before, model, limits: { ...before.limits, concurrency: MEETING_SESSIONS } };
-      assert.equal((await fixture.plane.admin.call('PUT', path, { body: { ...body, spec } })).status, 200);
-    },
+    prepare: () =>
+      changeAgent(({ model, limits }) => ({
+        model: { ...model, primary: 'default/meeting' },
+        limits: { ...limits, concurrency: MEETING_SESSIONS },
+      })),
     start: () => start('agent'),
     send,
     follow,

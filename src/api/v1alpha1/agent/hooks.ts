@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox';
+import { MAX_HOOKS } from '../../limits/hooks.ts';
 import { atomicListOf, closed, Duration, setOf } from '../common.ts';
 
 /** The events of the loop that a hook can receive, as manifests name them. */
@@ -16,8 +17,6 @@ export type HookEventName = (typeof HOOK_EVENTS)[number];
 
 /** Tools that change the tools of a session or end the message: a hook observes and decides, and does neither. */
 export const NO_HOOK_TOOLS: readonly string[] = ['agent_run', 'drop_tool', 'finish', 'forge_tool', 'invoke'];
-
-export const MAX_HOOKS = 8;
 
 const HookToolName = Type.String({
   'x-temper-form': 'the name of a tool, such as check_calls, or the name and the digest of a forged tool',

@@ -1,0 +1,2 @@
+/** The hooks of one agent. */
+export const MAX_HOOKS = 8;
