@@ -97,6 +97,18 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
       const { top: run } = await import('./cluster/verbs/reports.ts');
       finish(await run({ ...options, kind: 'tools', agent }, io));
     });
+  verb(program, 'events', 'list the latest events of a namespace')
+    .addOption(outputOption())
+    .action(async (options) => {
+      const { events } = await import('./cluster/events/events.ts');
+      finish(await events(options, io));
+    });
+  verb(program, 'webhook <agent> <trigger>', 'print the path of a webhook, its Secret, and a signed request')
+    .option('--url <url>', 'where requests reach the webhooks of the release', 'https://hooks.example.com')
+    .action(async (agent: string, trigger: string, options) => {
+      const { webhook } = await import('./cluster/events/webhook.ts');
+      finish(await webhook({ ...options, agent, trigger }, io));
+    });
   verb(program, 'deadletters [action] [id]', 'list dead letters; retry ID sends one again, drop ID deletes one')
     .addOption(outputOption())
     .action(async (action: string | undefined, id: string | undefined, options) => {

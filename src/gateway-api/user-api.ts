@@ -14,6 +14,7 @@
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
  * - GET `…/schedules?agent=`: `UserScheduleList`; POST `…/agents/{agent}/schedules/trigger`, `pause` and `resume`: `TriggeredRun` or 204.
+ * - GET `…/events`: `EventSummary[]`, the history of the events of the namespace, oldest first.
  * - GET `…/top`: `TopAgent[]`.
  * - GET `…/audit?after=<seq>&limit=`: `AuditPage`, the links of the provenance chain with the records of the namespace.
  *

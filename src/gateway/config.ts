@@ -22,6 +22,7 @@ const GatewayConfigFile = Type.Object(
   {
     listen: Type.Optional(Type.Object({ host: Type.Optional(Host), port: Type.Optional(Port('HTTPS.')) }, closed)),
     health: Type.Optional(Type.Object({ host: Type.Optional(Host), port: Type.Optional(Port('HTTP.')) }, closed)),
+    webhooks: Type.Optional(Type.Object({ host: Type.Optional(Host), port: Port('HTTPS. Absent: none.') }, closed)),
     tls: Type.Object({ certificate: Path('PEM file with the chain.'), key: Path('PEM file.') }, closed),
     nats: Type.Object(
       {
@@ -91,6 +92,8 @@ const GatewayConfigFile = Type.Object(
 export interface GatewayConfig {
   listen: { host: string; port: number };
   health: { host: string; port: number };
+  /** Where requests from outside arrive. Absent: nowhere. */
+  webhooks?: { host: string; port: number };
   tls: { certificate: string; key: string };
   nats: { servers: string[]; seedFile: string; caFile?: string; release?: string };
   storage: StorageLimits;
@@ -126,8 +129,7 @@ export function gatewayConfig(value: unknown): GatewayConfig {
   const file: Static<typeof GatewayConfigFile> = value;
   checkModels(file.models);
   return {
-    listen: { host: file.listen?.host ?? '::', port: file.listen?.port ?? PORTS.gateway },
-    health: { host: file.health?.host ?? '::', port: file.health?.port ?? PORTS.health },
+    ...addresses(file),
     tls: file.tls,
     nats: file.nats,
     storage: storageLimits(file.storage),
@@ -142,6 +144,18 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     connections: parseConnections(file.connections, "the gateway's configuration"),
     models: file.models,
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
+  };
+}
+
+function addresses({
+  listen,
+  health,
+  webhooks,
+}: Static<typeof GatewayConfigFile>): Pick<GatewayConfig, 'listen' | 'health' | 'webhooks'> {
+  return {
+    listen: { host: listen?.host ?? '::', port: listen?.port ?? PORTS.gateway },
+    health: { host: health?.host ?? '::', port: health?.port ?? PORTS.health },
+    ...(webhooks === undefined ? {} : { webhooks: { host: '::', ...webhooks } }),
   };
 }
 

@@ -9,6 +9,7 @@ import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
 import { messageRoutes } from './pods/messages.ts';
+import { userEventRoutes } from './users/events.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
 import { userAuditRoutes } from './users/audit.ts';
@@ -39,6 +40,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userMessageRoutes,
   userStreamRoutes,
   userReportRoutes,
+  userEventRoutes,
   userCloseSessionRoutes,
   userDeadLetterRoutes,
   userRatingRoutes,

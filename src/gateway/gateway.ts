@@ -30,6 +30,7 @@ import { specialistEnd } from './children/specialist-end.ts';
 import { createAgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
 import { createScheduleStates } from '../nats/schedules/schedule-states.ts';
 import { eventDeps } from './events/deps.ts';
+import { messageFailed } from './events/platform-events.ts';
 import { startResumingEvents } from './events/resume-events.ts';
 import { TriggerIndex } from './events/trigger-index.ts';
 import { createChildRequests } from '../nats/children/child-requests.ts';
@@ -59,8 +60,8 @@ import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './core-routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
-import type { GatewayServer } from './http/routes.ts';
-import { createGatewayServer } from './http/server.ts';
+import { openServer, portOf } from './listener/tls-server.ts';
+import { openWebhooks } from './webhooks/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
 import type { AgentState } from './agent-state.ts';
 import { requestWakeup } from './pods/wakeup.ts';
@@ -92,7 +93,7 @@ export interface GatewayRun {
   /** Version of the software, for traces and metrics. */
   version?: string;
   /** Called when the server accepts requests. */
-  listening?: (addresses: { port: number; healthPort: number }) => void;
+  listening?: (addresses: { port: number; healthPort: number; webhookPort: number | undefined }) => void;
 }
 
 /** Runs one replica of the gateway until the signal aborts and its requests have ended. */
@@ -153,17 +154,18 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
     draining: draining.signal,
   };
   const deps = depsOf(context);
-  const server = await openServer(context, deps, stack);
+  const server = await openServer(context, deps, [...CORE_ROUTES, ...modules.routes], stack);
+  const webhooks = await openWebhooks(context, deps, stack);
   // Before the first lists arrive every agent would seem not to exist.
   watches.start();
   await watches.synced(signal);
   startTasks(context, deps, stack);
-  await server.listen(config.listen);
+  await Promise.all([server.listen(config.listen), webhooks?.listen()]);
   pending.delete('listener');
-  run.listening?.({ port: portOf(server), healthPort: health.port });
+  run.listening?.({ port: portOf(server), healthPort: health.port, webhookPort: webhooks?.port() });
   await whenAborted(signal);
   log.info({}, 'draining');
-  await drain(server, draining, clock);
+  await Promise.all([drain(server, draining, clock), webhooks?.drain(draining)]);
 }
 
 function clusterSource({ kubeconfig }: GatewayConfig, { environment = {} }: GatewayRun): ClusterSource {
@@ -332,33 +334,6 @@ function startCatalog(
   return { demotions, catalog };
 }
 
-async function openServer(
-  { config, log, modules }: ServerContext,
-  deps: GatewayDeps,
-  stack: AsyncDisposableStack,
-): Promise<GatewayServer> {
-  const paths = [config.tls.certificate, config.tls.key];
-  let server: GatewayServer | undefined;
-  const certificate = stack.use(
-    await FileWatcher.open({
-      paths,
-      clock,
-      log,
-      onChange: (contents) => server?.server.setSecureContext({ ...pairOf(contents), minVersion: 'TLSv1.3' }),
-    }),
-  );
-  server = await createGatewayServer(deps, {
-    tls: pairOf(certificate.contents),
-    connectionLimits: { max: config.maxConnections },
-    routes: [...CORE_ROUTES, ...modules.routes],
-  });
-  return server;
-}
-
-function pairOf([cert = Buffer.alloc(0), key = Buffer.alloc(0)]: readonly Buffer[]): { cert: string; key: string } {
-  return { cert: cert.toString('utf8'), key: key.toString('utf8') };
-}
-
 function depsOf(context: ServerContext): GatewayDeps {
   const { log, counts, directory, demotions, catalog } = context;
   const { bus, storage, sources, sessionsOf, modules, keys, draining } = context;
@@ -369,15 +344,18 @@ function depsOf(context: ServerContext): GatewayDeps {
   const records = openTaskRecords(bus, quotaOf, log);
   const { recorder, tasks } = records;
   const stored = createNatsInbox(bus, {}, async (letter) => {
-    await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter)]);
+    const platform = messageFailed(letter, { directory, events: events.namespaceEvents, log });
+    await Promise.all([recorder.deadLettered(letter), answers.deadLettered(letter), platform]);
   });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
   const childRequests = createChildRequests(bus);
   const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, sessionsOf, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
+  const events = openEvents(context, inbox, wakeups);
   return {
     clock,
+    ...storesOf(bus),
     ids: ulids,
     log,
     metrics: counts,
@@ -390,9 +368,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     a2aUrl: context.config.a2aUrl,
     answers,
     childRequests,
-    agentSchedules: createAgentScheduleStore(bus),
-    scheduleStates: createScheduleStates(bus),
-    ...openEvents(context, inbox, wakeups),
+    ...events,
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
     toolsOf: servedTools(tools, demotions),
@@ -402,14 +378,10 @@ function depsOf(context: ServerContext): GatewayDeps {
       demotions,
       onError: (error) => log.warn({ error }, 'the session of a delivered message could not be read or opened'),
     }),
-    events: createSessionEvents(bus),
-    deadLetters: createDeadLetters(bus),
     wakeups,
     audit,
-    auditStream: natsAuditStream(() => bus),
     uses: promotions.uses,
     verifications: promotions.verifications,
-    toolAudits: createToolAuditStore(bus),
     reportLimits: new ReportLimits(clock),
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
@@ -418,6 +390,20 @@ function depsOf(context: ServerContext): GatewayDeps {
     sessionsOf,
     usage: modules.usage,
     draining,
+  };
+}
+
+/** Stores that need nothing but the connection. */
+function storesOf(
+  bus: JetStreamConnection,
+): Pick<GatewayDeps, 'agentSchedules' | 'scheduleStates' | 'events' | 'deadLetters' | 'auditStream' | 'toolAudits'> {
+  return {
+    agentSchedules: createAgentScheduleStore(bus),
+    scheduleStates: createScheduleStates(bus),
+    events: createSessionEvents(bus),
+    deadLetters: createDeadLetters(bus),
+    auditStream: natsAuditStream(() => bus),
+    toolAudits: createToolAuditStore(bus),
   };
 }
 
@@ -475,11 +461,6 @@ function servedTools(registry: Pick<SessionRegistry, 'tools'>, demotions: Watche
     const isOut = (digest: Digest): boolean => demotions.reason(agent, digest) !== undefined;
     return inService(await registry.tools(agent.agentUid, session), isOut);
   };
-}
-
-function portOf(server: GatewayServer): number {
-  const address = server.server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 /** Empty while the agent has no promoted tools and its namespace no revocations. */

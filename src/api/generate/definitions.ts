@@ -128,6 +128,12 @@ const SCHEDULE_RULES: readonly CelRule[] = [
   },
 ].map((rule) => ({ at: ['spec', 'schedule'], ...rule }));
 
+const ONE_SOURCE: CelRule = {
+  at: ['spec', 'schedule', 'triggers', '[]'],
+  rule: 'has(self.subject) != has(self.webhook)',
+  message: 'set either subject or webhook',
+};
+
 export const DEFINITIONS: readonly Definition[] = [
   {
     kind: 'Agent',
@@ -163,6 +169,7 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'apis has no effect without mode Sandbox',
       },
       ...SCHEDULE_RULES,
+      ONE_SOURCE,
       {
         at: ['spec'],
         rule: "!has(self.invocation) || self.invocation != 'Code' || !has(self.forge) || !has(self.forge.persistSource) || self.forge.persistSource",

@@ -15,25 +15,30 @@ const FIX = 'see docs/reference/events.md';
 /** The rules of the triggers that a schema cannot state. */
 export function triggersAreSound({ triggers }: Schedule, path: FieldPath): Finding[] {
   const names = new Set<string>();
-  return [...itemsOf(triggers, [...path, 'triggers'])].flatMap(([{ name, subject, message, cooldown }, at]) => {
-    const isRepeated = name !== undefined && names.has(name);
-    if (name !== undefined) names.add(name);
-    return [
-      ...(isRepeated ? [finding([...at, 'name'], 'duplicate-item', `${quoted(name)} is in the list already`)] : []),
-      ...flawFinding([...at, 'subject'], subject, subjectPatternFlaw),
-      ...flawFinding([...at, 'message'], message, templateFlaw),
-      ...checkMeasures([
-        {
-          path: [...at, 'cooldown'],
-          value: cooldown,
-          parse: parseDuration,
-          minimum: 0,
-          maximum: MAX_COOLDOWN_MS,
-          allowed: 'a duration up to 24h',
-        },
-      ]),
-    ];
-  });
+  return [...itemsOf(triggers, [...path, 'triggers'])].flatMap(
+    ([{ name, subject, webhook, message, cooldown }, at]) => {
+      const isRepeated = name !== undefined && names.has(name);
+      if (name !== undefined) names.add(name);
+      return [
+        ...(isRepeated ? [finding([...at, 'name'], 'duplicate-item', `${quoted(name)} is in the list already`)] : []),
+        ...((subject === undefined) === (webhook === undefined)
+          ? [finding(at, 'trigger', 'has to have either a subject or a webhook')]
+          : []),
+        ...flawFinding([...at, 'subject'], subject, subjectPatternFlaw),
+        ...flawFinding([...at, 'message'], message, templateFlaw),
+        ...checkMeasures([
+          {
+            path: [...at, 'cooldown'],
+            value: cooldown,
+            parse: parseDuration,
+            minimum: 0,
+            maximum: MAX_COOLDOWN_MS,
+            allowed: 'a duration up to 24h',
+          },
+        ]),
+      ];
+    },
+  );
 }
 
 function flawFinding(

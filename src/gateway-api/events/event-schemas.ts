@@ -91,3 +91,19 @@ export const SubscriptionList = Type.Object(
   { ...closed, description: 'The subscriptions of the agent.' },
 );
 export type SubscriptionList = Static<typeof SubscriptionList>;
+
+export const EventSummary = Type.Object(
+  {
+    id: Type.String(),
+    subject: Type.String(),
+    source: Type.Enum(['Agent', 'Platform', 'Webhook']),
+    agent: Type.String({ description: 'Who published it, whom it is about, or whose webhook got it.' }),
+    time: Type.String({ description: 'RFC 3339.' }),
+    tainted: Type.Boolean({ description: 'It came from outside, or from a session with untrusted content.' }),
+    messages: Type.Integer({ description: 'Messages that it caused.' }),
+    refused: Type.Integer({ description: 'Triggers and subscriptions that matched, and gave no message.' }),
+    excerpt: Type.String({ description: 'The beginning of the data, as JSON.' }),
+  },
+  { ...closed, description: 'An event of the history.' },
+);
+export type EventSummary = Static<typeof EventSummary>;

@@ -32,6 +32,7 @@ export class NamespaceEvents implements EventPublisherPort {
   async publish(added: NewEvent): Promise<EventDeliveries> {
     const { namespace, ownerUid, event } = added;
     const recipients = await this.#recipients(added);
+    if (recipients.length === 0 && added.onlyMatched === true) return { messages: 0, refused: 0, full: 0 };
     if (recipients.length > MAX_RECIPIENTS) {
       throw new TemperError(
         'TEMPER_EVENT_REFUSED',
@@ -52,7 +53,8 @@ export class NamespaceEvents implements EventPublisherPort {
     await this.#deps.accepted.end(accepted);
   }
 
-  async #recipients({ namespace, ownerUid, event, to }: NewEvent): Promise<Recipient[]> {
+  async #recipients({ namespace, ownerUid, event, to, trigger }: NewEvent): Promise<Recipient[]> {
+    if (trigger !== undefined) return [{ agentUid: ownerUid, trigger }];
     const { directory } = this.#deps;
     const all = await this.#matching(namespace, event.subject);
     const only = to === undefined ? undefined : directory.agent(namespace, to)?.uid;
@@ -76,9 +78,10 @@ export class NamespaceEvents implements EventPublisherPort {
     const { ownerUid: uid, namespace, event, recipients } = accepted;
     const outcomes = await mapInBatches(recipients, (recipient) => fireTrigger(accepted, recipient, this.#deps));
     const messages = outcomes.filter((outcome) => outcome === 'Sent').length;
-    const receipt = { messages, refused: outcomes.length - messages };
+    const full = outcomes.filter((outcome) => outcome === 'Full').length;
+    const receipt = { messages, refused: outcomes.length - messages, full };
     const { chain: _chain, ...shown } = event;
-    await history.add({ uid, namespace }, { ...shown, ...receipt });
+    await history.add({ uid, namespace }, { ...shown, messages, refused: receipt.refused });
     metrics.count('temper_events_total', { source: event.source });
     return receipt;
   }

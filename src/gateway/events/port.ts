@@ -7,6 +7,10 @@ export interface NewEvent {
   readonly event: PublishedEvent;
   /** Only the triggers and subscriptions of this agent. */
   readonly to?: string | undefined;
+  /** Only this trigger of the owner, whatever the subject is. */
+  readonly trigger?: string;
+  /** Not stored when nothing matches. */
+  readonly onlyMatched?: true;
 }
 
 export interface EventDeliveries {
@@ -14,6 +18,8 @@ export interface EventDeliveries {
   readonly messages: number;
   /** Matching triggers and subscriptions that gave no message. */
   readonly refused: number;
+  /** Of these, agents whose inbox had no space. */
+  readonly full: number;
 }
 
 /** Publishes events in namespaces. */

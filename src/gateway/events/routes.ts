@@ -126,9 +126,9 @@ async function publish(
     tainted: await deps.sessions.tainted(state.uid, claims.session),
     chain,
   };
-  const receipt = await deps.namespaceEvents.publish({ ...ownedBy(delivery), event, to });
+  const { messages, refused } = await deps.namespaceEvents.publish({ ...ownedBy(delivery), event, to });
   await deps.recorder.used(claims, PUBLISH_TOOL.category);
-  return { id: event.id, ...receipt };
+  return { id: event.id, messages, refused };
 }
 
 async function subscribe(

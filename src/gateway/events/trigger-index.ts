@@ -42,5 +42,7 @@ export class TriggerIndex {
 }
 
 function entriesOf({ spec }: Agent, agentUid: string): Entry[] {
-  return triggersOf(spec).map(({ name, subject }) => ({ subject, recipient: { agentUid, trigger: name } }));
+  return triggersOf(spec).flatMap(({ name, subject }) =>
+    subject === undefined ? [] : [{ subject, recipient: { agentUid, trigger: name } }],
+  );
 }

@@ -30,6 +30,8 @@ declare module 'fastify' {
     idempotent?: boolean;
     /** The request waits for a change, so it counts as a long poll and not as a request in flight. */
     longPoll?: boolean;
+    /** The body is the text of the request: what a signature covers. */
+    rawBody?: boolean;
     /** The response may have megabytes, so few of them are made at a time for each caller. */
     largeResponse?: boolean;
     /** Limit of the values of the body: containers and members. Default `MAX_BODY_VALUES`. */

@@ -15,6 +15,7 @@ const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../../fixtures/chart/', import.meta.url);
 const NAMESPACED = ['--set', 'namespaces={team-a,team-b}'];
 const REPLAY = ['--set', 'replay.enabled=true'];
+const WEBHOOKS = ['--set', 'gateway.webhooks.enabled=true'];
 const EXPORTER = ['--set', 'nats.exporter.enabled=true', '--set', 'monitoring.serviceMonitor.enabled=true'];
 const THREE_SERVERS = ['--set', 'nats.replicas=3'];
 
@@ -28,6 +29,7 @@ describe('the chart', () => {
     await assertGolden('default.yaml', standard);
     await assertGolden('namespaced.yaml', changes(standard, briefs(await renderChart(...NAMESPACED))));
     await assertGolden('replay.yaml', changes(standard, briefs(await renderChart(...REPLAY))));
+    await assertGolden('webhooks.yaml', changes(standard, briefs(await renderChart(...WEBHOOKS))));
     await assertGolden('nats-exporter.yaml', changes(standard, briefs(await renderChart(...EXPORTER))));
     await assertGolden('three-nats-servers.yaml', changes(standard, briefs(await renderChart(...THREE_SERVERS))));
   });

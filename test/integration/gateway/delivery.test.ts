@@ -47,7 +47,10 @@ describe('messages through two gateway replicas', () => {
     fixture = await GatewayFixture.open(['team-a']);
     userToken = await fixture.createUserToken('team-a');
     await fixture.createPolicy('team-a', 'speaking', { tools: { allow: ['agent_send'] } });
-    [one, other] = await Promise.all([fixture.startReplica(), fixture.startReplica()]);
+    [one, other] = await Promise.all([
+      fixture.startReplica({ webhooks: { host: '127.0.0.1', port: 0 } }),
+      fixture.startReplica(),
+    ]);
     messages = new MessageClient({ fixture, one, other, userToken });
   });
   after(async () => {

@@ -27,6 +27,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'cooldown',
       'enabled',
     ].map((name) => `spec.schedule.triggers[].${name}`),
+    'gateway/webhooks/verify.ts': ['spec.schedule.triggers[].webhook.toleranceSeconds'],
     'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
     'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
     'pod/agent/serve.ts': ['spec.limits.concurrency'],

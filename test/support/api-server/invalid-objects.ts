@@ -108,6 +108,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'set either subject or webhook',
+    change: { 'spec.schedule': { mode: 'Proactive', triggers: [{ name: 'order', message: '{{event}}' }] } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'quietHours begin when they end',
     change: { 'spec.schedule': { quietHours: { from: '22:00', to: '22:00' } } },
   },

@@ -52,6 +52,8 @@ export interface HttpRequestOptions {
 export interface GatewayReplica {
   port: number;
   healthPort: number;
+  /** Undefined when webhooks are off. */
+  webhookPort?: number | undefined;
   /** Drains the replica and resolves when it has stopped. */
   stop(): Promise<void>;
   call(method: string, path: string, options?: HttpRequestOptions): Promise<HttpResponse>;
@@ -200,7 +202,7 @@ export class GatewayFixture implements AsyncDisposable {
     openParts: OpenModule = openPartsWithUsage,
   ): Promise<GatewayReplica> {
     const stopping = new AbortController();
-    const listening = Promise.withResolvers<{ port: number; healthPort: number }>();
+    const listening = Promise.withResolvers<{ port: number; healthPort: number; webhookPort?: number | undefined }>();
     const destination = { write: (line: string) => this.logLines.push(line) };
     const log = createLogger({ level: 'debug', destination, secrets: createSecretRedactor() });
     const config = { ...gatewayConfig(this.replicaConfig()), ...change };
@@ -214,13 +216,13 @@ export class GatewayFixture implements AsyncDisposable {
       listening: listening.resolve,
     });
     running.catch(listening.reject);
-    const { port, healthPort } = await listening.promise;
+    const { port, healthPort, webhookPort } = await listening.promise;
     const call = httpsClient(port);
     const stop = async (): Promise<void> => {
       stopping.abort();
       await running;
     };
-    const replica = { port, healthPort, stop, call };
+    const replica = { port, healthPort, webhookPort, stop, call };
     this.#replicas.push(replica);
     await pollValue(
       'the readiness of the gateway',

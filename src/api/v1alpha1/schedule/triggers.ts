@@ -12,9 +12,25 @@ const EventTrigger = Type.Object(
       maxLength: 40,
       description: 'The name of the trigger, unique in the list.',
     }),
-    subject: Text(
-      128,
-      'A pattern for the subjects of events, as for NATS: `*` stands for one token, a `>` at the end for the rest.',
+    subject: Type.Optional(
+      Text(
+        128,
+        'A pattern for the subjects of events, as for NATS: `*` stands for one token, a `>` at the end for the rest.',
+      ),
+    ),
+    webhook: Type.Optional(
+      Type.Object(
+        {
+          toleranceSeconds: Type.Optional(
+            count(30, 3_600, 'How far the time of a signed request may be from the clock of the gateway.', 300),
+          ),
+        },
+        {
+          ...closed,
+          description:
+            'In place of `subject`: signed requests from outside. The keys are in the Secret `temper-webhooks`, under `AGENT.TRIGGER`.',
+        },
+      ),
     ),
     message: Text(
       4_096,

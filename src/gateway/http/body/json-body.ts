@@ -24,6 +24,7 @@ export function addJsonBodies(server: GatewayServer, count: CountBytes): void {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', async (request: FastifyRequest, payload: IncomingMessage) => {
     const text = await readText(request, payload, (bytes) => count(request, bytes));
+    if (request.routeOptions.config.rawBody === true) return text;
     const parsed = Promise.withResolvers<unknown>();
     void parse(request, text, (error, body: unknown) => (error === null ? parsed.resolve(body) : parsed.reject(error)));
     const body = await parsed.promise;

@@ -168,6 +168,23 @@ export function eventTests(open: () => MessageClient): void {
     assert.equal(receiptIn(later).refused, 1);
   });
 
+  it('a message that fails is an event of the platform, and the failed message of a trigger is none', async () => {
+    const failing = await agent();
+    const data = '{{event.agent}} {{event.code}}';
+    const watcher = await listener({ name: 'failed', subject: 'temper.message.*', message: data });
+    const fail = async (on: RunningAgent, { deliveryToken }: PodDelivery): Promise<void> => {
+      const outcome = { deliveryToken, action: 'reject', code: 'TEMPER_TIMEOUT', message: 'too late' };
+      parsed(await open().postDelivery(on, outcome), 204);
+    };
+    await fail(failing, await work(failing));
+    const informed = await open().next(watcher);
+    assert.deepEqual([informed.message.text, informed.message.source], [`${failing.name} TEMPER_TIMEOUT`, 'Trigger']);
+    await fail(watcher, informed);
+    await fail(failing, await work(failing));
+    const again = await open().next(watcher);
+    assert.equal(again.message.text, `${failing.name} TEMPER_TIMEOUT`, 'not the failure of the watcher');
+  });
+
   it('an event that a gateway accepted before its end is continued by another one, with one message for each agent', async () => {
     const trigger = { name: 'late', subject: 'shop-5.a', message: '{{event}}', maxFires: 5 };
     const [first, second] = [await listener(trigger), await listener(trigger)];

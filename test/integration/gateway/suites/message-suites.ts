@@ -6,6 +6,7 @@ import { childAgentTests } from './child-agents.ts';
 import { closedSessionTests } from './closed-sessions.ts';
 import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
+import { webhookTests } from './webhooks.ts';
 import { specialistTests } from './specialists.ts';
 
 /** The suites over two replicas and one client of messages. */
@@ -15,6 +16,7 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   askedMessageTests,
   childAgentTests,
   eventTests,
+  webhookTests,
   closedSessionTests,
   idleSessionTests,
   specialistTests,
