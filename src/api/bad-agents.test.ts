@@ -108,6 +108,22 @@ const CASES: readonly BadText[] = [
     fix: /patterns\.md/,
   },
   {
+    name: 'defaults of a tool that are no object',
+    text: `${AGENT}  toolSettings:\n    - {name: text_search, defaults: "[1]"}\n`,
+    line: 9,
+    field: 'spec.toolSettings[0].defaults',
+    rule: 'json-text',
+    fix: /an object as JSON text/,
+  },
+  {
+    name: 'a timeout of a tool above that of all tools',
+    text: `${AGENT}  toolSettings:\n    - {name: text_search, timeout: 2m}\n`,
+    line: 9,
+    field: 'spec.toolSettings[0].timeout',
+    rule: 'range',
+    fix: /limits.toolTimeout/,
+  },
+  {
     name: 'an empty pattern',
     text: `${AGENT}  grants: {tools: [a, ""]}\n`,
     line: 8,

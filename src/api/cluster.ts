@@ -17,6 +17,8 @@ export const LABELS = {
   agent: 'temper.dev/agent',
   /** On a child agent: the UID of the agent that started it, which also owns it. */
   parentAgent: 'temper.dev/parent-agent-uid',
+  /** On a child agent that lives for one task. */
+  specialist: 'temper.dev/specialist',
 } as const;
 
 export const ANNOTATIONS = {
@@ -24,6 +26,8 @@ export const ANNOTATIONS = {
   template: 'temper.dev/template-digest',
   /** On a child agent: the request that it was created for. */
   childRequest: 'temper.dev/child-request',
+  /** On a specialist: RFC 3339, when it ends at the latest. */
+  endsAt: 'temper.dev/ends-at',
   /** On a pod: the name of the agent. Only for human readers. */
   agent: 'temper.dev/agent',
   /** On an EmergentTool: the digest of the tool that leaves for it, and why. Its agent had its maximum of tools. */

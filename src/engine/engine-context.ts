@@ -1,6 +1,7 @@
 import type { TaintTracker } from '../agent/loop/taint-tracker.ts';
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
+import { specialistTool } from '../agent/tools/children/specialist-tool.ts';
 import { eventTools } from '../agent/tools/events/event-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
@@ -87,6 +88,13 @@ export function builtInTools(
     generateText,
     sendTool({ decide, isTainted, hasChildren, ...(bus === undefined ? {} : { bus }) }),
     ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),
+    specialistTool({
+      clock,
+      onAnswer,
+      isTainted,
+      ...(ports.children === undefined ? {} : { children: ports.children }),
+      ...(tasks === undefined ? {} : { tasks }),
+    }),
     ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),

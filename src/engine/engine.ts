@@ -3,12 +3,10 @@ import { createTaintTracker, isFromHost, type TaintTracker } from '../agent/loop
 import { MessagesInWork } from '../agent/host/messages-in-work.ts';
 import { createLoopProvider } from '../agent/loop/turn-loop.ts';
 import { withinRun } from '../agent/tools/run/run-context.ts';
-import { RUN_TOOL_NAME } from '../agent/tools/run/run-descriptor.ts';
 import { type RunRuntime, runTool } from '../agent/tools/run/run-tool.ts';
 import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
-import { parseDuration } from '../api/quantities.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { Digest } from '../lib/canonical.ts';
 import { isTemperError, messageOf } from '../lib/errors.ts';
@@ -16,9 +14,9 @@ import type { ItemOrigin } from '../models/item-origin.ts';
 import type { Json } from '../lib/json.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { submitPendingImports } from '../tempering/packages/pending-imports.ts';
-import type { CallerContext, Invoker, NestedCall, ToolDescriptor, ToolResult } from '../tools/contract.ts';
+import type { CallerContext, Invoker, NestedCall, ToolResult } from '../tools/contract.ts';
 import { type EventSink, inSession } from '../tools/events.ts';
-import { FORGE_TOOL_NAME, IN_FORGE } from '../tools/forge-test-call.ts';
+import { IN_FORGE } from '../tools/forge-test-call.ts';
 import { type CompletedCall, createInvoker } from '../tools/invoker.ts';
 import { RunningCalls } from '../tools/running-calls.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
@@ -36,14 +34,11 @@ import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
-import { describedBuiltInTools } from './built-in.ts';
+import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
+import { compileToolSettings } from './settings/tool-settings.ts';
 import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
 import { createToolViews } from './tool-views.ts';
-
-/** Minimum timeout of `forge_tool`: a judge may take a minute. */
-const FORGE_TIMEOUT_MS = 5 * 60_000;
-const DEFAULT_TOOL_TIMEOUT = '60s';
 
 interface EngineMessage {
   session: string;
@@ -187,9 +182,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       : undefined,
     events,
     clock,
-    timeoutOf: timeouts(agent),
+    ...compileToolSettings(agent.spec, builtInDescriptors(), schemas),
     observe(call) {
-      // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
       markByCall(call);
       lifecycle.observe(call);
     },
@@ -218,6 +212,7 @@ function createLoop(
 function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
   const taint = createTaintTracker((origin, session) => events(taintedEvent(origin), session));
   const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
+  // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
   const markByCall = ({ tool, caller }: CompletedCall): void => {
     const origin = originOfTool(tool);
     if (isUntrusted(origin)) taint.mark(caller.session, origin);
@@ -261,15 +256,6 @@ function withRouting(spec: AgentSpec, routing: AgentModel['routing']): AgentSpec
 
 function endsRunningCalls({ policy }: EngineAgent): boolean {
   return policy.spec.forge?.runningCalls === 'End';
-}
-
-function timeouts(agent: EngineAgent): (tool: ToolDescriptor) => number {
-  const configuredMs = parseDuration(agent.spec.limits?.toolTimeout ?? DEFAULT_TOOL_TIMEOUT);
-  return ({ name }) => {
-    // A run ends with its limits, and with the deadline of the message.
-    if (name === RUN_TOOL_NAME) return Number.MAX_SAFE_INTEGER;
-    return name === FORGE_TOOL_NAME ? Math.max(configuredMs, FORGE_TIMEOUT_MS) : configuredMs;
-  };
 }
 
 const TAINTED_BY: Readonly<Partial<Record<ItemOrigin, string>>> = {

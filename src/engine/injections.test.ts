@@ -72,6 +72,7 @@ describe('injected orders', () => {
               reached.push('template' in (input as object) ? 'starts a copy of a template' : 'writes a child');
               return { name: 'child' };
             },
+            specialist: () => assert.fail('no specialist'),
             kill: async () => void reached.push('ends a child'),
             list: async () => ({}),
           }),

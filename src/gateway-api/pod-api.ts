@@ -17,7 +17,13 @@ export type {
   TaskRequest,
   UseApprovalRequest,
 } from './delivery-schemas.ts';
-export type { ChildState, KillRequest, KnownAgents, SpawnRequest } from './children/child-schemas.ts';
+export type {
+  ChildState,
+  KillRequest,
+  KnownAgents,
+  SpawnRequest,
+  SpecialistRequest,
+} from './children/child-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 /** Header of a pod that reads lines of type `retry` in the answer of a model. */
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
@@ -46,6 +52,8 @@ export const POD_API_PATHS = {
   tasks: '/v1/tasks',
   /** POST `SpawnRequest`: `ChildState`. */
   children: '/v1/children',
+  /** POST `SpecialistRequest`: `ChildState`. */
+  specialists: '/v1/children/specialists',
   /** POST `KillRequest`: `ChildState`. */
   endChild: '/v1/children/end',
   /** POST `ListAgentsRequest`: `KnownAgents`. */

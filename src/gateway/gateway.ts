@@ -26,6 +26,7 @@ import { SessionHeads } from '../nats/sessions/session-heads.ts';
 import { createSessionStore, type NatsSessionStore } from '../nats/sessions/session-store.ts';
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
+import { specialistEnd } from './children/specialist-end.ts';
 import { eventDeps } from './events/deps.ts';
 import { startResumingEvents } from './events/resume-events.ts';
 import { TriggerIndex } from './events/trigger-index.ts';
@@ -370,7 +371,8 @@ function depsOf(context: ServerContext): GatewayDeps {
   });
   const inbox = withResidents(withInboxMetrics(stored, counts, clock), { quotaOf });
   const wakeups = createWakeups(bus);
-  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, sessionsOf, wakeups, log });
+  const childRequests = createChildRequests(bus);
+  const answers = openAnswers(createAsks(bus, tasks), inbox, { directory, childRequests, sessionsOf, wakeups, log });
   const tools = withPromotedTools(registry, catalog, directory);
   return {
     clock,
@@ -385,7 +387,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     ...records,
     a2aUrl: context.config.a2aUrl,
     answers,
-    childRequests: createChildRequests(bus),
+    childRequests,
     ...openEvents(context, inbox, wakeups),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),
@@ -424,18 +426,18 @@ function openTaskRecords(bus: JetStreamConnection, quotaOf: Parameters<typeof cr
 function openAnswers(
   asks: Asks,
   inbox: NatsInbox,
-  { directory, sessionsOf, wakeups, log }: Pick<GatewayDeps, 'directory' | 'sessionsOf' | 'wakeups' | 'log'>,
+  {
+    directory,
+    childRequests,
+    sessionsOf,
+    wakeups,
+    log,
+  }: Pick<GatewayDeps, 'directory' | 'childRequests' | 'sessionsOf' | 'wakeups' | 'log'>,
 ): Answers {
   const agent = (uid: string) => directory.byUid(uid);
-  return new Answers({
-    asks,
-    inbox,
-    agent,
-    sessionsOf,
-    wake: (state) => requestWakeup(state, { wakeups }),
-    clock,
-    log,
-  });
+  const wake = (state: AgentState) => requestWakeup(state, { wakeups });
+  const endSpecialist = specialistEnd({ directory, childRequests, clock });
+  return new Answers({ asks, inbox, agent, sessionsOf, wake, endSpecialist, clock, log });
 }
 
 function openEvents(context: ServerContext, inbox: NatsInbox, wakeups: Wakeups): ReturnType<typeof eventDeps> {

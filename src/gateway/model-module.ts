@@ -13,6 +13,7 @@ import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { createUsageRecorder } from './ledger/usage-recorder.ts';
+import { specialistRoutes } from './children/specialist.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
 import { modelRoutes } from './models/routes.ts';
@@ -67,6 +68,7 @@ export const openModelModule: OpenModule = async (context) => {
       auditModelRoutes(modelDeps),
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
+      specialistRoutes(modelDeps),
       memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
       discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],

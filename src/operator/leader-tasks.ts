@@ -2,6 +2,7 @@ import type { LeaderTask } from '../kube/manager.ts';
 import { PRIORITY } from '../kube/controller/priority-fifo.ts';
 import { messageOf } from '../lib/errors.ts';
 import { ChildRequests } from './children/child-requests.ts';
+import { endLateSpecialists } from './children/specialists.ts';
 import { CallRequests } from './calls/call-requests.ts';
 import { OrphanedPods } from './pods/orphaned-pods.ts';
 import { ownerKeyOf } from './pods/pod-ownership.ts';
@@ -152,6 +153,10 @@ function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
       periodic(deps, 'child-requests', async (signal) => {
         await children.run(signal);
         return RETRY_MS;
+      }),
+      periodic(deps, 'specialists', async (signal) => {
+        await endLateSpecialists({ ...deps, namespaces: deps.config.namespaces }, signal);
+        return MINUTE_MS;
       }),
     );
   }

@@ -62,6 +62,8 @@ export interface InvokerDeps {
   runningCalls?: RunningCalls | undefined;
   events: EventSink;
   clock: Clock;
+  /** The arguments with which a call is made; absent: as its caller gives them. */
+  withDefaults?(name: string, input: Json, caller: CallerContext): Json;
   /** Time limit of one call of this tool, in milliseconds. */
   timeoutOf(tool: Tool['descriptor']): number;
   /** Receives each call that reached its tool, before the caller gets the result. Must return quickly. */
@@ -82,8 +84,10 @@ export interface InvokerDeps {
  * the tool. Only a failed audit record makes `invoke` throw. A parked call has no result and ends before the call.
  */
 export function createInvoker(deps: InvokerDeps): Invoker {
-  const run = async (call: RequestedCall): Promise<ToolResult | ParkedCall> => {
-    const { name, input, caller } = call;
+  const run = async (requested: RequestedCall): Promise<ToolResult | ParkedCall> => {
+    const { name, caller } = requested;
+    const input = deps.withDefaults?.(name, requested.input, caller) ?? requested.input;
+    const call = { ...requested, input };
     const started = deps.clock.monotonic();
     const shown = shownName(name);
     const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };

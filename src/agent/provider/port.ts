@@ -20,7 +20,7 @@ export interface AgentProvider {
 }
 
 /** The model of a message, as the manifest and the routing choose it. */
-export interface TaskConfig {
+interface TaskConfig {
   /** `provider/model`, or an alias. */
   model: string;
   temperature?: number;

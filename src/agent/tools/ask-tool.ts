@@ -111,7 +111,7 @@ function askTool(deps: AskToolDeps): Tool {
         milliseconds: waitMs(input, context, deps),
         ...(typeof stated === 'number' ? { stated } : {}),
       };
-      return resultOf(await tasksOf(deps, context).ask(draft, wait, context.op), deps, context);
+      return taskResult(await tasksOf(deps, context).ask(draft, wait, context.op), deps, context);
     },
   };
 }
@@ -122,7 +122,7 @@ function taskTool(deps: AskToolDeps): Tool {
     async call(input, context) {
       const wait = waitMs(input, context, deps, 0);
       const task = await tasksOf(deps, context).task(textOf(input, 'ticket'), wait, context.op);
-      return resultOf(task, deps, context);
+      return taskResult(task, deps, context);
     },
   };
 }
@@ -139,7 +139,8 @@ function waitMs(input: Json, { op }: CallContext, { clock }: AskToolDeps, standa
   return Math.max(0, Math.min(wanted, remainingMs(op, clock) - RESULT_MS));
 }
 
-function resultOf(task: Task, deps: AskToolDeps, context: CallContext): JsonObject {
+/** What the model gets of a task. */
+export function taskResult(task: Task, deps: Pick<AskToolDeps, 'onAnswer'>, context: CallContext): JsonObject {
   const { ticket, state, text, finishReason, reason, code } = task;
   if (text !== undefined || reason !== undefined) deps.onAnswer(context, task.tainted === true);
   return {

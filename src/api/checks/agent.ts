@@ -6,6 +6,7 @@ import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { a2aHasCallers } from './agent/a2a.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
+import { toolSettingsAreSound } from './agent/tool-settings.ts';
 import { checkMeasures, checkPattern, checkPatterns, itemsOf, present, quoted } from './shared.ts';
 
 type Spec = ValidPart<AgentSpec>;
@@ -22,6 +23,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
+  toolSettingsAreSound,
   a2aHasCallers,
 ];
 

@@ -26,6 +26,7 @@ import type { Resource } from './common.ts';
 import { A2aSettings } from './agent/a2a.ts';
 import { Hooks } from './agent/hooks.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
+import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
 import { ScheduleStatus } from './schedule/status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
@@ -241,6 +242,7 @@ export const AgentSpec = Type.Object(
         'Tool arguments that are restricted to allowed values.',
       ),
     ),
+    toolSettings: Type.Optional(ToolSettings),
     autonomy: Type.Optional(Autonomy),
     children: Type.Optional(
       Type.Object(

@@ -15,6 +15,20 @@ export const SpawnRequest = Type.Object(
 );
 export type SpawnRequest = Static<typeof SpawnRequest>;
 
+export const SpecialistRequest = Type.Object(
+  {
+    deliveryToken: DeliveryToken,
+    input: Type.Unsafe<Static<typeof AnyJson>>({ ...AnyJson, description: 'The arguments of `spawn_specialist`.' }),
+    tainted: Type.Optional(Type.Boolean({ description: 'The session of the agent has untrusted content.' })),
+    waitSeconds: WaitSeconds,
+  },
+  {
+    ...closed,
+    description: 'Starts a specialist for one task. Repeat the request with the same key until it has ended.',
+  },
+);
+export type SpecialistRequest = Static<typeof SpecialistRequest>;
+
 export const KillRequest = Type.Object(
   { deliveryToken: DeliveryToken, agent: AgentName, waitSeconds: WaitSeconds },
   { ...closed, description: 'Ends a child agent.' },
@@ -26,6 +40,7 @@ export const ChildState = Type.Object(
     name: Type.String({ description: 'The name of the child.' }),
     state: Type.Enum(['Requested', 'Done', 'Refused']),
     reason: Type.Optional(Type.String({ description: 'Why it was refused.' })),
+    ticket: Type.Optional(Type.String({ description: 'Of a specialist that has its task: the ticket of the task.' })),
   },
   { ...closed, description: 'The state of a request about a child.' },
 );

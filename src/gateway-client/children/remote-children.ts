@@ -3,7 +3,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { Json } from '../../lib/json.ts';
-import { type ChildState, type KillRequest, POD_API_PATHS, type SpawnRequest } from '../../gateway-api/pod-api.ts';
+import {
+  type ChildState,
+  type KillRequest,
+  POD_API_PATHS,
+  type SpawnRequest,
+  type SpecialistRequest,
+} from '../../gateway-api/pod-api.ts';
 import { malformedResponse, requireObject, requireText } from '../../gateway-api/response-parsing.ts';
 import { POLL_GRACE_MS } from '../assignment.ts';
 import type { GatewayClient } from '../gateway-client.ts';
@@ -24,7 +30,7 @@ const STATES: ReadonlySet<unknown> = new Set(['Requested', 'Done', 'Refused']);
 export function remoteChildren({ client, clock, deliveryToken }: RemoteChildrenOptions): Children {
   async function request(
     path: string,
-    body: (waitSeconds: number) => SpawnRequest | KillRequest,
+    body: (waitSeconds: number) => SpawnRequest | SpecialistRequest | KillRequest,
     op: CallOptions,
   ): Promise<ChildState> {
     for (;;) {
@@ -48,6 +54,17 @@ export function remoteChildren({ client, clock, deliveryToken }: RemoteChildrenO
     async spawn(input, op) {
       const body = (waitSeconds: number): SpawnRequest => ({ deliveryToken: deliveryToken(), input, waitSeconds });
       return { name: (await request(POD_API_PATHS.children, body, op)).name };
+    },
+    async specialist(input, tainted, op) {
+      const body = (waitSeconds: number): SpecialistRequest => ({
+        deliveryToken: deliveryToken(),
+        input,
+        ...(tainted ? { tainted } : {}),
+        waitSeconds,
+      });
+      const { name, ticket } = await request(POD_API_PATHS.specialists, body, op);
+      if (ticket === undefined) throw malformedResponse('child.ticket');
+      return { name, ticket };
     },
     async kill(agent, op) {
       const body = (waitSeconds: number): KillRequest => ({ deliveryToken: deliveryToken(), agent, waitSeconds });

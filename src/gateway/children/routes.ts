@@ -1,9 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { KILL_TOOL, LIST_TOOL, SPAWN_TOOL } from '../../agent/tools/children/child-tools.ts';
-import { digestOf, sha256 } from '../../lib/canonical.ts';
+import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { ChildOrder, ChildRequestRecord } from '../../nats/children/child-requests.ts';
-import { admitChild } from '../../policy/children/admission.ts';
+import type { ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { childName } from '../../policy/children/child-name.ts';
 import { wantedChild } from '../../policy/children/wanted-child.ts';
 import {
@@ -14,15 +13,14 @@ import {
   SpawnRequest,
 } from '../../gateway-api/children/child-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
+import { authorizeDelivery } from '../delivery/authorize.ts';
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
-import { longPollSignal } from '../http/long-poll.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { isChildOf } from './family.ts';
 import { knownAgents } from './known-agents.ts';
+import { assertAdmitted, endedRequest, recordOf, requestId, stateOf } from './requests.ts';
 
 /** Agents start, end and list other agents. The gateway decides; the operator decides again and changes the objects. */
 export function childRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -90,9 +88,9 @@ async function spawn(
     const name = childName(state.agent.metadata.name, wanted.name, `${state.uid}/${key}`);
     await deps.childRequests.add(recordOf(delivery, key, name, { kind: 'Spawn', ...wanted.request }, deps));
   }
-  return ended(request, delivery, waitSeconds, deps, (name) => {
-    return deps.directory.agent(delivery.claims.namespace, name) !== undefined;
-  });
+  const isVisible = ({ name }: ChildRequestRecord): boolean =>
+    deps.directory.agent(delivery.claims.namespace, name) !== undefined;
+  return stateOf(await endedRequest(request, delivery, waitSeconds, deps, isVisible));
 }
 
 async function kill(
@@ -114,61 +112,5 @@ async function kill(
     }
     await deps.childRequests.add(recordOf(delivery, key, agent, { kind: 'Kill', uid: target.uid }, deps));
   }
-  return ended(request, delivery, waitSeconds, deps, () => true);
-}
-
-/** The first of two decisions. The operator makes the second one, with what the API server has at that moment. */
-function assertAdmitted(
-  request: Parameters<typeof admitChild>[0],
-  state: AgentState,
-  { directory }: Pick<GatewayDeps, 'directory'>,
-): void {
-  const { name, namespace = '' } = state.agent.metadata;
-  const template = 'template' in request ? directory.agent(namespace, request.template) : undefined;
-  const admission = admitChild(request, {
-    parent: { name, spec: state.agent.spec },
-    policy: state.policy?.spec ?? {},
-    template: template === undefined ? undefined : { name: template.agent.metadata.name, spec: template.agent.spec },
-    children: directory.children(state.uid).length,
-    total: directory.childrenUnder(namespace, state.agent.spec.trustPolicyRef.name),
-  });
-  if ('refused' in admission) throw new TemperError('TEMPER_CHILD_REFUSED', admission.refused);
-}
-
-function recordOf(
-  { claims, state }: AuthorizedDelivery,
-  key: string,
-  name: string,
-  order: ChildOrder,
-  { clock }: Pick<GatewayDeps, 'clock'>,
-): ChildRequestRecord {
-  const parent = { uid: state.uid, name: claims.agent, namespace: claims.namespace };
-  return { id: requestId(key), parent, name, state: 'Requested', order, time: clock.now().toISOString() };
-}
-
-function requestId(key: string): string {
-  return sha256(key).slice('sha256:'.length, 'sha256:'.length + 32);
-}
-
-const VISIBLE_MS = 50;
-const MAX_VISIBLE_MS = 3_000;
-
-/** Waits for the operator, and then until this gateway knows the child, so that the next call can name it. */
-async function ended(
-  request: FastifyRequest,
-  { state: { uid } }: AuthorizedDelivery,
-  waitSeconds: number,
-  deps: GatewayDeps,
-  isVisible: (name: string) => boolean,
-): Promise<ChildState> {
-  const milliseconds = waitSeconds * 1_000;
-  const signal = longPollSignal(milliseconds, request, deps);
-  const found = await deps.childRequests.wait(uid, requestId(request.idempotencyKey), milliseconds, signal);
-  if (found === undefined) throw new TemperError('TEMPER_NATS_DATA_LOST', 'NATS lost the request; repeat it');
-  const until = deps.clock.monotonic() + MAX_VISIBLE_MS;
-  while (found.state === 'Done' && !isVisible(found.name) && deps.clock.monotonic() < until && !signal.aborted) {
-    await deps.clock.sleep(VISIBLE_MS, signal).catch(() => undefined);
-  }
-  const { name, state, reason } = found;
-  return { name, state, ...(reason === undefined ? {} : { reason }) };
+  return stateOf(await endedRequest(request, delivery, waitSeconds, deps, () => true));
 }

@@ -35,7 +35,10 @@ export function prunePolicy({ apiVersion, kind, metadata, spec, status }: TrustP
 
 function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, labels } = metadata;
-  const parent = labels?.[LABELS.parentAgent];
+  const kept = [LABELS.parentAgent, LABELS.specialist].flatMap((label) => {
+    const value = labels?.[label];
+    return value === undefined ? [] : [[label, value] as const];
+  });
   return {
     name,
     ...(namespace === undefined ? {} : { namespace }),
@@ -43,7 +46,7 @@ function pruneMetadata(metadata: Agent['metadata']): Agent['metadata'] {
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
     ...(generation === undefined ? {} : { generation }),
     ...(creationTimestamp === undefined ? {} : { creationTimestamp }),
-    ...(parent === undefined ? {} : { labels: { [LABELS.parentAgent]: parent } }),
+    ...(kept.length === 0 ? {} : { labels: Object.fromEntries(kept) }),
   };
 }
 

@@ -41,7 +41,7 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
       const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
       const op = { signal: request.disconnected, deadline: Number.POSITIVE_INFINITY, key: request.idempotencyKey };
       await assertAllowed(delivery, request.body, op.key, deps);
-      const receipt = await send(delivery, request.body, op, parent, deps);
+      const receipt = await sendOnward(delivery, request.body, op, parent, deps);
       if (request.body.ask === undefined)
         signFor(delivery.claims, reply, sentMessage(request.body.draft, receipt.id), deps);
       return receipt;
@@ -67,7 +67,8 @@ export function messageRoutes(server: GatewayServer, deps: GatewayDeps): void {
   );
 }
 
-async function send(
+/** Sends a message of the delivery, whose policy the caller has checked. Idempotent per `op.key`. */
+export async function sendOnward(
   delivery: AuthorizedDelivery,
   { draft, ask }: Pick<SendMessageRequest, 'draft' | 'ask'>,
   op: CallOptions,

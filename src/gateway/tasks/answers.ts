@@ -28,6 +28,8 @@ export interface AnswersDeps {
   sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isTainted' | 'taint'>;
   /** Requests a pod for an agent without one. */
   wake: (state: AgentState) => Promise<void>;
+  /** Ends the asked agent when it is a specialist, which lives for one task. Idempotent. */
+  endSpecialist: (asking: AgentState, name: string, ticket: string) => Promise<void>;
   clock: Clock;
   log: Logger;
 }
@@ -116,10 +118,17 @@ export class Answers {
   }
 
   async #end(asker: string, ticket: string, deadline: string, end: AskEnd): Promise<void> {
-    const { asks, agent, wake, log } = this.#deps;
+    const { asks, agent, endSpecialist } = this.#deps;
     const [ask, state] = [await asks.get(asker, ticket), agent(asker)];
     // The asking agent is gone, or its record is older than NATS keeps it, so no session waits.
-    if (ask === undefined || state === undefined || ask.state !== 'Pending') return;
+    if (ask === undefined || state === undefined) return;
+    if (ask.state === 'Pending') await this.#store(state, ticket, deadline, ask, end);
+    await endSpecialist(state, ask.agent, ticket);
+  }
+
+  async #store(state: AgentState, ticket: string, deadline: string, ask: Ask, end: AskEnd): Promise<void> {
+    const { asks, wake, log } = this.#deps;
+    const asker = state.uid;
     let stored: Partial<Ask> = endOfAsk(end);
     try {
       const { sequence } = await this.#publish(asker, ticket, deadline, ask, end);

@@ -5,15 +5,19 @@ import type { KubeObject } from '../../kube/informer/store.ts';
 import type { ChildRequestRecord } from '../../nats/children/child-requests.ts';
 
 /** An agent that another agent started. Its parent owns it, so the API server deletes it with its parent. */
-export function childObject({ id, name, parent }: ChildRequestRecord, spec: AgentSpec): object {
+export function childObject({ id, name, parent, order }: ChildRequestRecord, spec: AgentSpec): object {
+  const endsAt = order !== undefined && 'endsAt' in order ? order.endsAt : undefined;
   return {
     apiVersion: API_VERSION,
     kind: 'Agent',
     metadata: {
       name,
       namespace: parent.namespace,
-      labels: { [LABELS.parentAgent]: parent.uid },
-      annotations: { [ANNOTATIONS.childRequest]: id },
+      labels: { [LABELS.parentAgent]: parent.uid, ...(endsAt === undefined ? {} : { [LABELS.specialist]: 'true' }) },
+      annotations: {
+        [ANNOTATIONS.childRequest]: id,
+        ...(endsAt === undefined ? {} : { [ANNOTATIONS.endsAt]: endsAt }),
+      },
       ownerReferences: [{ apiVersion: API_VERSION, kind: 'Agent', name: parent.name, uid: parent.uid }],
     },
     spec,

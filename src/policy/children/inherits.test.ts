@@ -91,7 +91,7 @@ function fieldsOf(node: SchemaNode, path: string, ruled: ReadonlySet<string>): s
 
 /** The paths of the objects in which a schema can get a new member. Rules of whole objects compare all their members. */
 function innerPathsOf(node: SchemaNode, path = ''): string[] {
-  if (node.properties === undefined || path === 'schedule') return [];
+  if (node.properties === undefined || COMPARED_FIELDS.includes(path)) return [];
   const inner = Object.entries(node.properties).flatMap(([key, member]) =>
     innerPathsOf(member, path === '' ? key : `${path}.${key}`),
   );
@@ -136,8 +136,11 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.forge.apis', { forge: { enabled: true, modes: ['Sandbox'], apis: ['fetch'] } }],
   ['spec.forge.persistSource', { forge: { enabled: true, modes: ['Sandbox'], persistSource: true } }],
   ['spec.grants.memory.read[0]', { grants: { memory: { read: ['*'] } } }],
+  ['spec.grants.events.publish[0]', { grants: { events: { publish: ['orders'] } } }],
+  ['spec.grants.events.subscribe[0]', { grants: { events: { subscribe: ['orders'] } } }],
   ['spec.grants.kill[0]', { grants: { kill: ['*'] } }],
   ['spec.model.routing.simple', { model: { primary: 'openai/gpt-4o', routing: { simple: 'openai/o3' } } }],
+  ['spec.a2a', { a2a: { enabled: true } as never }],
   ['spec.children.inherit', { children: { inherit: true } }],
   ['spec.children.template', { children: { template: true } }],
   ['spec.schedule', { schedule: { mode: 'Reactive', session: 'x' } }],

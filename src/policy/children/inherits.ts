@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { modelNames } from '../../api/names.ts';
 import { MAX_HOOKS } from '../../api/limits/hooks.ts';
+import { MAX_TOOL_SETTINGS } from '../../api/limits/tool-settings.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
@@ -37,6 +38,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   grants: ({ child, parent, patterns }) => grantRefusals(child.grants, parent.grants, patterns),
   denyTools: ({ child }) => within('spec.denyTools', child.denyTools?.length ?? 0, 100),
   arguments: ({ child }) => within('spec.arguments', child.arguments?.length ?? 0, 50),
+  toolSettings: ({ child }) => within('spec.toolSettings', child.toolSettings?.length ?? 0, MAX_TOOL_SETTINGS),
   toolProfile: profileOfParent,
   mode: ({ child, parent }) => ordered('spec.mode', AGENT_MODES, child.mode ?? 'Full', parent.mode ?? 'Full'),
   autonomy: autonomyOfParent,
@@ -89,7 +91,11 @@ function modelsOfParent({ child, parent }: Pair): Refusal[] {
     ...(child.model.fallbacks ?? []).map((name, index): [string, string] => [`spec.model.fallbacks[${index}]`, name]),
   ];
   const outside = used.filter(([, name]) => !has.includes(name));
-  return outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has)));
+  const [asked, own] = [child.model.agent, parent.model.agent];
+  return [
+    ...outside.map(([field, name]) => refusal(field, `"${name}"`, quotedList(has))),
+    ...(asked === undefined || asked === own ? [] : [refusal('spec.model.agent', `"${asked}"`, own ?? 'none')]),
+  ];
 }
 
 /** A run starts a chain of messages of its own, which the chain of the parent would not limit. */

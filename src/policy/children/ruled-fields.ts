@@ -13,6 +13,7 @@ export const FREE_FIELDS: readonly string[] = [
   'denyTools',
   'arguments',
   'hooks',
+  'toolSettings',
   'sandbox.workspace.files[].path',
 ];
 
@@ -23,6 +24,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'model.fallbacks',
   'model.routing',
   'model.maxOutputTokens',
+  'model.agent',
   'grants.tools',
   'grants.network',
   'grants.memory.read',
@@ -61,6 +63,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'sandbox.workspace.size',
   'sandbox.workspace.files[].configMap.name',
   'schedule',
+  'a2a',
 ];
 
 const RULED: ReadonlySet<string> = new Set([...FREE_FIELDS, ...COMPARED_FIELDS]);

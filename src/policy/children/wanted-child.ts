@@ -38,7 +38,13 @@ export function wantedChild(input: Json, parent: AgentSpec): WantedChild {
 }
 
 /** Without a model the child has that of its parent; the policy is always that of the parent unless the manifest names one. */
-function specOf(prompt: string, tools: Json | undefined, spec: JsonObject, parent: AgentSpec, name: string): AgentSpec {
+export function specOf(
+  prompt: string,
+  tools: Json | undefined,
+  spec: JsonObject,
+  parent: AgentSpec,
+  name: string,
+): AgentSpec {
   const grants = isJsonObject(spec.grants) ? spec.grants : {};
   const full: JsonObject = {
     trustPolicyRef: { ...parent.trustPolicyRef },

@@ -7,7 +7,7 @@ import type { RequestOf, Rule } from './rule.ts';
 const DEFAULT_GENERATIONS = 5;
 
 /** The tools that start and end child agents. */
-const CHILD_TOOLS: ReadonlySet<string> = new Set(['agent_spawn', 'agent_kill']);
+const CHILD_TOOLS: ReadonlySet<string> = new Set(['agent_spawn', 'agent_kill', 'spawn_specialist']);
 
 export function spawnRules(prepared: PreparedPolicy): Rule<RequestOf<'Spawn'>>[] {
   const { snapshot, spawn, templates } = prepared;

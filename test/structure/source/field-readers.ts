@@ -69,7 +69,12 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'policy/forge-limits.ts': ['spec.forge.enabled', 'spec.forge.modes', 'spec.forge.apis', 'spec.suspend'],
     'tempering/lifecycle/promotion-and-demotion.ts': ['spec.forge.persistSource'],
     'gateway/storage/withheld-sessions.ts': ['spec.forge.persistSource'],
-    'engine/engine.ts': ['spec.limits.toolTimeout'],
+    'engine/settings/tool-settings.ts': [
+      'spec.limits.toolTimeout',
+      'spec.toolSettings[].name',
+      'spec.toolSettings[].timeout',
+      'spec.toolSettings[].defaults',
+    ],
     'agent/quotas.ts': [
       'spec.quotas.tokensPerHour',
       'spec.quotas.tokensPerDay',

@@ -253,6 +253,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       agent: (uid) => this.#directory.byUid(uid),
       sessionsOf,
       wake: async () => undefined,
+      endSpecialist: async () => undefined,
     });
     const deps: GatewayDeps = {
       ...shared,

@@ -3,6 +3,7 @@ import { type Json, member } from '../../../lib/json.ts';
 import type { Decision, PolicyRequest } from '../../../policy/types.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { Children } from './port.ts';
+import { SPECIALIST_TOOL } from './specialist-tool.ts';
 
 export interface ChildToolDeps {
   /** Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
@@ -82,7 +83,7 @@ export const LIST_TOOL: ToolDescriptor = {
   locality: 'Brokered',
 };
 
-export const CHILD_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [SPAWN_TOOL, KILL_TOOL, LIST_TOOL];
+export const CHILD_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [SPAWN_TOOL, SPECIALIST_TOOL, KILL_TOOL, LIST_TOOL];
 
 /** `agent_spawn`, `agent_kill` and `agent_list`. The gateway decides about each request. */
 export function childTools(deps: ChildToolDeps): Tool[] {

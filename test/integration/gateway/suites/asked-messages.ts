@@ -104,6 +104,37 @@ export function askedMessageTests(open: () => MessageClient): void {
     assert.deepEqual(await task(asker, next, ticket), { ticket, agent: working, state: 'Delivered' });
   });
 
+  it('the answer of a tainted session taints the session that asked, and so do its messages, whatever the pods say', async () => {
+    const client = open();
+    const {
+      asker,
+      worker,
+      names: [asking, working],
+    } = await pair();
+    const taintOf = async ({ token }: RunningAgent, session: string): Promise<boolean> =>
+      (parsed(await client.other.call('GET', `/v1/sessions/${session}`, { token })) as { tainted: boolean }).tainted;
+    parsed(await client.sendMessage(asking, 'ask the worker', 's-1'));
+    const asked = await client.next(asker);
+    const ticket = ticketOf(await ask(asker, asked, working, 'k-1'));
+    const received = await client.next(worker);
+    assert.equal(received.message.tainted, undefined);
+    const { deliveryToken } = received;
+    const append = { afterSeq: 0, items: [{ role: 'user', text: 'how much?' }], tainted: true };
+    const outcome = { deliveryToken, action: 'ack', reply: '42', finishReason: 'complete', append };
+    parsed(await client.postDelivery(worker, outcome, client.other), 204);
+    assert.equal(await taintOf(asker, 's-1'), false);
+    assert.equal((await task(asker, asked, ticket, 20)).tainted, true);
+    assert.equal(await taintOf(asker, 's-1'), true, 'before the pod says anything');
+    const body = { deliveryToken: asked.deliveryToken, draft: { to: working, session: 'next', text: 'hello' } };
+    const more = await client.one.call('POST', '/v1/messages', { token: asker.token, key: 'k-2', body });
+    receiptOf(more);
+    const next = await client.next(worker);
+    assert.deepEqual([next.message.tainted, next.session?.history?.tainted], [true, true]);
+    assert.equal(await taintOf(worker, next.message.session), true);
+    parsed(await answer(worker, next, 'done'), 204);
+    parsed(await answer(asker, asked, 'done'), 204);
+  });
+
   it('a ticket belongs to the session that asked', async () => {
     const client = open();
     const {

@@ -1,17 +1,21 @@
 import type { MessageClient } from '../../../support/gateway/message-client.ts';
 import { agentToolTests } from './agent-tools.ts';
+import { agentTreeTests } from './agent-trees.ts';
 import { askedMessageTests } from './asked-messages.ts';
 import { childAgentTests } from './child-agents.ts';
 import { closedSessionTests } from './closed-sessions.ts';
 import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
+import { specialistTests } from './specialists.ts';
 
 /** The suites over two replicas and one client of messages. */
 export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = [
   agentToolTests,
+  agentTreeTests,
   askedMessageTests,
   childAgentTests,
   eventTests,
   closedSessionTests,
   idleSessionTests,
+  specialistTests,
 ];

@@ -1,0 +1,2 @@
+/** The tools of one agent that have settings. */
+export const MAX_TOOL_SETTINGS = 32;
