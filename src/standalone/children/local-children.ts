@@ -65,6 +65,12 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
         }
         await family.end(target);
       }),
+    specialist: async () => {
+      throw new TemperError(
+        'TEMPER_NOT_FOUND',
+        'specialists need a cluster; start a child with agent_spawn and give it the task with agent_message',
+      );
+    },
     list: async () => ({ ...listAgents(othersOf(parent, family), decider) }) as unknown as JsonObject,
   };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { Task } from '../../../../src/bus/port.ts';
 import type { PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
+import { createSessionStore } from '../../../../src/nats/sessions/session-store.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import {
   assertError,
@@ -111,8 +112,9 @@ export function askedMessageTests(open: () => MessageClient): void {
       worker,
       names: [asking, working],
     } = await pair();
-    const taintOf = async ({ token }: RunningAgent, session: string): Promise<boolean> =>
-      (parsed(await client.other.call('GET', `/v1/sessions/${session}`, { token })) as { tainted: boolean }).tainted;
+    const bus = await client.fixture.nats.connect('gateway');
+    const taintOf = ({ uid }: RunningAgent, session: string): Promise<boolean> =>
+      createSessionStore(bus, uid).isTainted(session);
     parsed(await client.sendMessage(asking, 'ask the worker', 's-1'));
     const asked = await client.next(asker);
     const ticket = ticketOf(await ask(asker, asked, working, 'k-1'));
@@ -125,7 +127,11 @@ export function askedMessageTests(open: () => MessageClient): void {
     assert.equal(await taintOf(asker, 's-1'), false);
     assert.equal((await task(asker, asked, ticket, 20)).tainted, true);
     assert.equal(await taintOf(asker, 's-1'), true, 'before the pod says anything');
-    const body = { deliveryToken: asked.deliveryToken, draft: { to: working, session: 'next', text: 'hello' } };
+    const body = {
+      deliveryToken: asked.deliveryToken,
+      draft: { to: working, session: 'next', text: 'hello' },
+      ask: {},
+    };
     const more = await client.one.call('POST', '/v1/messages', { token: asker.token, key: 'k-2', body });
     receiptOf(more);
     const next = await client.next(worker);
