@@ -47,10 +47,6 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
         await family.add(childAgent(name, parent, admission.spec), parent);
         return { name };
       }),
-    specialist: () =>
-      Promise.reject(
-        new TemperError('TEMPER_NOT_FOUND', 'specialists need a cluster; start a child with agent_spawn and ask it'),
-      ),
     kill: (name) =>
       family.change(async () => {
         const target = family.find(name);
