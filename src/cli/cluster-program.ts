@@ -34,6 +34,7 @@ export function addClusterVerbs(program: Command, io: CliIo, finish: SetExitCode
   addReports(program, io, finish);
   addTrust(program, io, finish);
   addSwitches(program, io, finish);
+  addSchedules(program, io, finish);
   addRequests(program, io, finish);
   addCompletion(program, io, finish);
 }
@@ -218,6 +219,39 @@ function addSwitches(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { check } = await import('./cluster/verbs/check.ts');
       finish(await check(options, io));
+    });
+}
+
+function addSchedules(program: Command, io: CliIo, finish: SetExitCode): void {
+  const schedule = program.command('schedule').description('list, start and pause scheduled runs on a cluster');
+  const made = () => new Option('--schedule <name>', 'a schedule that the agent made, in place of that of its spec');
+  verb(schedule, 'list [agent]', 'list the schedules of an agent, or of all agents of the namespace')
+    .addOption(outputOption())
+    .action(async (agent: string | undefined, options) => {
+      const { listSchedules } = await import('./cluster/schedules/schedule-verbs.ts');
+      finish(await listSchedules({ ...options, agent }, io));
+    });
+  verb(schedule, 'trigger <agent>', 'start a run now, beside the runs of the schedule')
+    .addOption(made())
+    .addOption(outputOption())
+    .action(async (agent: string, options) => {
+      const { triggerSchedule } = await import('./cluster/schedules/schedule-verbs.ts');
+      finish(await triggerSchedule({ ...options, agent }, io));
+    });
+  verb(schedule, 'pause <agent>', 'start no runs until the schedule is resumed; the spec stays as it is')
+    .addOption(made())
+    .requiredOption('--reason <text>', 'why, for those who look at the agent')
+    .addOption(outputOption())
+    .action(async (agent: string, options) => {
+      const { decideSchedule } = await import('./cluster/schedules/schedule-verbs.ts');
+      finish(await decideSchedule({ ...options, agent, action: 'pause' }, io));
+    });
+  verb(schedule, 'resume <agent>', 'end a pause, and failures that stopped the schedule')
+    .addOption(made())
+    .addOption(outputOption())
+    .action(async (agent: string, options) => {
+      const { decideSchedule } = await import('./cluster/schedules/schedule-verbs.ts');
+      finish(await decideSchedule({ ...options, agent, action: 'resume' }, io));
     });
 }
 

@@ -309,6 +309,7 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
       'may the agent start a copy of this template, or with `own` a child whose manifest it writes?',
     )
     .option('--kill <agent>', 'may the agent end this child agent of another agent?')
+    .option('--schedule <times>', 'may the agent make a schedule for itself at these times, such as "every 10m"?')
     .option('--publish <subject>', 'may the agent publish events with this subject?')
     .option('--subscribe <pattern>', 'may the agent subscribe to events of these subjects?')
     .option('--model <model>', 'may the agent use this provider/model?')

@@ -4,6 +4,7 @@ import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
 import { CHILD_TOOL_DESCRIPTORS } from '../agent/tools/children/child-tools.ts';
+import { SCHEDULE_TOOL_DESCRIPTORS } from '../agent/tools/schedules/schedule-tools.ts';
 import { EVENT_TOOL_DESCRIPTORS } from '../agent/tools/events/event-tools.ts';
 import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
 import { RUN_TOOL } from '../agent/tools/run/run-descriptor.ts';
@@ -25,12 +26,14 @@ export function builtInDescriptors(): ToolDescriptor[] {
     ...createToolbox({ workspace: '/', decide, clock: systemClock }),
     ...createMemoryTools({ memory: UNUSED_MEMORY, decide, isTainted: () => false, onUntrusted: () => undefined }),
   ];
-  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS, ...EVENT_TOOL_DESCRIPTORS];
+  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS];
+  const own = [...EVENT_TOOL_DESCRIPTORS, ...SCHEDULE_TOOL_DESCRIPTORS];
   return [
     ...tools.map((tool) => tool.descriptor),
     GENERATE_TEXT,
     RUN_TOOL,
     ...messages,
+    ...own,
     DISCOVER_TOOL,
     FORGE_TOOL,
     DROP_TOOL,

@@ -2,6 +2,7 @@ import type { TaintTracker } from '../agent/loop/taint-tracker.ts';
 import { generateTextTool } from '../agent/tools/generate-text.ts';
 import { childTools } from '../agent/tools/children/child-tools.ts';
 import { specialistTool } from '../agent/tools/children/specialist-tool.ts';
+import { scheduleTools } from '../agent/tools/schedules/schedule-tools.ts';
 import { eventTools } from '../agent/tools/events/event-tools.ts';
 import { askTools } from '../agent/tools/ask-tool.ts';
 import { sendTool } from '../agent/tools/send-tool.ts';
@@ -95,6 +96,7 @@ export function builtInTools(
       ...(ports.children === undefined ? {} : { children: ports.children }),
       ...(tasks === undefined ? {} : { tasks }),
     }),
+    ...scheduleTools(ports.schedules === undefined ? {} : { schedules: ports.schedules }),
     ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),

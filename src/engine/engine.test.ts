@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { systemClock } from '../lib/clock.ts';
 import type { Digest } from '../lib/canonical.ts';
 import type { JsonObject } from '../lib/json.ts';
+import type { ModelEvent } from '../models/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
 import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { builtInDescriptors, builtInNames } from './built-in.ts';
@@ -19,6 +20,25 @@ const TWICE: JsonObject = {
   implementation: { mode: 'sandbox', code: 'function execute(input) { return { n: input.n * 2 }; }', allowlist: [] },
   testCases: [{ input: { n: 2 }, expectedOutput: { n: 4 } }],
 };
+
+/** Reads three files, one per turn, and then ends. */
+function readThrice(): () => ModelEvent[] {
+  let turn = 0;
+  const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+  return () => {
+    turn += 1;
+    if (turn > 3)
+      return [
+        { type: 'text', text: 'done' },
+        { type: 'end', stopReason: 'stop', usage, model: 'x' },
+      ];
+    const call = { id: `call-${turn}`, name: 'file_read', arguments: JSON.stringify({ path: `data/n${turn}.txt` }) };
+    return [
+      { type: 'tool-call', call },
+      { type: 'end', stopReason: 'tool-calls', usage, model: 'x' },
+    ];
+  };
+}
 
 /** Counts longer than any limit for large numbers. */
 const COUNTING: JsonObject = {
@@ -77,6 +97,28 @@ describe('the engine', () => {
     assert.equal(await forgedAfter('Agent', 's-1'), false);
     assert.equal(await forgedAfter('User', 's-1'), false, 'a tainted session stays tainted');
     assert.equal(await forgedAfter('Trigger', 's-2'), true, 'the policy does not name it');
+  });
+
+  it('a message with untrusted content taints its session, also from a schedule', async () => {
+    const { engine, call } = await anEngine({ respond: () => 'read' });
+    await engine.handle({ session: 's-1', text: 'forge a tool', source: 'Schedule', tainted: true }, anOp());
+    assert.equal((await call('forge_tool', TWICE, 's-1')).ok, false);
+    await engine.handle({ session: 's-2', text: 'forge a tool', source: 'Schedule' }, anOp());
+    assert.equal((await call('forge_tool', TWICE, 's-2')).ok, true);
+  });
+
+  it('maxActionsPerRun limits the tool calls of a scheduled run, and of no other message', async () => {
+    const schedule = { mode: 'Continuous', message: 'work', maxActionsPerRun: 1 } as const;
+    const actionsOf = async (source: 'User' | 'Schedule'): Promise<number> => {
+      const { engine, events } = await anEngine({
+        agent: { schedule, grants: { tools: ['file_read'] } },
+        answer: readThrice(),
+      });
+      await engine.handle({ session: 's-1', text: 'work', source }, anOp()).catch(() => undefined);
+      return events.filter(({ type }) => type === 'tool-call').length;
+    };
+    assert.equal(await actionsOf('User'), 3);
+    assert.equal(await actionsOf('Schedule'), 1);
   });
 
   it('a tool is promoted after uses in different messages and is available in later sessions', async () => {

@@ -24,6 +24,7 @@ export type {
   SpawnRequest,
   SpecialistRequest,
 } from './children/child-schemas.ts';
+export type { CreatedSchedule, OwnScheduleList } from './schedules/schedule-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 /** Header of a pod that reads lines of type `retry` in the answer of a model. */
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';
@@ -58,6 +59,12 @@ export const POD_API_PATHS = {
   endChild: '/v1/children/end',
   /** POST `ListAgentsRequest`: `KnownAgents`. */
   listAgents: '/v1/agents/list',
+  /** POST `CreateScheduleRequest`: `CreatedSchedule`. */
+  schedules: '/v1/schedules',
+  /** POST `DeleteScheduleRequest`: 204. */
+  deleteSchedule: '/v1/schedules/delete',
+  /** POST `ListSchedulesRequest`: `OwnScheduleList`. */
+  listSchedules: '/v1/schedules/list',
   /** POST `PublishEventRequest`: `EventReceipt`. */
   events: '/v1/events',
   /** POST `SubscribeRequest`: `SubscriptionReceipt`. */

@@ -13,6 +13,7 @@
  * - POST `…/agents/{agent}/tool-audits`: `ToolAuditRequest`, `ToolAuditState`; GET `…/tool-audits/{digest}?wait=&runs=`: `ToolAuditState`.
  * - GET `…/agents/{agent}/trust`: `TrustReport`.
  * - GET `…/deadletters`: `DeadLetterSummary[]`; POST `…/deadletters/{id}/retry` redelivers, DELETE `…/deadletters/{id}` deletes.
+ * - GET `…/schedules?agent=`: `UserScheduleList`; POST `…/agents/{agent}/schedules/trigger`, `pause` and `resume`: `TriggeredRun` or 204.
  * - GET `…/top`: `TopAgent[]`.
  * - GET `…/audit?after=<seq>&limit=`: `AuditPage`, the links of the provenance chain with the records of the namespace.
  *
@@ -32,6 +33,7 @@ export type {
   UserMessageRequest,
 } from './user-schemas.ts';
 export type { ToolAuditRequest, ToolAuditState } from './verification/tool-audit-schemas.ts';
+export type { TriggeredRun, UserScheduleList } from './schedules/user-schedule-schemas.ts';
 export type { AuditPage } from './provenance/audit-schemas.ts';
 
 export const USER_TOKEN_HEADER = 'temper-token';

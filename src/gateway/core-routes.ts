@@ -6,6 +6,8 @@ import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
 import { childRoutes } from './children/routes.ts';
+import { ownScheduleRoutes } from './schedules/routes.ts';
+import { userScheduleRoutes } from './schedules/user-routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
 import { userDeadLetterRoutes } from './users/dead-letters.ts';
@@ -29,6 +31,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   approvalRoutes,
   messageRoutes,
   childRoutes,
+  ownScheduleRoutes,
   eventRoutes,
   reportRoutes,
   traceRoutes,
@@ -43,5 +46,6 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userReactivationRoutes,
   userToolAuditRoutes,
   userAuditRoutes,
+  userScheduleRoutes,
   a2aRoutes,
 ];

@@ -4,6 +4,8 @@ import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { UsageGroup } from '../ledger/usage/group-usage.ts';
 import type { IdGenerator } from '../lib/ids.ts';
+import type { AgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
+import type { ScheduleStates } from '../nats/schedules/schedule-states.ts';
 import type { ChildRequestStore } from '../nats/children/child-requests.ts';
 import type { AcceptedEvents } from '../nats/events/accepted-events.ts';
 import type { EventHistory } from '../nats/events/event-history.ts';
@@ -143,6 +145,9 @@ export interface GatewayDeps {
   recorder: TaskRecorder;
   /** Requests about child agents. */
   childRequests: ChildRequestStore;
+  /** Schedules that agents made. */
+  agentSchedules: AgentScheduleStore;
+  scheduleStates: Pick<ScheduleStates, 'read'>;
   /** Tasks of callers over A2A. */
   peerTasks: PeerTasks;
   /** The address of this gateway in agent cards, without a path. */

@@ -27,6 +27,8 @@ import { createSessionStore, type NatsSessionStore } from '../nats/sessions/sess
 import { openSessionRegistry, type SessionRegistry } from '../nats/sessions/session-registry.ts';
 import { createPendingCalls } from '../nats/pending-calls.ts';
 import { specialistEnd } from './children/specialist-end.ts';
+import { createAgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
+import { createScheduleStates } from '../nats/schedules/schedule-states.ts';
 import { eventDeps } from './events/deps.ts';
 import { startResumingEvents } from './events/resume-events.ts';
 import { TriggerIndex } from './events/trigger-index.ts';
@@ -388,6 +390,8 @@ function depsOf(context: ServerContext): GatewayDeps {
     a2aUrl: context.config.a2aUrl,
     answers,
     childRequests,
+    agentSchedules: createAgentScheduleStore(bus),
+    scheduleStates: createScheduleStates(bus),
     ...openEvents(context, inbox, wakeups),
     inbox,
     approvals: openApprovals(context, inbox, wakeups),

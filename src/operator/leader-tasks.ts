@@ -140,7 +140,7 @@ function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
   if (natsReload !== undefined) {
     tasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(deps.pki.natsServer, signal)));
   }
-  if (deps.scheduleStore !== undefined) tasks.push(scheduledRunEnds(deps, deps.scheduleStore));
+  if (deps.scheduleStore !== undefined) tasks.push(...scheduleTasks(deps, deps.scheduleStore));
   if (deps.pullRequests !== undefined) tasks.push(pullRequestTask(deps, deps.pullRequests));
   if (deps.pendingCalls !== undefined) {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];
@@ -175,11 +175,13 @@ function withheldSourcesTask(deps: LeaderTaskDeps, store: WithheldStore): Leader
   });
 }
 
-function scheduledRunEnds(deps: LeaderTaskDeps, store: ScheduleStore): LeaderTask {
-  return periodic(deps, 'scheduled-run-ends', async (signal) => {
-    for await (const end of store.ends(signal)) deps.schedules?.onEnd(end);
+function scheduleTasks(deps: LeaderTaskDeps, store: ScheduleStore): LeaderTask[] {
+  const { schedules } = deps;
+  const runEnds = periodic(deps, 'scheduled-run-ends', async (signal) => {
+    for await (const end of store.ends(signal)) schedules?.onEnd(end);
     return RETRY_MS;
   });
+  return [runEnds, periodic(deps, 'schedule-changes', async () => (await schedules?.readChanges()) ?? RETRY_MS)];
 }
 
 function pullRequestTask(deps: LeaderTaskDeps, reader: PullRequestReader): LeaderTask {

@@ -36,6 +36,7 @@ export function categoryOf(request: PolicyRequest): ToolCategory | undefined {
     case 'Message':
     case 'Spawn':
     case 'Kill':
+    case 'Schedule':
     case 'Publish':
     case 'Subscribe':
       return 'communication';

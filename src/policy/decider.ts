@@ -11,6 +11,7 @@ import type { Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
+import { scheduleRules } from './rules/schedules.ts';
 import { publishRules, subscribeRules } from './rules/events.ts';
 import { forgeRules } from './rules/forge.ts';
 import { networkRules } from './rules/network.ts';
@@ -28,6 +29,7 @@ const GRANTING_RULE: Readonly<Record<PolicyRequest['kind'], string>> = {
   Message: 'grant.messages',
   Spawn: 'grant.spawn',
   Kill: 'grant.kill',
+  Schedule: 'grant.schedules',
   Publish: 'grant.events.publish',
   Subscribe: 'grant.events.subscribe',
   Model: 'grant.model',
@@ -89,6 +91,7 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
     Message: chain(messageRules(prepared), identity),
     Spawn: chain(spawnRules(prepared), identity),
     Kill: chain(killRules(prepared), identity),
+    Schedule: chain(scheduleRules(prepared), identity),
     Publish: chain(publishRules(prepared), identity),
     Subscribe: chain(subscribeRules(prepared), identity),
     Model: chain(modelRules(prepared), identity),
@@ -147,6 +150,7 @@ const RISKS = {
   Network: 'high',
   Spawn: 'medium',
   Kill: 'medium',
+  Schedule: 'medium',
   Publish: 'low',
   Subscribe: 'low',
   Message: 'low',
@@ -190,9 +194,11 @@ function subjectOf(request: PolicyRequest): string {
     case 'Message':
       return `A message to "${request.agent}"`;
     case 'Spawn':
-      return request.template === undefined ? 'A child agent' : `A copy of "${request.template}"`;
+      return childSubject(request.template);
     case 'Kill':
       return `The end of "${request.agent}"`;
+    case 'Schedule':
+      return 'A schedule that the agent makes';
     case 'Publish':
       return `An event "${request.subject}"`;
     case 'Subscribe':
@@ -204,6 +210,10 @@ function subjectOf(request: PolicyRequest): string {
     default:
       return request satisfies never;
   }
+}
+
+function childSubject(template: string | undefined): string {
+  return template === undefined ? 'A child agent' : `A copy of "${template}"`;
 }
 
 const MAX_REASON = 1_000;

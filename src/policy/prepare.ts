@@ -64,7 +64,7 @@ export interface PreparedPolicy extends AgentPatterns, PolicyPatterns {
   project: readonly string[];
 }
 
-const TAINTED_DENY_DEFAULT = ['forge', 'promote'];
+const TAINTED_DENY_DEFAULT = ['forge', 'promote', 'schedule'];
 
 /** Throws TEMPER_PATTERN_INVALID or TEMPER_MANIFEST_INVALID for an invalid rule; the decider then denies everything. */
 export function preparePolicy(snapshot: PolicySnapshot): PreparedPolicy {

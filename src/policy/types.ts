@@ -31,6 +31,11 @@ export type PolicyRequest =
   | { kind: 'Spawn'; template?: string }
   /** Ending a child agent. `child`: the agent itself started it. */
   | { kind: 'Kill'; agent: string; child?: boolean }
+  /**
+   * One more schedule that the agent makes for itself. `others`: how many it has; `runsPerHour`: the runs of all of them in one hour;
+   * `depth`: of the message that the agent works on.
+   */
+  | { kind: 'Schedule'; others?: number; runsPerHour?: number; depth?: number }
   /** Publishing an event under a subject. */
   | { kind: 'Publish'; subject: string }
   /** Getting the events whose subjects match the pattern, or that of one event. */

@@ -53,8 +53,10 @@ export function advance(
 ): Advance {
   const timing = timingDigest(definition);
   if (before === undefined || before.timing !== timing) {
-    const first = occurrencesOf(definition).next(now);
-    return { state: begin(before, definition.generation, { timing, next: first }) };
+    const since = before === undefined ? Math.min(definition.since ?? now, now) : now;
+    const first = occurrencesOf(definition).next(since);
+    const started = begin(before, definition.generation, { timing, next: first });
+    return since < now ? advance(definition, started, now, messageOf) : { state: started };
   }
   const state = withoutClockError(resumed(before, definition.generation), definition, now);
   const { next, ...rest } = state;

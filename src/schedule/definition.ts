@@ -20,6 +20,8 @@ export interface ScheduleDefinition {
   readonly quietHours?: QuietHours | undefined;
   /** A run that did not start within this time of its due time is missed. */
   readonly startingDeadlineMs: number;
+  /** A new schedule is due from this time on, when that has passed; absent: from the present. Epoch milliseconds. */
+  readonly since?: number | undefined;
   /** No run starts. */
   readonly suspended: boolean;
   /** Changes whenever a user changes the schedule or its agent, which ends the failures. */

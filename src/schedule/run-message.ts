@@ -12,11 +12,22 @@ export interface RunTemplate {
   readonly timeZone?: string | undefined;
 }
 
-export function runMessage({ message = '', session, timeZone = 'UTC' }: RunTemplate, due: number): RunMessage {
-  const key = new Date(due).toISOString();
+/** A schedule that an agent made; absent for that of its spec. */
+export interface RunOwner {
+  readonly id: string;
+  readonly name: string;
+}
+
+export function runMessage(
+  { message = '', session, timeZone = 'UTC' }: RunTemplate,
+  due: number,
+  owner?: RunOwner,
+): RunMessage {
+  const time = new Date(due).toISOString();
+  const prefix = owner === undefined ? 'schedule' : `schedule-${owner.name}`;
   return {
-    key,
-    session: session ?? `schedule-${key.slice(0, 19).replaceAll(/[-:]/g, '')}Z`,
+    key: owner === undefined ? time : `${owner.id}/${time}`,
+    session: session ?? `${prefix}-${time.slice(0, 19).replaceAll(/[-:]/g, '')}Z`,
     text: message.replaceAll('{{time}}', localTime(due, timeZone)),
   };
 }

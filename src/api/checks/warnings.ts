@@ -27,6 +27,7 @@ export const TOOLS_OF_GRANTS = {
   messages: ['agent_send', 'agent_message'],
   spawn: ['agent_spawn'],
   kill: ['agent_kill'],
+  schedules: ['schedule_create'],
   'events.publish': ['event_publish'],
   'events.subscribe': ['event_subscribe'],
 } as const;
@@ -35,13 +36,14 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
   if (kind !== 'Agent') return [];
   const { grants = {} } = spec as ValidPart<AgentSpec>;
   const granted = (grants.tools ?? []).filter((tool) => tool !== undefined);
-  const { memory, messages, spawn, kill, events } = grants;
+  const { memory, messages, spawn, kill, events, schedules = 0 } = grants;
   const lists: Record<keyof typeof TOOLS_OF_GRANTS, readonly unknown[] | undefined> = {
     'memory.read': memory?.read,
     'memory.write': memory?.write,
     messages,
     spawn,
     kill,
+    schedules: schedules > 0 ? [schedules] : [],
     'events.publish': events?.publish,
     'events.subscribe': events?.subscribe,
   };

@@ -105,7 +105,7 @@ export const UNTRUSTED_SOURCES = ['Agent', 'Reply', 'Trigger', 'Peer', 'File'] a
 export const DEFAULT_UNTRUSTED_SOURCES: readonly string[] = ['Trigger', 'Peer'];
 
 /** What a policy can deny to a session with untrusted content. */
-export const TAINTED_OPERATIONS = ['forge', 'promote', 'message', 'network', 'spawn', 'memory'] as const;
+export const TAINTED_OPERATIONS = ['forge', 'promote', 'message', 'network', 'spawn', 'memory', 'schedule'] as const;
 
 /** The access levels that exist in every policy, lowest first. */
 export const BUILTIN_LEVELS = ['sandboxed', 'restricted', 'standard', 'elevated'] as const;

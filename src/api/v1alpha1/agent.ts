@@ -64,6 +64,9 @@ const Grants = Type.Object(
         'Patterns for the names of child agents of other agents that the agent may end. Its own children need no grant.',
       ),
     ),
+    schedules: Type.Optional(
+      count(0, 50, 'How many schedules the agent may make for itself with `schedule_create`.', 0),
+    ),
     events: Type.Optional(
       Type.Object(
         {
@@ -385,6 +388,9 @@ export const AgentStatus = Type.Object(
       ),
     ),
     schedule: Type.Optional(ScheduleStatus),
+    ownSchedules: Type.Optional(
+      count(0, 50, 'Number of schedules that the agent made itself. Absent when it made none.'),
+    ),
     conditions: Type.Optional(Conditions),
   },
   closed,

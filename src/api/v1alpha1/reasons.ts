@@ -119,7 +119,7 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       meaning: 'The schedule of the agent starts runs. Present only when it starts none because the last ones failed.',
       reasons: {
         TooManyFailures:
-          'Five runs in a row failed. `kubectl temper deadletters` has the causes. Correct them; any change of the spec of the Agent starts runs again.',
+          'Five runs in a row failed. `kubectl temper deadletters` has the causes. Correct them; `kubectl temper schedule resume` or any change of the spec of the Agent starts runs again.',
       },
     },
     {

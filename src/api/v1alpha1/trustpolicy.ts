@@ -20,6 +20,7 @@ import {
 } from './common.ts';
 import type { Resource } from './common.ts';
 import { ChildLimits } from './trust/child-limits.ts';
+import { ScheduleLimits } from './trust/schedule-limits.ts';
 import { Decay, Strategy } from './trust/strategy.ts';
 import { Tainted } from './trust/tainted.ts';
 
@@ -374,6 +375,7 @@ export const TrustPolicySpec = Type.Object(
     forge: Type.Optional(Forge),
     promotion: Type.Optional(Promotion),
     children: Type.Optional(ChildLimits),
+    schedules: Type.Optional(ScheduleLimits),
     egress: Type.Optional(
       Type.Object(
         {

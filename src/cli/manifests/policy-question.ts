@@ -5,6 +5,7 @@ import { printable } from '../../lib/printable.ts';
 import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import { splitPort } from '../../policy/patterns/hosts.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
+import { plannedRuns } from '../../schedule/agent-schedule.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** A question to the policy, as options of the command line. */
@@ -20,6 +21,8 @@ export interface PolicyQuestion {
   spawn?: string;
   /** A child agent of another agent. */
   kill?: string;
+  /** The times of a schedule that the agent makes: a cron expression, or `every 10m`. */
+  schedule?: string;
   /** The subject of an event. */
   publish?: string;
   /** A pattern for subjects of events. */
@@ -51,6 +54,7 @@ const SUBJECT_OPTIONS = [
   'message',
   'spawn',
   'kill',
+  'schedule',
   'publish',
   'subscribe',
   'model',
@@ -85,18 +89,19 @@ function requestAbout(
   options: PolicyQuestion,
   tools: readonly ToolDescriptor[],
 ): PolicyRequest {
-  const access = options.write === true ? 'write' : 'read';
   switch (question) {
     case 'tool':
       return toolRequest(subject, options, tools);
     case 'host':
       return hostRequest(subject);
     case 'file':
-      return { kind: 'File', path: subject, access };
+      return { kind: 'File', path: subject, access: accessOf(options) };
     case 'memory':
-      return { kind: 'Memory', key: subject, access };
+      return { kind: 'Memory', key: subject, access: accessOf(options) };
     case 'spawn':
       return subject === OWN_MANIFEST ? { kind: 'Spawn' } : { kind: 'Spawn', template: subject };
+    case 'schedule':
+      return scheduleRequest(subject);
     case 'forge':
       return forgeRequest(subject, options);
     case 'promote':
@@ -104,6 +109,10 @@ function requestAbout(
     default:
       return PLAIN_REQUESTS[question](subject);
   }
+}
+
+function accessOf({ write }: PolicyQuestion): 'read' | 'write' {
+  return write === true ? 'write' : 'read';
 }
 
 function toolRequest(name: string, options: PolicyQuestion, tools: readonly ToolDescriptor[]): PolicyRequest {
@@ -145,6 +154,15 @@ function hostRequest(text: string): PolicyRequest {
   const split = splitPort(text);
   if (split === undefined) throw usageError(`--host "${text}" is not host:port; write an IPv6 address in brackets`);
   return { kind: 'Network', host: split.host, port: Number(split.port ?? 443) };
+}
+
+/** As the first schedule that the agent makes. */
+function scheduleRequest(times: string): PolicyRequest {
+  try {
+    return { kind: 'Schedule', runsPerHour: plannedRuns({ times, timeZone: 'UTC' }, '', Date.now()).runsPerHour };
+  } catch (error) {
+    throw usageError(`--schedule: ${messageOf(error, 200)}`);
+  }
 }
 
 function forgeRequest(mode: string, options: PolicyQuestion): PolicyRequest {

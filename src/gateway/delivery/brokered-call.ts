@@ -33,7 +33,8 @@ export async function assertBrokeredCall(
   let decision = decide(true);
   if (decision.effect === 'Allow') return;
   const clean = decide(false);
-  if (clean.effect !== decision.effect && !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
+  // A denial that also a clean session gets has its reason in something else.
+  if (clean.effect === decision.effect || !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
     decision = clean;
   }
   if (decision.effect === 'Allow') return;

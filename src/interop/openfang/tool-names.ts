@@ -12,6 +12,9 @@ export const RENAMED_TOOLS: ReadonlyMap<string, string> = new Map([
   ['memory_recall', 'memory_get'],
   ['agent_message', 'agent_send'],
   ['system_time', 'time_now'],
+  ['cron_create', 'schedule_create'],
+  ['cron_list', 'schedule_list'],
+  ['cron_cancel', 'schedule_delete'],
 ]);
 
 /** The tools of each named profile, as OpenFang expands them. */

@@ -41,10 +41,10 @@ export function writtenByGateways({ source, asker, answers, ancestors, tainted }
   const isPath = Array.isArray(ancestors) && ancestors.length <= MAX_ANCESTORS && ancestors.every(isId);
   return {
     ...(isSource ? { source: source as MessageSource } : {}),
+    ...(tainted === true ? { tainted } : {}),
     ...(isId(asker) ? { asker } : {}),
     ...(isId(answers) ? { answers } : {}),
     ...(isPath ? { ancestors: ancestors as string[] } : {}),
-    ...(tainted === true ? { tainted } : {}),
   };
 }
 

@@ -42,7 +42,7 @@ export const BUCKETS = {
   childRequests: 'temper-child-requests',
   /** How messages of users ended, and their ratings. */
   tasks: 'temper-tasks',
-  /** When the schedule of each agent is due next, and its active run. */
+  /** When each schedule is due next, and its active run; the schedules that agents made. */
   schedules: 'temper-schedules',
   /** Subscriptions of agents to events, and what their triggers did. */
   triggers: 'temper-triggers',

@@ -7,33 +7,39 @@ import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.
 import { purge } from '../jetstream/stream-reader.ts';
 
 export interface StoredSchedule {
-  /** Undefined for an agent without a valid document. */
+  /** Undefined for a schedule without a valid document. */
   readonly state: ScheduleState | undefined;
   readonly revision: number;
 }
 
-/** The state of the schedule of each agent. Methods throw TEMPER_BUS_*. */
+/** The schedule of the spec of an agent, or with an id one that the agent made. */
+export interface ScheduleId {
+  readonly agentUid: string;
+  readonly id?: string | undefined;
+}
+
+/** The state of each schedule. Methods throw TEMPER_BUS_*. */
 export interface ScheduleStates {
-  read(agentUid: string): Promise<StoredSchedule>;
+  read(schedule: ScheduleId): Promise<StoredSchedule>;
   /** Returns the new revision; undefined when another writer changed the document. */
-  write(agentUid: string, state: ScheduleState, revision: number): Promise<number | undefined>;
+  write(schedule: ScheduleId, state: ScheduleState, revision: number): Promise<number | undefined>;
   /** Idempotent. */
-  remove(agentUid: string): Promise<void>;
+  remove(schedule: ScheduleId): Promise<void>;
 }
 
 export function createScheduleStates(connection: JetStreamConnection): ScheduleStates {
   const documents = createDocumentStore(connection, BUCKETS.schedules);
   return {
-    async read(agentUid) {
-      const found = await documents.get(keyOf(agentUid));
+    async read(schedule) {
+      const found = await documents.get(keyOf(schedule));
       return { state: parseScheduleState(found?.value), revision: found?.revision ?? 0 };
     },
-    write: (agentUid, state, revision) => documents.write(keyOf(agentUid), storedForm(state) as Json, revision),
-    remove: (agentUid) =>
-      purge(connection, bucketStream(BUCKETS.schedules), bucketSubject(BUCKETS.schedules, keyOf(agentUid))),
+    write: (schedule, state, revision) => documents.write(keyOf(schedule), storedForm(state) as Json, revision),
+    remove: (schedule) =>
+      purge(connection, bucketStream(BUCKETS.schedules), bucketSubject(BUCKETS.schedules, keyOf(schedule))),
   };
 }
 
-function keyOf(agentUid: string): string {
-  return `${token(agentUid)}.state`;
+function keyOf({ agentUid, id }: ScheduleId): string {
+  return `${token(agentUid)}.${id === undefined ? 'state' : token(id)}`;
 }

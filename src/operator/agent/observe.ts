@@ -40,7 +40,7 @@ export interface ObserveDeps {
   readonly agentActivity: AgentActivity | undefined;
   readonly trustEvidence: TrustEvidence | undefined;
   /** Undefined without NATS. */
-  readonly schedules: Pick<ScheduleReconciler, 'state'> | undefined;
+  readonly schedules: Pick<ScheduleReconciler, 'state' | 'schedules'> | undefined;
   readonly pool: WarmPool;
   readonly policyMonitor: AdmissionPolicyMonitor;
 }
@@ -121,14 +121,17 @@ export async function observe(
     lastActivity,
     runtimeState: deps.agentStats.get(agent, policyFacts.policy),
     taskEvidence: evidenceOf(deps.trustEvidence, agent, policyFacts.policy),
-    schedule: scheduleState(deps, agent),
+    ...schedulesOf(deps, agent),
     tools: observeTools(deps, agent, policyFacts.policyError === undefined ? policyFacts.policy : undefined, now),
     natsUnavailableSince: deps.agentActivity?.unavailableSince(),
   };
 }
 
-function scheduleState({ schedules }: ObserveDeps, agent: StoredAgent): ObservedAgent['schedule'] {
-  return schedules?.state(agent);
+function schedulesOf(
+  { schedules }: ObserveDeps,
+  agent: StoredAgent,
+): Pick<ObservedAgent, 'schedule' | 'agentSchedules'> {
+  return { schedule: schedules?.state(agent), agentSchedules: schedules?.schedules(agent) };
 }
 
 type PolicyFacts = Pick<ObservedAgent, 'policy' | 'policyError' | 'grantError' | 'modelError' | 'rank'>;

@@ -77,6 +77,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
     runtimeState: {},
     taskEvidence: undefined,
     schedule: undefined,
+    agentSchedules: undefined,
     tools: undefined,
     natsUnavailableSince: undefined,
     ...change,

@@ -1,4 +1,5 @@
 import type { StoredAgent, StoredPolicy, Pod } from '../kube/types.ts';
+import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
 import type { ScheduleState } from '../../schedule/advance.ts';
 import type { TaskEvidence } from '../../policy/trust/evidence.ts';
 import type { ObservedAgentTools } from '../hygiene/plan.ts';
@@ -56,6 +57,8 @@ export interface ObservedAgent {
   readonly taskEvidence: TaskEvidence | undefined;
   /** The state of its schedule. Undefined without one, and until it is read. */
   readonly schedule: ScheduleState | undefined;
+  /** The schedules that it made, and what users decided about that of its spec. Undefined without any. */
+  readonly agentSchedules: AgentSchedules | undefined;
   /** Its promoted tools, and what its records say about them. Undefined for an agent without any. */
   readonly tools: ObservedAgentTools | undefined;
   readonly natsUnavailableSince: Date | undefined;

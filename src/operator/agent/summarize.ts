@@ -44,6 +44,7 @@ export function summarize(
     ...trustFields(observed, evaluation),
     ...toolFields(before, tools),
     schedule: scheduleField(observed),
+    ownSchedules: ownScheduleCount(observed),
     ...bound,
     conditions: conditionsOf(observed, planned, applied, evaluation),
   } as AgentStatus;
@@ -56,9 +57,15 @@ function toolFields(before: AgentStatus, tools: ToolPlan | undefined): Pick<Agen
 }
 
 /** Unchanged until the state of the schedule is read. */
-function scheduleField({ agent, schedule }: ObservedAgent): AgentStatus['schedule'] {
+function scheduleField({ agent, schedule, agentSchedules }: ObservedAgent): AgentStatus['schedule'] {
   if (!hasSchedule(agent)) return undefined;
-  return schedule === undefined ? agent.status?.schedule : scheduleStatus(schedule);
+  return schedule === undefined ? agent.status?.schedule : scheduleStatus(schedule, agentSchedules?.spec?.pause);
+}
+
+/** Unchanged until the schedules of agents are read. */
+function ownScheduleCount({ agent, agentSchedules }: ObservedAgent): number | undefined {
+  if (agentSchedules === undefined) return agent.status?.ownSchedules;
+  return agentSchedules.own.length === 0 ? undefined : agentSchedules.own.length;
 }
 
 function conditionsOf(
@@ -210,6 +217,8 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
 /** Does a schedule appear or end, or does an agent without a pod get its first message, or lose its last one? */
 function changesWork(before: AgentStatus, after: AgentStatus): boolean {
   if ((before.schedule === undefined) !== (after.schedule === undefined)) return true;
+  if (!isDeepStrictEqual(before.schedule?.paused, after.schedule?.paused)) return true;
+  if (before.ownSchedules !== after.ownSchedules) return true;
   return after.pod === undefined && changesQueueState(before, after);
 }
 

@@ -7,65 +7,16 @@ import { WorkQueue } from '../../kube/controller/work-queue.ts';
 import { Store } from '../../kube/informer/store.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { AgentSchedule } from '../../api/v1alpha1/schedule/spec.ts';
-import type { ScheduleState } from '../../schedule/advance.ts';
 import { aPolicy, anAgent } from '../agent/observed.testing.ts';
 import { Cache } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
-import type { RunEnd, ScheduleStore } from './ports.ts';
 import { ScheduleReconciler } from './reconcile.ts';
+import { FakeScheduleStore as FakeStore } from './schedule-store.testing.ts';
 
 const MINUTE = 60_000;
 const START = Date.parse('2026-03-02T08:00:00Z');
 const CONTEXT = { signal: new AbortController().signal, log: {} as never };
 const hourly: AgentSchedule = { mode: 'Periodic', cron: '0 * * * *', message: 'Report for {{time}}.' };
-
-/** NATS as the schedules of one agent see it; processes come and go. */
-class FakeStore implements ScheduleStore {
-  state: ScheduleState | undefined;
-  revision = 0;
-  writes = 0;
-  /** Messages by key, as the duplicate window of the inbox keeps them. */
-  readonly inbox = new Map<string, string>();
-  readonly ended = new Map<string, RunEnd>();
-  sends = 0;
-  /** Called before each send. */
-  beforeSend = (): void => undefined;
-
-  read = async () => ({ state: this.state, revision: this.revision });
-
-  async write(_uid: string, state: ScheduleState, revision: number): Promise<number | undefined> {
-    if (revision !== this.revision) return undefined;
-    this.state = state;
-    this.writes += 1;
-    return ++this.revision;
-  }
-
-  async remove(): Promise<void> {
-    this.state = undefined;
-    this.revision = 0;
-  }
-
-  messageOf = (_uid: string, { key }: { key: string }): string => `msg-${key}`;
-
-  async send(_agent: object, { key, text }: { key: string; text: string }): Promise<void> {
-    this.beforeSend();
-    this.sends += 1;
-    this.inbox.set(`msg-${key}`, text);
-  }
-
-  end = async (_uid: string, message: string) => this.ended.get(message);
-
-  isPending = async (_uid: string, _session: string, message: string) => this.inbox.has(message);
-
-  async *ends(): AsyncGenerator<RunEnd | undefined> {}
-
-  finish(message: string, outcome: RunEnd['outcome'], endedAt: number): RunEnd {
-    const end = { agentUid: anAgent().metadata.uid, message, outcome, endedAt };
-    this.inbox.delete(message);
-    this.ended.set(message, end);
-    return end;
-  }
-}
 
 interface Setup {
   schedule?: AgentSchedule | undefined;

@@ -1,25 +1,15 @@
 import type { ScheduleStatus } from '../../api/v1alpha1/schedule/status.ts';
-import { hasRuns, scheduleOf } from '../../api/schedule/definition.ts';
+import { hasRuns } from '../../api/schedule/definition.ts';
 import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
-import type { ScheduleDefinition } from '../../schedule/definition.ts';
+import type { Pause } from '../../schedule/agent-schedule.ts';
 import type { ConditionUpdate } from '../conditions.ts';
-import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
-
-/** The schedule of the agent; undefined for an agent without one. The spec is valid. No run starts for an agent that gets no pod. */
-export function definitionOf(agent: StoredAgent, policy: StoredPolicy | undefined): ScheduleDefinition | undefined {
-  const { uid, generation } = agent.metadata;
-  const definition = scheduleOf({ key: uid, generation, spec: agent.spec });
-  if (definition === undefined) return undefined;
-  const isStalled = agent.status?.conditions?.some(({ type, status }) => type === 'Stalled' && status === 'True');
-  const isStopped = policy === undefined || policy.spec.suspend === true || isStalled === true;
-  return isStopped ? { ...definition, suspended: true } : definition;
-}
+import type { StoredAgent } from '../kube/types.ts';
 
 export function hasSchedule({ spec }: StoredAgent): boolean {
   return spec.schedule !== undefined && hasRuns(spec.schedule);
 }
 
-export function scheduleStatus(state: ScheduleState): ScheduleStatus {
+export function scheduleStatus(state: ScheduleState, paused?: Pause): ScheduleStatus {
   const { last, lastSuccess, next, active, failures, missed, skipped } = state;
   return {
     ...(last === undefined ? {} : { lastScheduleTime: timestamp(last) }),
@@ -29,6 +19,7 @@ export function scheduleStatus(state: ScheduleState): ScheduleStatus {
     failures,
     missed,
     skipped,
+    ...(paused === undefined ? {} : { paused: { ...paused } }),
   };
 }
 
@@ -37,7 +28,7 @@ export function scheduleCondition(
   state: Pick<ScheduleState, 'failures'> | undefined,
 ): ConditionUpdate<'Scheduled'> | undefined {
   if (state === undefined || !isFailing(state)) return undefined;
-  const message = `the last ${MAX_FAILURES} runs failed, so no further run starts; see kubectl temper deadletters, correct the cause and change the Agent`;
+  const message = `the last ${MAX_FAILURES} runs failed, so no further run starts; see kubectl temper deadletters, correct the cause, and use kubectl temper schedule resume`;
   return { type: 'Scheduled', status: 'False', reason: 'TooManyFailures', message };
 }
 

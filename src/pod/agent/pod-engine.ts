@@ -13,6 +13,7 @@ import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
+import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules.ts';
 import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
@@ -27,6 +28,7 @@ import {
   withheldEvent,
   withheldEvents,
   withheldMemory,
+  withheldSchedules,
   withheldSessions,
   withheldTasks,
 } from './withheld-engine.ts';
@@ -134,11 +136,13 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
 function namespacePorts(
   { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
   withheld: WithheldSources | undefined,
-): Pick<EnginePorts, 'children' | 'events'> {
+): Pick<EnginePorts, 'children' | 'events' | 'schedules'> {
   const events = remoteEvents({ client, deliveryToken });
+  const schedules = remoteSchedules({ client, deliveryToken });
   return {
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: withheld === undefined ? events : withheldEvents(events, withheld),
+    schedules: withheld === undefined ? schedules : withheldSchedules(schedules, withheld),
   };
 }
 

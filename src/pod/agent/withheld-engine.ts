@@ -1,6 +1,7 @@
 import type { MessageOutcome } from '../../agent/messages/message-outcome.ts';
 import type { Events } from '../../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../../agent/ports.ts';
+import type { OwnSchedules } from '../../agent/tools/schedules/port.ts';
 import type { MessageSender, TaskSender } from '../../bus/port.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
@@ -43,6 +44,14 @@ export function withheldMemory(memory: Memory, sources: WithheldSources): Memory
 
 export function withheldBus(bus: MessageSender, sources: WithheldSources): MessageSender {
   return { send: (draft, op) => bus.send({ ...draft, text: sources.text(draft.text) }, op) };
+}
+
+export function withheldSchedules(schedules: OwnSchedules, sources: WithheldSources): OwnSchedules {
+  return {
+    create: (input, op) => schedules.create(sources.json(input), op),
+    delete: (name, op) => schedules.delete(name, op),
+    list: (op) => schedules.list(op),
+  };
 }
 
 export function withheldTasks(tasks: TaskSender, sources: WithheldSources): TaskSender {

@@ -7,7 +7,7 @@ type Grants = NonNullable<AgentSpec['grants']>;
 type GrantRule = readonly [field: string, kind: PatternKind, of: (grants: Grants) => readonly string[] | undefined];
 
 /** Every grant that is a list of patterns, with their kind. */
-const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'events'>, PatternKind>> = {
+const LISTS: Readonly<Record<Exclude<keyof Grants, 'memory' | 'events' | 'schedules'>, PatternKind>> = {
   tools: 'tool',
   network: 'host',
   messages: 'name',
@@ -27,7 +27,7 @@ const RULES: readonly GrantRule[] = [
 
 /** Each pattern of the child has to lie within the parent's patterns of the same grant, compared as languages. */
 export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns: BoundedPatternRules): Refusal[] {
-  return RULES.flatMap(([key, kind, of]) => {
+  const outside = RULES.flatMap(([key, kind, of]) => {
     const ceiling = (of(parent) ?? []).filter((pattern) => patterns.patternError(pattern, kind) === undefined);
     return (of(child) ?? []).flatMap((pattern, index): Refusal[] => {
       const field = `spec.grants.${key}[${index}]`;
@@ -37,4 +37,10 @@ export function grantRefusals(child: Grants = {}, parent: Grants = {}, patterns:
       return [refusal(field, `"${pattern}"`, quotedList(ceiling))];
     });
   });
+  return [...outside, ...noSchedules(child)];
+}
+
+/** A run starts a chain of messages of its own, which the chain of the parent would not limit. */
+function noSchedules({ schedules = 0 }: Grants): Refusal[] {
+  return schedules === 0 ? [] : [refusal('spec.grants.schedules', `${schedules}`, '0, as every child agent')];
 }

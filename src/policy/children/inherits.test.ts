@@ -122,6 +122,7 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.grants.events.publish[0]', { grants: { events: { publish: ['orders.*'] } } }],
   ['spec.grants.events.subscribe[0]', { grants: { events: { subscribe: ['*'] } } }],
   ['spec.grants.spawn[0]', { grants: { spawn: ['work*'] } }],
+  ['spec.grants.schedules', { grants: { schedules: 1 } }],
   ['spec.grants.shell[0]', { grants: { shell: ['g*'] } }],
   ['spec.grants.environment[0]', { grants: { environment: ['LANG*'] } }],
   ['spec.grants.network[0]', { grants: { network: ['a..b'] } }],

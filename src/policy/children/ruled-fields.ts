@@ -33,6 +33,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'grants.events.publish',
   'grants.events.subscribe',
   'grants.spawn',
+  'grants.schedules',
   'grants.kill',
   'grants.shell',
   'grants.environment',

@@ -58,6 +58,7 @@ const TAINTED_NOUNS: Readonly<Record<TaintedAction, string>> = {
   promote: 'promotion',
   message: 'messages to other agents',
   network: 'network access',
+  schedule: 'schedules that the agent makes',
   spawn: 'starting and ending child agents',
   memory: 'writing shared memory',
 };

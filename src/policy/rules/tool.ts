@@ -192,6 +192,7 @@ function communicationGrant(
 ): string | undefined {
   if (action === 'comms:internal' && messages.size > 0) return 'grants.messages';
   if (action === 'comms:internal' && publish.size + subscribe.size > 0) return 'grants.events';
+  if (action === 'comms:internal' && (snapshot.agent.spec.grants?.schedules ?? 0) > 0) return 'grants.schedules';
   if (spawn.size > 0) return 'grants.spawn';
   if (snapshot.agent.spec.children?.inherit === true) return 'children.inherit';
   return action === 'comms:internal' && kill.size > 0 ? 'grants.kill' : undefined;

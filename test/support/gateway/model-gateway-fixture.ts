@@ -43,6 +43,8 @@ import { createToolAuditStore } from '../../../src/nats/promotion/tool-audits.ts
 import { natsAuditStream } from '../../../src/nats/audit-stream.ts';
 import { Answers } from '../../../src/gateway/tasks/answers.ts';
 import { createTaskRecorder } from '../../../src/gateway/tasks/recorder.ts';
+import { createAgentScheduleStore } from '../../../src/nats/schedules/agent-schedule-store.ts';
+import { createScheduleStates } from '../../../src/nats/schedules/schedule-states.ts';
 import { createChildRequests } from '../../../src/nats/children/child-requests.ts';
 import { createAsks } from '../../../src/nats/tasks/asks.ts';
 import { createPeerTasks } from '../../../src/nats/tasks/peer-tasks.ts';
@@ -279,6 +281,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
       a2aUrl: 'https://temper-gateway:8443',
       answers,
       childRequests: createChildRequests(bus),
+      agentSchedules: createAgentScheduleStore(bus),
+      scheduleStates: createScheduleStates(bus),
       ...eventDeps(bus, { ...shared, inbox, wake: async () => undefined, sessionsOf, index: new TriggerIndex() }),
       approvals: new CallApprovals({
         ...shared,

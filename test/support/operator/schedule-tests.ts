@@ -4,6 +4,7 @@ import type { JetStreamConnection } from '../../../src/nats/connection/connectio
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { STREAMS } from '../../../src/nats/jetstream/names.ts';
 import { messageCounts } from '../../../src/nats/jetstream/stream-reader.ts';
+import { createAgentScheduleStore } from '../../../src/nats/schedules/agent-schedule-store.ts';
 import { createScheduleStates } from '../../../src/nats/schedules/schedule-states.ts';
 import { createTaskRecords } from '../../../src/nats/tasks/task-records.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
@@ -43,12 +44,46 @@ export function scheduleTests(fixture: () => OperatorNatsFixture): void {
       'the end of the run',
       () =>
         createScheduleStates(gateway)
-          .read(uid)
+          .read({ agentUid: uid })
           .then((stored) => stored.state),
       (stored) => stored?.lastSuccess !== undefined,
     );
     assert.deepEqual([state?.last, state?.active, state?.failures], [due.getTime(), undefined, 0]);
     assert.deepEqual(await records.read(uid), [], 'a run of a schedule is no task');
+  });
+
+  it('a schedule that an agent made runs at its time, once, and is removed after the end of its run', async () => {
+    const { apiServer } = fixture();
+    const gateway = await fixture().connectGateway();
+    const spec = { trustPolicyRef: { name: 'scheduled' }, grants: { tools: ['schedule_*'], schedules: 1 } };
+    await apiServer.apply(buildAgent('team-a', 'planner', spec));
+    const { metadata } = await apiServer.waitForAgent('team-a', 'planner', 'exists', () => true);
+    const { uid } = metadata;
+    const agent = { uid, name: 'planner', namespace: 'team-a' };
+    const at = new Date(Math.ceil(Date.now() / 1_000 + 3) * 1_000).toISOString();
+    const own = { id: 'own-1', name: 'once', times: at, timeZone: 'UTC', message: 'Now: {{time}}.', runsPerHour: 1 };
+    const store = createAgentScheduleStore(gateway);
+    const createdAt = new Date().toISOString();
+    await store.update(agent, (before) => ({ ...before, own: [{ ...own, createdAt, tainted: true }] }));
+    await apiServer.waitForAgent('team-a', 'planner', 'has a schedule', ({ status }) => status?.ownSchedules === 1);
+    const inbox = createNatsInbox(gateway);
+    const delivery = await inbox.fetchNext(uid, 30_000, NEVER_ABORTED);
+    const { message, coordinates } = delivery ?? assert.fail('no message');
+    const session = `schedule-once-${at.slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
+    assert.deepEqual(
+      [message.source, message.tainted, message.text, message.session],
+      ['Schedule', true, `Now: ${at.slice(0, 19)}Z.`, session],
+    );
+    const end = { message: message.id, session, outcome: 'completed', source: 'Schedule' } as const;
+    const records = createTaskRecords(gateway, () => UNLIMITED);
+    await inbox.ack(coordinates, () => records.end(uid, { ...end, deliveries: 1, endedAt: Date.now() }));
+    await pollValue(
+      'the end of the schedule',
+      () => store.read(agent),
+      (stored) => stored.own.length === 0,
+    );
+    await apiServer.waitForAgent('team-a', 'planner', 'has none', ({ status }) => status?.ownSchedules === undefined);
+    assert.equal((await createScheduleStates(gateway).read({ agentUid: uid, id: 'own-1' })).state, undefined);
   });
 
   it('each of many schedules that are due in one second runs once, while an operator ends and another one begins', async () => {
@@ -65,7 +100,7 @@ export function scheduleTests(fixture: () => OperatorNatsFixture): void {
     await pollValue('all runs', inbox, (counts) => counts.every((count) => count > 0));
     const states = createScheduleStates(gateway);
     for (const { uid } of agents) {
-      const { state } = await states.read(uid);
+      const { state } = await states.read({ agentUid: uid });
       assert.deepEqual([state?.last, state?.missed, state?.skipped], [due.getTime(), 0, 0]);
     }
     assert.deepEqual(

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox';
-import { closed, count } from '../common.ts';
+import { closed, count, Text } from '../common.ts';
 
 const Time = (description: string) => Type.String({ format: 'date-time', maxLength: 32, description });
 
@@ -15,6 +15,19 @@ export const ScheduleStatus = Type.Object(
       'Runs that failed since the last completed one. After five the schedule is suspended.',
     ),
     missed: count(0, 1e12, 'Due times that passed without a run because the operator or NATS was unavailable.'),
+    paused: Type.Optional(
+      Type.Object(
+        {
+          by: Text(256, 'Who paused it, as the command states it.'),
+          reason: Text(1024, 'The reason that was given.'),
+          since: Time('Since when.'),
+        },
+        {
+          ...closed,
+          description: 'A user paused the schedule with `kubectl temper schedule pause`. Absent otherwise.',
+        },
+      ),
+    ),
     skipped: count(0, 1e12, 'Due times that passed without a run because the previous run had not ended.'),
   },
   {

@@ -10,7 +10,7 @@ export const Tainted = Type.Object(
         TAINTED_OPERATIONS.length,
         'Operations that are denied in a tainted session. `message` includes all tools of the category communication, `spawn` starting and ending child agents, `memory` writing shared memory keys.',
       ),
-      default: ['forge', 'promote'],
+      default: ['forge', 'promote', 'schedule'],
     }),
     sources: Type.Optional({
       ...setOf(

@@ -5,8 +5,10 @@ import { createNatsInbox, messageId } from '../../../nats/inbox/inbox.ts';
 import { readStoreGeneration } from '../../../nats/jetstream/store-generation.ts';
 import { DEFAULT_RELEASE } from '../../../nats/residents/resident.ts';
 import { createResidents } from '../../../nats/residents/residents.ts';
+import { createAgentScheduleStore } from '../../../nats/schedules/agent-schedule-store.ts';
 import { createScheduleStates } from '../../../nats/schedules/schedule-states.ts';
 import { findTaskEnd, lastTaskSequence, scheduledEnds } from '../../../nats/tasks/task-records.ts';
+import { withoutSchedule } from '../../../schedule/wanted-schedule.ts';
 import type { Logger } from '../../../telemetry/log.ts';
 import type { RunEnd, ScheduleStore } from '../../schedules/ports.ts';
 import type { NatsLink } from '../nats-link.ts';
@@ -32,11 +34,12 @@ export function natsScheduleStore({
   const states = () => createScheduleStates(link.current());
   const listed = new Set<string>();
   return {
-    read: (agentUid) => states().read(agentUid),
-    write: (agentUid, state, revision) => states().write(agentUid, state, revision),
-    remove: (agentUid) => states().remove(agentUid),
+    read: (schedule) => states().read(schedule),
+    write: (schedule, state, revision) => states().write(schedule, state, revision),
+    remove: (schedule) => states().remove(schedule),
+    ...ownSchedules(link),
     messageOf: (agentUid, { key }) => messageId({ uid: senderOf(agentUid), key }),
-    async send({ namespace, name, uid }, { session, text, key }) {
+    async send({ namespace, name, uid }, { session, text, key, tainted }) {
       const connection = link.current();
       if (!listed.has(uid)) await createResidents(connection).ensure({ namespace, name, uid }, release);
       listed.add(uid);
@@ -48,6 +51,7 @@ export function natsScheduleStore({
           to: name,
           from: 'schedule',
           source: 'Schedule',
+          ...(tainted === true ? { tainted } : {}),
           session,
           text,
           depth: 0,
@@ -76,6 +80,19 @@ export function natsScheduleStore({
         }
       }
     },
+  };
+}
+
+/** The schedules that agents made. */
+function ownSchedules(link: Pick<NatsLink, 'current'>): Pick<ScheduleStore, 'removeOwn' | 'changes' | 'revision'> {
+  const schedules = () => createAgentScheduleStore(link.current());
+  return {
+    async removeOwn(agent, id) {
+      await schedules().update(agent, (before) => withoutSchedule(before, id));
+      await createScheduleStates(link.current()).remove({ agentUid: agent.uid, id });
+    },
+    changes: (after) => schedules().changes(after),
+    revision: () => schedules().revision(),
   };
 }
 

@@ -4,11 +4,13 @@ import { sha256 } from '../../../../src/lib/canonical.ts';
 import { readToolRecords } from '../../../../src/nats/tasks/task-records.ts';
 import { AGENTS, type MessageClient, parsed } from '../../../support/gateway/message-client.ts';
 import { pollValue } from '../../../support/poll.ts';
+import { ownScheduleTests } from './own-schedules.ts';
 import { toolAuditRequestTests } from './tool-audit-requests.ts';
 
-/** What users do about the tools of an agent. */
+/** What users do about the tools and the schedules of an agent. */
 export function agentToolTests(open: () => MessageClient): void {
   toolAuditRequestTests(open);
+  ownScheduleTests(open);
 
   it('a user has a tool verified again that the agent lost, and neither a pod nor another tool is accepted', async () => {
     const messages = open();
