@@ -10,7 +10,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { type Member, memberKey, withholdsSources } from '../team/member.ts';
 import type { OpenedAgent } from '../team/opened-agent.ts';
-import type { MessageInWork, LocalAsks } from './local-asks.ts';
+import type { DeliveredMessage, LocalAsks } from './local-asks.ts';
 import type { LocalDelivery, LocalInboxes } from './local-inbox.ts';
 
 export interface DispatcherDeps {
@@ -29,7 +29,7 @@ type UserEnd = { handled: HandledMessage } | { error: unknown };
 interface Serving {
   readonly member: Member;
   readonly stop: AbortController;
-  readonly current: Map<string, MessageInWork>;
+  readonly current: Map<string, DeliveredMessage>;
 }
 
 /**
@@ -68,7 +68,7 @@ export class Dispatcher {
   }
 
   /** The message in work in a session of the agent. Throws TEMPER_NOT_FOUND. */
-  current(key: string, session: string): MessageInWork {
+  current(key: string, session: string): DeliveredMessage {
     const found = this.#serving.get(key)?.current.get(session);
     if (found !== undefined) return found;
     throw new TemperError('TEMPER_NOT_FOUND', 'an agent sends messages only while it works on one');

@@ -14,7 +14,7 @@ import type { LocalInboxes } from './local-inbox.ts';
 import { type Inboxes, inboxOf, type MessageEntry } from './message-entries.ts';
 
 /** The message in work that a call belongs to. */
-export interface MessageInWork {
+export interface DeliveredMessage {
   readonly message: Envelope;
   readonly signal: AbortSignal;
 }
@@ -62,7 +62,7 @@ export class LocalAsks {
   }
 
   /** The state of a task of the session of this message, at the latest after the time. Throws TEMPER_NOT_FOUND. */
-  async task(agent: string, { message, signal }: MessageInWork, ticket: string, waitMs: number): Promise<Task> {
+  async task(agent: string, { message, signal }: DeliveredMessage, ticket: string, waitMs: number): Promise<Task> {
     const found = await this.#wait(agent, ticket, waitMs, signal);
     if (found === undefined || found.session !== message.session)
       throw new TemperError('TEMPER_NOT_FOUND', `session "${message.session}" has no ticket "${ticket}"`);

@@ -4,7 +4,7 @@ import type { Envelope, MessageDraft, MessageSender, Receipt, Task, TaskSender }
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import type { MessageInWork, LocalAsks } from './local-asks.ts';
+import type { DeliveredMessage, LocalAsks } from './local-asks.ts';
 import { LocalInboxes } from './local-inbox.ts';
 import { inboxOf } from './message-entries.ts';
 
@@ -16,7 +16,7 @@ export interface LocalSender {
   readonly key: string;
   readonly name: string;
   /** The message in work in the session of the call. Throws TEMPER_NOT_FOUND without one. */
-  current(session: string): MessageInWork;
+  current(session: string): DeliveredMessage;
   /** The key of the agent with this name. Throws TEMPER_NOT_FOUND, and TEMPER_POLICY_DENIED when the sender may not send to it. */
   receiver(name: string): string;
   /** Removes what must not be stored from a text. */

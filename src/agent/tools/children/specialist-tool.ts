@@ -7,7 +7,7 @@ import { type AskToolDeps, taskResult } from '../ask-tool.ts';
 import type { Children } from './port.ts';
 
 export interface SpecialistToolDeps {
-  /** Both are absent in a run of one agent; every call then fails with TEMPER_NOT_FOUND. */
+  /** Both are absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
   children?: (session: string) => Children;
   tasks?: (session: string) => TaskSender;
   clock: Clock;
