@@ -111,7 +111,7 @@ export interface Route {
   prepare?: Preparation;
 }
 
-export type Preparation = 'shared memory' | 'tainted memory' | 'file' | 'summary' | 'answer' | 'generated';
+type Preparation = 'shared memory' | 'tainted memory' | 'file' | 'summary' | 'answer' | 'generated';
 
 const say = (injected: string): string => injected;
 const then = (tool: string, input: Json) => (): string => `Please. ${order({ tool, input })}`;

@@ -1,7 +1,7 @@
 import type { Json } from '../lib/json.ts';
 
 /** What published an event. */
-export type PublisherKind = 'Agent' | 'Platform' | 'Webhook';
+type PublisherKind = 'Agent' | 'Platform' | 'Webhook';
 
 /** An event that was accepted in a namespace. */
 export interface PublishedEvent {

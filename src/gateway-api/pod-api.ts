@@ -24,7 +24,7 @@ export type {
   SpawnRequest,
   SpecialistRequest,
 } from './children/child-schemas.ts';
-export type { CreatedSchedule, OwnScheduleList } from './schedules/schedule-schemas.ts';
+export type { OwnScheduleList } from './schedules/schedule-schemas.ts';
 export type { ErrorBody } from './error-schema.ts';
 /** Header of a pod that reads lines of type `retry` in the answer of a model. */
 export const ACCEPTED_LINES_HEADER = 'temper-accept-lines';

@@ -110,7 +110,7 @@ export interface UsageReports {
   breakdown(agents: readonly AgentState[], query: UsageQuery): Promise<UsageBreakdown>;
 }
 
-export interface UsageQuery {
+interface UsageQuery {
   by: UsageGroup;
   /** The first day, `2026-05-04`. */
   since: string;

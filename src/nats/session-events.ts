@@ -131,11 +131,13 @@ export function createSessionEvents(connection: JetStreamConnection): SessionEve
         signal,
       });
     },
-    async remove(agentUid) {
-      await purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`);
-      await purge(connection, STREAMS.replies, `temper.replies.${token(agentUid)}.*`);
-    },
+    remove: (agentUid) => removeEvents(connection, agentUid),
   };
+}
+
+async function removeEvents(connection: JetStreamConnection, agentUid: string): Promise<void> {
+  await purge(connection, STREAMS.events, `temper.events.${token(agentUid)}.*`);
+  await purge(connection, STREAMS.replies, `temper.replies.${token(agentUid)}.*`);
 }
 
 async function* storedEvents(

@@ -50,7 +50,7 @@ const COUNTED_RUNS = 130;
 const TIMESTAMP = /^([0-9]{4}-[0-9]{2}-([0-9]{2}))T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$/;
 
 /** The times of a schedule that an agent writes. Throws TEMPER_MANIFEST_INVALID. */
-export function parseTimes(times: string, timeZone: string): Timing {
+function parseTimes(times: string, timeZone: string): Timing {
   const [, date, day] = TIMESTAMP.exec(times) ?? [];
   if (date === undefined) return parseTiming(times, timeZone);
   const at = Date.parse(times);

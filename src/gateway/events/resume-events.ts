@@ -35,10 +35,7 @@ async function repeat(deps: ResumeEventsDeps, signal: AbortSignal): Promise<void
 }
 
 /** One look. Never throws: what fails waits for the next one. */
-export async function resumeEvents(
-  { accepted, events, clock, log }: ResumeEventsDeps,
-  signal: AbortSignal,
-): Promise<void> {
+async function resumeEvents({ accepted, events, clock, log }: ResumeEventsDeps, signal: AbortSignal): Promise<void> {
   try {
     const before = clock.now().getTime() - MIN_AGE_MS;
     for (const open of await accepted.open()) {

@@ -9,7 +9,7 @@ import { messageOf } from '../../lib/errors.ts';
 import type { Logger } from '../../telemetry/log.ts';
 
 /** The one Secret of a namespace that the gateway may read. */
-export const WEBHOOK_SECRET = 'temper-webhooks';
+const WEBHOOK_SECRET = 'temper-webhooks';
 const SECRETS = resourceType('v1', 'secrets', 'Secret');
 const REFRESH_MS = 10_000;
 const READ_TIMEOUT_MS = 5_000;

@@ -13,7 +13,7 @@ import { type VerifiedWebhook, verifyWebhook, type WebhookPath } from './verify.
 import type { WebhookKeys } from './keys.ts';
 import { WebhookLimits } from './limits.ts';
 
-export const WEBHOOKS_PATH = '/v1/webhooks';
+const WEBHOOKS_PATH = '/v1/webhooks';
 const MAX_BODY_BYTES = 32 * 1_024;
 const MAX_VALUES = 5_000;
 

@@ -20,7 +20,7 @@ export interface Subscription {
   readonly expiresAt: string;
 }
 
-export type NewSubscription = Omit<Subscription, 'id' | 'agentUid'>;
+type NewSubscription = Omit<Subscription, 'id' | 'agentUid'>;
 
 /** Methods throw TEMPER_BUS_*. */
 export interface SubscriptionStore {

@@ -7,7 +7,7 @@ import { keepLast, parseJsonBytes, readMessages } from '../jetstream/stream-read
 import type { AgentQuota } from '../residents/storage-quota.ts';
 
 /** What the entries of a part are about: all messages of a day, or single root messages. */
-export const USAGE_KINDS = ['days', 'roots'] as const;
+const USAGE_KINDS = ['days', 'roots'] as const;
 export type UsageKind = (typeof USAGE_KINDS)[number];
 
 /** A document that one process writes again and again: the usage of one team on one day, or a part of that. */

@@ -64,7 +64,8 @@ export class Dispatcher {
     const serving = this.#serving.get(key);
     this.#serving.delete(key);
     serving?.stop.abort(new DOMException('the agent was ended', 'AbortError'));
-    while (serving !== undefined && serving.current.size > 0) await this.#changes.wait(new AbortController().signal);
+    if (serving === undefined) return;
+    while (serving.current.size > 0) await this.#changes.wait(new AbortController().signal);
   }
 
   /** The message in work in a session of the agent. Throws TEMPER_NOT_FOUND. */

@@ -30,49 +30,20 @@ export interface LocalBusDeps {
 }
 
 /** Messages of one session of an agent: root, depth and deadline are those of the message that it works on. */
-export function localBus(
-  { inboxes, asks, clock }: LocalBusDeps,
-  sender: LocalSender,
-  session: string,
-): MessageSender & TaskSender {
-  const prepared = (draft: MessageDraft, key: string, isAsked: boolean) => {
-    const { message, signal } = sender.current(session);
-    if (signal.aborted) throw new TemperError('TEMPER_CANCELLED', 'the message that the agent works on was cancelled');
-    const depth = nextDepth(sender.name, draft.to, message.depth);
-    const receiver = sender.receiver(draft.to);
-    const ancestors = [...(message.ancestors ?? []), sender.key];
-    if (isAsked) assertNoCycle(ancestors, receiver, draft.to);
-    const text = sender.clean(draft.text);
-    if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES)
-      throw new TemperError(
-        'TEMPER_BUS_TOO_LARGE',
-        `the text exceeds ${MAX_MESSAGE_BYTES / 1_024} KiB; send less at once`,
-      );
-    const { root, deadline } = message;
-    const stored = {
-      to: draft.to,
-      from: sender.name,
-      session: receiverSession(sender.name, draft.session),
-      text,
-      root,
-      depth,
-      deadline,
-      time: clock.now().toISOString(),
-      source: 'Agent' as const,
-      ...(draft.tainted === true ? { tainted: true } : {}),
-      ancestors,
-      ...(isAsked ? { asker: sender.key } : {}),
-    };
-    return { receiver, id: LocalInboxes.idOf(sender.key, receiver, key), stored };
-  };
+export function localBus(deps: LocalBusDeps, sender: LocalSender, session: string): MessageSender & TaskSender {
+  const { inboxes, asks } = deps;
   return {
     async send(draft, op): Promise<Receipt> {
-      const { receiver, id, stored } = prepared(draft, op.key, false);
+      const { receiver, id, stored } = preparedMessage(deps, sender, session, { draft, key: op.key, isAsked: false });
       return inboxes.publish(receiver, id, stored);
     },
     async ask(draft, wait, op): Promise<Task> {
       const current = sender.current(session);
-      const { receiver, id: ticket, stored } = prepared(draft, op.key, true);
+      const {
+        receiver,
+        id: ticket,
+        stored,
+      } = preparedMessage(deps, sender, session, { draft, key: op.key, isAsked: true });
       await inboxes.change((all) => {
         const known = inboxOf(all, sender.key).asks.get(ticket);
         // The answer to a question that was asked before a crash is there, or comes.
@@ -95,6 +66,43 @@ export function localBus(
       return asks.task(sender.key, { ...current, signal }, ticket, waitMs);
     },
   };
+}
+
+/** A message of the session to another agent, before it is stored. */
+function preparedMessage(
+  { clock }: Pick<LocalBusDeps, 'clock'>,
+  sender: LocalSender,
+  session: string,
+  { draft, key, isAsked }: { draft: MessageDraft; key: string; isAsked: boolean },
+) {
+  const { message, signal } = sender.current(session);
+  if (signal.aborted) throw new TemperError('TEMPER_CANCELLED', 'the message that the agent works on was cancelled');
+  const depth = nextDepth(sender.name, draft.to, message.depth);
+  const receiver = sender.receiver(draft.to);
+  const ancestors = [...(message.ancestors ?? []), sender.key];
+  if (isAsked) assertNoCycle(ancestors, receiver, draft.to);
+  const text = sender.clean(draft.text);
+  if (Buffer.byteLength(text) > MAX_MESSAGE_BYTES)
+    throw new TemperError(
+      'TEMPER_BUS_TOO_LARGE',
+      `the text exceeds ${MAX_MESSAGE_BYTES / 1_024} KiB; send less at once`,
+    );
+  const { root, deadline } = message;
+  const stored = {
+    to: draft.to,
+    from: sender.name,
+    session: receiverSession(sender.name, draft.session),
+    text,
+    root,
+    depth,
+    deadline,
+    time: clock.now().toISOString(),
+    source: 'Agent' as const,
+    ...(draft.tainted === true ? { tainted: true } : {}),
+    ancestors,
+    ...(isAsked ? { asker: sender.key } : {}),
+  };
+  return { receiver, id: LocalInboxes.idOf(sender.key, receiver, key), stored };
 }
 
 function askOf({ id, session, root, depth, deadline, ancestors = [] }: Envelope, agent: string): Ask {

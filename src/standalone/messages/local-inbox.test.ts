@@ -105,8 +105,9 @@ describe('the messages of one process', () => {
     const ask = (key: string, milliseconds: number) =>
       bus.ask({ to: 'receiver', session: 's-1', text: key }, { milliseconds }, { ...callOptions(), key });
     const answer = async (): Promise<void> => {
-      const { message, endWith } = await inboxes.receiver(RECEIVER).next(callOptions());
-      await endWith((all) =>
+      const delivery = await inboxes.receiver(RECEIVER).next(callOptions());
+      const { message } = delivery;
+      await delivery.endWith((all) =>
         asks.ending(all, message, {
           state: 'Answered',
           text: `re ${message.text}`,

@@ -4,7 +4,7 @@ import type { Envelope } from '../../bus/port.ts';
 import { createDeciders } from '../../engine/deciders.ts';
 import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
-import { TemperError } from '../../lib/errors.ts';
+import type { TemperError } from '../../lib/errors.ts';
 import type { Decider } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import { Dispatcher, isOfUser } from '../messages/dispatcher.ts';
@@ -41,7 +41,7 @@ export interface PostDeps {
   /** A suspended agent gets no messages of agents. */
   isSuspended(key: string): boolean;
   /** The children of an agent. */
-  children(member: Member, decider: Decider): Children;
+  readonly children: (member: Member, decider: Decider) => Children;
 }
 
 /** The messages of a team: those of the user, those between its agents, and their answers. */

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox';
 import { closed, count, Duration, Text } from '../common.ts';
 
 /** Triggers of one agent. */
-export const MAX_TRIGGERS = 16;
+const MAX_TRIGGERS = 16;
 
 const EventTrigger = Type.Object(
   {
