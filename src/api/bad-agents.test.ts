@@ -60,6 +60,14 @@ const CASES: readonly BadText[] = [
     fix: /such as 250ms, 30s/,
   },
   {
+    name: 'sessions that are closed before an hour has passed',
+    text: `${AGENT}  idle: {closeSessionsAfter: 10m}\n`,
+    line: 8,
+    field: 'spec.idle.closeSessionsAfter',
+    rule: 'range',
+    fix: /from 1h to 4320h/,
+  },
+  {
     name: 'a duration in words',
     text: `${AGENT}  idle: {scaleToZeroAfter: 30 min}\n`,
     line: 8,

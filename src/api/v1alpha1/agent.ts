@@ -341,6 +341,12 @@ export const AgentSpec = Type.Object(
             description:
               'Deletes the pod when the agent receives no message for this long. The next message starts a new pod. Absent: the pod keeps running.',
           }),
+          closeSessionsAfter: Type.Optional({
+            ...Duration,
+            default: '720h',
+            description:
+              'Closes a session that was not used for this long, from 1h to 4320h: its history and its tools are deleted. A later message starts it anew.',
+          }),
         },
         { ...closed, description: 'Behaviour while the agent has no messages.' },
       ),

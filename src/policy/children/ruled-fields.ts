@@ -8,6 +8,7 @@ export const FREE_FIELDS: readonly string[] = [
   'invocation',
   'returns',
   'idle.scaleToZeroAfter',
+  'idle.closeSessionsAfter',
   'suspend',
   'model.temperature',
   'denyTools',
