@@ -68,6 +68,22 @@ const CASES: readonly BadText[] = [
     fix: /from 1h to 4320h/,
   },
   {
+    name: 'a file of the context outside the workspace',
+    text: AGENT.replace('  prompt: {', '  prompt: {context: {files: [../secret]}, '),
+    line: 7,
+    field: 'spec.prompt.context.files[0]',
+    rule: 'pattern',
+    fix: /below the workspace/,
+  },
+  {
+    name: 'a memory key of the context that the agent may not read',
+    text: AGENT.replace('  prompt: {', '  prompt: {context: {memory: [self.profile]}, '),
+    line: 7,
+    field: 'spec.prompt.context.memory[0]',
+    rule: 'context-grant',
+    fix: /grants\.memory\.read/,
+  },
+  {
     name: 'a duration in words',
     text: `${AGENT}  idle: {scaleToZeroAfter: 30 min}\n`,
     line: 8,

@@ -14,7 +14,7 @@ describe('the time after which idle sessions are closed', () => {
     ];
     for (const [closeSessionsAfter, expected] of cases) {
       const idle = closeSessionsAfter === undefined ? {} : { closeSessionsAfter };
-      assert.equal(sessionIdleMs({ idle }), expected, closeSessionsAfter);
+      assert.equal(sessionIdleMs({ idle }), expected, closeSessionsAfter ?? 'absent');
     }
     assert.equal(sessionIdleMs({}), SESSION_IDLE_MS);
   });
