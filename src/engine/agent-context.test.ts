@@ -52,10 +52,10 @@ function aTool(name: string): Json {
 
 /** What the model does in the first turn of a message, by the number of the message. Each message has two turns. */
 const CALLS: ReadonlyMap<number, { name: string; input: Json }> = new Map([
-  [3, { name: 'forge_tool', input: aTool('twice') }],
+  [3, { name: 'forge_tool', input: aTool('twofold') }],
   [5, { name: 'memory_set', input: { key: 'self.note', value: 'not in the context' } }],
   [7, { name: 'memory_set', input: { key: 'self.profile', value: 'likes tables' } }],
-  [12, { name: 'forge_tool', input: aTool('twofold') }],
+  [12, { name: 'forge_tool', input: aTool('twice') }],
 ]);
 const MESSAGES = 15;
 
