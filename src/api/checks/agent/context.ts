@@ -4,10 +4,11 @@ import { itemsOf, present, quoted } from '../shared.ts';
 
 /** A memory key of the context that the agent may not read is always left out. */
 export function contextIsReadable({ prompt, grants }: ValidPart<AgentSpec>, rules: PatternRules): Finding[] {
-  const readable = present(grants?.memory?.read);
+  const readable = present(grants?.memory?.read).filter((pattern) => rules.patternError(pattern, 'key') === undefined);
   const path = ['spec', 'prompt', 'context', 'memory'];
   return [...itemsOf(prompt?.context?.memory, path)].flatMap(([key, at]): Finding[] => {
-    if (rules.covers(readable, key, 'key')) return [];
+    // A key that is no pattern breaks the schema.
+    if (rules.patternError(key, 'key') !== undefined || rules.covers(readable, key, 'key')) return [];
     return [
       {
         path: at,
