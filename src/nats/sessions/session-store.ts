@@ -1,4 +1,5 @@
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import { MIN_SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { sessionClosed } from '../../agent/session/session-id.ts';
 import type { HistoryEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -92,8 +93,8 @@ const NO_SESSION: SessionHead = {
 const LARGE_BYTES = 1_024 * 1_024;
 /** Bytes of a head, about. */
 const HEAD_BYTES = 256;
-/** The time of the last use is exact to a day. */
-const USED_AGAIN_MS = 24 * 3_600_000;
+/** How exact the time of the last use is. A session that may be closed as idle is marked as used by every read: see `discard`. */
+const USED_AGAIN_MS = MIN_SESSION_IDLE_MS / 2;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
 const REREAD_MS = 100;

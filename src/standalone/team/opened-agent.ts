@@ -1,4 +1,4 @@
-import { SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
+import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
@@ -176,11 +176,11 @@ function engineAgent(
 
 /** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
 async function closeIdleSessions(
-  { sessions, parked }: Member,
+  { agent, sessions, parked }: Member,
   engine: Engine,
   { hasUnended }: Pick<OpenedAgentOptions, 'hasUnended'>,
 ): Promise<void> {
-  for (const session of await sessions.idle(SESSION_IDLE_MS)) {
+  for (const session of await sessions.idle(sessionIdleMs(agent.spec))) {
     const isUnended = hasUnended(session) || (await parked.unended(session)) !== undefined;
     if (!isUnended) await engine.closeSession(session);
   }
