@@ -44,9 +44,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.schedule',
+    field: 'spec.schedule.triggers',
     where: 'run',
-    plan: 'start the agent at these times, and for these events',
+    plan: 'give the agent a message for each of these events',
+    inForce: isEmpty,
   },
   {
     kind: 'Agent',

@@ -86,6 +86,11 @@ export class Post {
     return new Post(deps, await MessageLog.open(records, clock.now().getTime()));
   }
 
+  /** The inboxes, for what else puts messages there. */
+  get inboxes(): LocalInboxes {
+    return this.#inboxes;
+  }
+
   /** Delivers the messages of the agent from now on; of those that wait for decisions some may have been decided meanwhile. */
   async serve(member: Member): Promise<void> {
     await this.#inboxes.resume(memberKey(member), ({ message }) => !isOfUser(message));
@@ -158,6 +163,16 @@ export class Post {
 
   idle(signal: AbortSignal): Promise<void> {
     return this.#dispatcher.idle(signal);
+  }
+
+  /** Resolves when the signal aborts. Throws what ended the work on messages. */
+  untilFailed(signal: AbortSignal): Promise<void> {
+    return this.#dispatcher.untilFailed(signal);
+  }
+
+  /** How many sessions of the agent have a message in work. */
+  inWork(key: string): number {
+    return this.#dispatcher.inWork(key);
   }
 
   stop(): Promise<void> {
