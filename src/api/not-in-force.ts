@@ -51,19 +51,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.grants.schedules',
-    where: 'run',
-    plan: 'let the agent make schedules for itself',
-    inForce: is(0),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.schedules',
-    where: 'run',
-    plan: 'limit the schedules that agents make for themselves',
-  },
-  {
-    kind: 'Agent',
     field: 'spec.a2a.enabled',
     where: 'run',
     plan: 'make the agent available over A2A',

@@ -56,7 +56,7 @@ export function selectServed(manifests: LoadedManifests, { namespace }: Pick<Age
   const all = resources.filter((object): object is Agent => object.kind === 'Agent');
   const namespaces = new Set(all.map(namespaceOf));
   const [first] = all.filter((agent) => namespace === undefined || namespaceOf(agent) === namespace);
-  if (first === undefined) throw noAgent(all, 0, { ...(namespace === undefined ? {} : { namespace }) });
+  if (first === undefined) throw noAgent(all, 0, namespace === undefined ? {} : { namespace });
   if (namespace === undefined && namespaces.size > 1) {
     const names = printable([...namespaces].join(', '), 500);
     throw new TemperError('TEMPER_USAGE', `the manifests have agents in several namespaces: ${names}; add --namespace`);

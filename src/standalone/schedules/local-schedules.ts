@@ -16,8 +16,8 @@ export interface LocalSchedulesDeps {
   readonly workspace: string;
   readonly events: TeamEvents;
   /** The agents of now: they may start and end others. */
-  members(): readonly Member[];
-  isSuspended(key: string): boolean;
+  readonly members: () => readonly Member[];
+  readonly isSuspended: (key: string) => boolean;
 }
 
 /** Due times are computed again after this time: the wall clock may have changed, or the machine may have been suspended. */

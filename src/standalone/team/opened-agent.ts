@@ -34,7 +34,7 @@ export interface OpenedAgentOptions {
   /** Receives the events of this agent. */
   events: EventSink;
   /** The ports of the agent to the other agents. */
-  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
+  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }

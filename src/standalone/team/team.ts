@@ -8,6 +8,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
 import { type Family, localChildren } from '../children/local-children.ts';
+import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { unknownAgent } from '../messages/local-bus.ts';
 import { storeDecision } from '../stored-decision.ts';
@@ -83,6 +84,7 @@ export class Team implements AsyncDisposable {
       open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
       children: (member, decider) => localChildren(member, decider, this.#family(member)),
+      onSchedule: (member, schedule, change) => this.#onSchedule(member, schedule, change),
     });
     this.#schedules = new LocalSchedules({
       inboxes: this.#post.inboxes,
@@ -284,6 +286,14 @@ export class Team implements AsyncDisposable {
     this.#opened.delete(memberKey(child));
     await opened?.[Symbol.asyncDispose]();
     await deleteAgentData(this.#shared, child);
+  }
+
+  /** A user of a run that ends has to know that the schedule starts no run yet. */
+  #onSchedule({ name, namespace }: Member, schedule: OwnSchedule, change: 'created' | 'deleted'): void {
+    this.#schedules?.wake();
+    if (this.#isServing || change === 'deleted') return;
+    const message = `its schedule "${schedule.name}" starts runs only while temper run --serve runs`;
+    this.#options.events({ type: 'warning', code: 'TEMPER_SCHEDULE_NOT_SERVED', message }, { name, namespace });
   }
 
   #ancestorsOf(member: Member): Member[] {

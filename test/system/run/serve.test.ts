@@ -23,7 +23,7 @@ spec:
   trustPolicyRef: {name: p}
   model: {primary: default/default}
   prompt: {system: "You are reporter."}
-  grants: {tools: ["*"]}
+  grants: {tools: ["*"], schedules: 1}
   schedule: ${schedule}
 `;
 const SCRIPT = `rules:
@@ -52,14 +52,14 @@ async function conversation({ path }: Project) {
 }
 
 /** Waits for a line of the output. */
-async function seen({ printed, ended }: RunningCommand, pattern: RegExp): Promise<void> {
+async function seen(command: RunningCommand, pattern: RegExp): Promise<void> {
   let isEnded = false;
-  void ended.then(() => (isEnded = true));
+  void command.ended.then(() => (isEnded = true));
   await poll(
     `output that matches ${pattern}`,
     () => {
-      if (pattern.test(printed())) return true;
-      if (isEnded) throw new StopPolling(printed());
+      if (pattern.test(command.printed())) return true;
+      if (isEnded) throw new StopPolling(command.printed());
       return false;
     },
     { timeoutMs: 120_000 },
@@ -91,6 +91,27 @@ describe('temper run --serve', () => {
     assert.match(asked[0] ?? '', /^report for [0-9]{4}-/);
     assert.equal(answered[0], 'hello');
     assert.ok(asked.length - answered.length <= 1, 'every run has its answer, but for one that the interrupt ended');
+  });
+
+  it('an agent makes a schedule in a run that ends, the user gets to know, and the next process has it', async () => {
+    const make = 'name: report, times: every 10m, message: look';
+    const script = `rules:
+  - when: {lastUser: "list", turn: 1}
+    answer: {toolCalls: [{id: own, name: schedule_list, arguments: {}}]}
+  - when: {turn: 1}
+    answer: {toolCalls: [{id: made, name: schedule_create, arguments: {${make}}}]}
+  - when: {turn: 2}
+    answer: {text: "done"}
+`;
+    await using project = await openProject({ manifests: manifests('{mode: Reactive}'), script }, 'json');
+    const made = await project.run('-m', 'make').ended;
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(
+      made.stdout,
+      /TEMPER_SCHEDULE_NOT_SERVED.*schedule \\"report\\" starts runs only while temper run --serve/,
+    );
+    const listed = await project.run('-m', 'list').ended;
+    assert.match(listed.stdout, /"tool-result".*every 10m/);
   });
 
   it('a run with a message of the user starts no schedule and says so; --serve takes no message', async () => {
