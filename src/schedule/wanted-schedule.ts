@@ -75,7 +75,7 @@ export function withSchedule(schedules: AgentSchedules, added: OwnSchedule): Age
 }
 
 /** Throws TEMPER_QUOTA_EXCEEDED when the agents of a namespace have as many schedules as they may have together. */
-export function assertRoomInNamespace(namespace: string, all: readonly AgentSchedules[]): void {
+export function assertNamespaceLimits(namespace: string, all: readonly AgentSchedules[]): void {
   const schedules = all.reduce((sum, { own }) => sum + own.length, 0);
   const bytes = all.reduce((sum, each) => sum + bytesOf(each), 0);
   if (schedules < MAX_SCHEDULES_PER_NAMESPACE && bytes < MAX_BYTES_PER_NAMESPACE) return;

@@ -9,7 +9,7 @@ import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
 import { describedSchedule } from '../../schedule/listed-schedule.ts';
 import {
-  assertRoomInNamespace,
+  assertNamespaceLimits,
   requireSchedule,
   scheduleIdOf,
   wantedSchedule,
@@ -55,7 +55,7 @@ export function madeSchedules(
         const asked = scheduleRequest(before.own, added.runsPerHour, message.depth);
         const decision = decider(isTainted).decide(asked);
         if (decision.effect !== 'Allow') throw policyDenied(decision);
-        assertRoomInNamespace(namespace, ofNamespace(all, namespace));
+        assertNamespaceLimits(namespace, ofNamespace(all, namespace));
         withSchedule(before, added);
         return { entries: [{ op: 'schedule-made', agent: key, own: added }], result: true };
       });
