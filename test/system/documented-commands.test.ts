@@ -112,6 +112,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   ],
   [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
   [/^vllm serve /, 'is a program of another project'],
+  [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
 ];
 
 const CHART_VALUES = /^(?:gateway|networkPolicies|tracing):/;
