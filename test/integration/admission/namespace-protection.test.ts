@@ -136,6 +136,26 @@ describe('the admission policy of protected namespaces', () => {
     assert.ok(isDeniedBy('namespace-protection', refused), JSON.stringify(refused.body));
   });
 
+  it('a user who may write Secrets writes the keys of webhooks, and no token and no other Secret', async () => {
+    const path = '/api/v1/namespaces/protected/secrets';
+    const keys = { metadata: { name: 'temper-webhooks' }, stringData: { 'orders.order': 'whsec_' } };
+    const annotations = { 'kubernetes.io/service-account.name': 'temper-agent' };
+    const token = { metadata: { name: 'temper-webhooks', annotations }, type: 'kubernetes.io/service-account-token' };
+    const refused = [
+      await plane.admin.call('POST', path, { body: token, as: EDITOR }),
+      await plane.admin.call('POST', path, { body: { ...keys, metadata: { name: 'others' } }, as: EDITOR }),
+      await plane.admin.call('POST', path, { body: { metadata: { generateName: 'temper-webhooks' } }, as: EDITOR }),
+      await plane.admin.call('POST', path, { body: keys, as: OPERATOR }),
+    ];
+    for (const answer of refused) assert.ok(isDeniedBy('namespace-protection', answer), JSON.stringify(answer.body));
+    const created = await plane.admin.call('POST', path, { body: keys, as: EDITOR });
+    assert.equal(created.status, 201, JSON.stringify(created.body));
+    const change = { body: { stringData: { a: 'b' } }, contentType: 'application/merge-patch+json', as: EDITOR };
+    assert.equal((await plane.admin.call('PATCH', `${path}/temper-webhooks`, change)).status, 200);
+    assert.ok(isDeniedBy('namespace-protection', await plane.admin.call('DELETE', path, { as: EDITOR })));
+    assert.equal((await plane.admin.call('DELETE', `${path}/temper-webhooks`, { as: EDITOR })).status, 200);
+  });
+
   it('only nodes and the control plane write Events in their own name', async () => {
     const now = '2026-05-04T12:00:00.000000Z';
     const about = { apiVersion: 'v1', kind: 'Pod', name: 'analyst', namespace: 'protected' };

@@ -96,8 +96,11 @@ validations:
       ) || (
         request.resource.resource == 'resourcequotas' && !has(request.subResource) && !(request.name in ['', 'temper-agents']) &&
         variables.isPlatform
+      ) || (
+        !variables.isOperator && request.resource.resource == 'secrets' && request.name == 'temper-webhooks' &&
+        (request.operation == 'DELETE' || (has(object.type) && object.type == 'Opaque'))
       )
-    message: this namespace is protected because agents run in it; only the Temper operator creates pods, workloads, secrets, services, service accounts, network policies, disruption budgets, limits and quotas here. Use another namespace for your workloads
+    message: this namespace is protected because agents run in it; only the Temper operator creates pods, workloads, services, service accounts, network policies, disruption budgets, limits and quotas here, and the only Secret that others write is temper-webhooks of type Opaque. Use another namespace for your workloads
     reason: Forbidden
   # The operator also probes this rule: it trusts the protection only after a dry run of such a pod is refused.
   - expression: >-
