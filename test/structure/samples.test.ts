@@ -18,8 +18,8 @@ const SAMPLES = readdirSync(MANIFESTS)
 const LOADED: ReadonlyMap<string, LoadedManifests> = await loadAll([...SAMPLES, 'quickstart', 'sharing']);
 
 async function loadAll(names: readonly string[]): Promise<Map<string, LoadedManifests>> {
-  const { load } = createManifestLoader();
-  const loaded = names.map(async (name) => [name, await load([join(MANIFESTS, name)])] as const);
+  const loader = createManifestLoader();
+  const loaded = names.map(async (name) => [name, await loader.load([join(MANIFESTS, name)])] as const);
   return new Map(await Promise.all(loaded));
 }
 
@@ -31,7 +31,7 @@ describe('the samples', () => {
   it('the page of the samples has the command that starts each of them', async () => {
     const page = await readFile(join(ROOT, 'docs/samples.md'), 'utf8');
     const started = [...page.matchAll(/^kubectl apply -n quickstart -k manifests\/(\S+)$/gm)].map(([, name]) => name);
-    assert.deepEqual(started.toSorted(), SAMPLES);
+    assert.deepEqual(new Set(started), new Set(SAMPLES));
     assert.ok(SAMPLES.length >= 8, SAMPLES.join());
   });
 
