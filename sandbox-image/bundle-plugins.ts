@@ -35,6 +35,18 @@ export function linkedRunner(program: string): Plugin {
   };
 }
 
+/** What runs in the process of an agent program before it. */
+export function linkedPreloads(texts: readonly string[]): Plugin {
+  return {
+    name: 'linked-preloads',
+    setup(hooks) {
+      hooks.onLoad({ filter: /\/src\/acp\/process\/preloads\.ts$/ }, () => ({
+        contents: `export const preloadTexts = async () => ${JSON.stringify(texts)};`,
+      }));
+    },
+  };
+}
+
 /** The program of the threads that vet tools is a file of its own, beside those that the bundle loads when it needs them. */
 export function linkedVetting(file: string): Plugin {
   return {

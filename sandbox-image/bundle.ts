@@ -5,12 +5,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
+import { preloadTexts } from '../src/acp/process/preloads.ts';
 import { linkRunnerProgram } from '../src/sandbox/program.ts';
 import {
   asciiPatterns,
   keptImports,
   kubeConfigOnly,
   lazyHttp,
+  linkedPreloads,
   linkedRunner,
   linkedVetting,
   undiciCore,
@@ -72,6 +74,7 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
     plugins: [
       keptImports(SHARED_IMPORTS, KEPT_IMPORTS[name]),
       linkedRunner(await linkRunnerProgram()),
+      linkedPreloads(await preloadTexts()),
       linkedVetting(VETTING_FILE),
       kubeConfigOnly(),
       undiciCore(),

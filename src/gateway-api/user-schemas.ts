@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { TOOL_CATEGORIES } from '../api/v1alpha1/actions.ts';
 import { closed } from '../api/v1alpha1/common.ts';
-import { USAGE_GROUPS } from '../ledger/usage/group-usage.ts';
+import { USAGE_GROUPS } from '../ledger/usage/usage-groups.ts';
 import type { TrustExplanation } from '../policy/trust/explain.ts';
 import { StampedEvent } from '../tools/event-schema/agent-event.ts';
 import { Code, SessionId, text } from '../tools/event-schema/parts.ts';

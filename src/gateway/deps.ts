@@ -2,7 +2,7 @@ import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { UsageGroup } from '../ledger/usage/group-usage.ts';
+import type { UsageGroup } from '../ledger/usage/usage-groups.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { AgentScheduleStore } from '../nats/schedules/agent-schedule-store.ts';
 import type { ScheduleStates } from '../nats/schedules/schedule-states.ts';

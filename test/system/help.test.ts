@@ -11,7 +11,7 @@ import { registerHooks } from 'node:module';
 registerHooks({ load: (url, context, next) => (writeSync(2, url + '\\n'), next(url, context)) });
 `;
 const NEEDED =
-  /^(?:package\.json|src\/cli\/|src\/lib\/|src\/api\/(?:cluster|quantities)\.ts|node_modules\/commander\/)/;
+  /^(?:package\.json|src\/cli\/|src\/lib\/|src\/api\/(?:cluster|quantities)\.ts|src\/ledger\/usage\/usage-groups\.ts|node_modules\/commander\/)/;
 
 describe('the help of the command line', () => {
   it('temper --help loads the descriptions of the verbs, and no library but that of the options', () => {

@@ -1,23 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
-import { stripTypes } from '../../sandbox/program.ts';
 import type { FetchHandler } from '../endpoint/model-endpoint.ts';
 import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
 import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
+import { preloadTexts } from './preloads.ts';
 
 const MAX_STDERR = 2_048;
-
-/** What runs in the process before its program. */
-const PRELOADS = ['agent-files.ts', 'agent-fetch.ts'];
-
-async function preloadTexts(): Promise<string[]> {
-  return stripTypes(await Promise.all(PRELOADS.map((name) => readFile(join(import.meta.dirname, name), 'utf8'))));
-}
 
 /** The process of one session of an agent. Nothing that it sends is trusted, and it can always be killed. */
 export class AgentProcess {

@@ -23,7 +23,7 @@ suite('temper describe in a state folder', () => {
     const lenient = { models: { judge: 'a/judge', judgeMayBeAuthor: true } };
     await records.put('trustpolicies', 'lenient', { metadata: { name: 'lenient' }, spec: lenient });
     await records.put('trustpolicies', 'closed', { metadata: { name: 'closed' }, spec: {} });
-    const grants = { spawn: ['child'], network: ['api.example.com'] };
+    const grants = { shell: ['ls'], network: ['api.example.com'] };
     await records.put('agents', 'analyst', { metadata: { name: 'analyst' }, spec: { grants } });
   });
   after(() => rm(state, { recursive: true }));
@@ -45,7 +45,7 @@ suite('temper describe in a state folder', () => {
 
   it('an agent has the fields that a run does not act on, and not those that only a cluster ignores', async () => {
     const agent = await described('agent', 'analyst');
-    assert.match(agent, /Not In Force:\n {2}- this value of spec\.grants\.spawn has no effect with temper run yet/);
+    assert.match(agent, /Not In Force:\n {2}- this value of spec\.grants\.shell has no effect yet/);
     assert.ok(!agent.includes('this value of spec.grants.network'));
   });
 

@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../../api/quantities.ts';
-import { USAGE_GROUPS, type UsageGroup } from '../../ledger/usage/group-usage.ts';
-import { dayOf } from '../../ledger/usage/usage-entry.ts';
+import { dayOf, USAGE_GROUPS, type UsageGroup } from '../../ledger/usage/usage-groups.ts';
 import type { BreakdownOutput } from './print-breakdown.ts';
 
 /** The options of a command that adds usage up. */

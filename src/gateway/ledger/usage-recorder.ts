@@ -1,5 +1,6 @@
 import type { Amounts } from '../../ledger/port.ts';
-import { dayOf, type UsageEntry, UsageTable } from '../../ledger/usage/usage-entry.ts';
+import { type UsageEntry, UsageTable } from '../../ledger/usage/usage-entry.ts';
+import { dayOf } from '../../ledger/usage/usage-groups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { closed } from '../../api/v1alpha1/common.ts';
 import {
   PauseScheduleRequest,
   ResumeScheduleRequest,
@@ -32,7 +33,7 @@ export function userScheduleRoutes(server: GatewayServer, deps: GatewayDeps): vo
         ...USER_SECURITY,
         summary: 'The schedules of one agent, or of all agents of the namespace',
         params: Type.Object({ namespace: Namespace }),
-        querystring: Type.Object({ agent: Type.Optional(AgentName) }),
+        querystring: Type.Object({ agent: Type.Optional(AgentName) }, closed),
         response: { 200: UserScheduleList, ...ERROR_RESPONSES },
       },
     },

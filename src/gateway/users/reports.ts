@@ -8,7 +8,7 @@ import {
   UsageBreakdown,
   UsageReport,
 } from '../../gateway-api/user-schemas.ts';
-import { USAGE_GROUPS } from '../../ledger/usage/group-usage.ts';
+import { USAGE_GROUPS } from '../../ledger/usage/usage-groups.ts';
 import { SessionId } from '../../tools/event-schema/parts.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { AgentState } from '../agent-state.ts';

@@ -1,8 +1,5 @@
 import { addAmounts, type DatedUsage, type UsageAmounts } from './usage-entry.ts';
-
-/** What usage can be added up by. */
-export const USAGE_GROUPS = ['Agent', 'Team', 'Root', 'Model', 'Day'] as const;
-export type UsageGroup = (typeof USAGE_GROUPS)[number];
+import type { UsageGroup } from './usage-groups.ts';
 
 /** The sum of one agent, team, root message, model or day. */
 export interface UsageRow extends UsageAmounts {

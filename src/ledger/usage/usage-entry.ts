@@ -28,10 +28,6 @@ export interface DatedUsage extends UsageEntry {
   readonly team: string;
 }
 
-export function dayOf(time: Date): string {
-  return time.toISOString().slice(0, 10);
-}
-
 const COUNTS = ['calls', 'inputTokens', 'outputTokens', 'costMicros'] as const;
 
 export function addAmounts<T extends UsageAmounts>(entry: T, more: UsageAmounts): T {

@@ -261,7 +261,7 @@ describe('the admission policy of protected namespaces', () => {
   it('the API server reports no type errors for any admission policy', async () => {
     const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
     const all = (await admissionObjects()).filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
-    assert.equal(all.length, 13);
+    assert.equal(all.length, 14);
     for (const policy of all.map(({ metadata }) => metadata.name)) {
       const checked = await pollValue(
         `the type check of ${policy}`,

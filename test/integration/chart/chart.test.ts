@@ -157,7 +157,7 @@ describe('the chart', () => {
     const own = await policiesOf();
     const second = await policiesOf('--set', 'clusterPrerequisites.enabled=false');
     assert.deepEqual(Object.keys(second), Object.keys(own));
-    assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 13);
+    assert.ok(Object.values(own).every((digest) => digest.startsWith('sha256:')) && Object.keys(own).length === 14);
     assert.deepEqual(new Set(Object.values(second)), new Set(['installed']));
   });
 
@@ -337,7 +337,7 @@ describe('the chart', () => {
   it('without crds.enabled the chart installs the admission policies and no CRD', async () => {
     const kinds = (await renderChart('--set', 'crds.enabled=false')).map(({ kind }) => kind);
     assert.ok(!kinds.includes('CustomResourceDefinition'));
-    assert.equal(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy').length, 13);
+    assert.equal(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy').length, 14);
   });
 
   it('every alert reads metrics that a role reports, and has a runbook line', async () => {

@@ -241,7 +241,7 @@ describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
     assert.equal(lines.filter(({ kind }) => kind !== 'event').length, 1);
     const { items } = await createSessionStore(bus, agentUid).load(receipt.session);
     const said = items.filter(({ role }) => role === 'user');
-    assert.deepEqual(said, [{ role: 'user', text: APRIL, message: receipt.id }]);
+    assert.deepEqual(said, [{ role: 'user', text: APRIL, message: receipt.id, origin: 'User' }]);
     const accepted = eventsOf(lines).flatMap((event) => (event.type === 'forge-accepted' ? [event.digest] : []));
     assert.deepEqual(accepted, [...new Set(accepted)], 'nothing is accepted twice');
     assert.equal(await again.end('SIGTERM'), 0, again.log);

@@ -126,7 +126,7 @@ const MANIFESTS: readonly Mistake[] = [
     name: 'two agents',
     words: runOf('two.yaml'),
     code: 2,
-    text: /contain 2 agents; found: default\/analyst, default\/writer\. Choose one with --agent/,
+    text: /contain 2 agents; found: default\/analyst, default\/writer\. Choose the one that gets your messages with --agent/,
   },
   {
     name: 'an unknown agent',

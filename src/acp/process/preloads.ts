@@ -1,0 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stripTypes } from '../../sandbox/program.ts';
+
+const FILES = ['agent-files.ts', 'agent-fetch.ts'];
+
+/** The programs that run in the process of an agent before its own, as text. A bundle holds them as such. */
+export async function preloadTexts(directory = import.meta.dirname): Promise<string[]> {
+  return stripTypes(await Promise.all(FILES.map((name) => readFile(join(directory, name), 'utf8'))));
+}
