@@ -39,7 +39,8 @@ describe('the chart', () => {
   it('the scripted model answers the samples and the quick start, unless the values have a script', async () => {
     const scriptOf = (objects: readonly ChartObject[]): string => {
       const found = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'temper-replay');
-      return (found?.['data'] as Record<string, string>)['replay.yaml'] ?? '';
+      assert.ok(found !== undefined);
+      return (found['data'] as Record<string, string>)['replay.yaml'] ?? '';
     };
     const { rules } = readReplayScript(scriptOf(await renderChart(...REPLAY)), 'replay.yaml');
     assert.deepEqual(rules, await chartReplayRules());
