@@ -93,7 +93,7 @@ describe('temper validate', () => {
       'message',
       'fix',
     ]);
-    assert.equal(lines.length, 8);
+    assert.equal(lines.length, 7);
   });
 
   it('validate names in JSON and in text what it did not check: other groups, other files, a policy of another file', async () => {
