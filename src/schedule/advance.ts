@@ -1,5 +1,6 @@
 import { occurrencesOf, type ScheduleDefinition, timingDigest } from './definition.ts';
 import type { Occurrences } from './occurrences.ts';
+import { advancePersistent, backoffMs } from './persistent/next-run.ts';
 
 /** A run that has started and not ended. Times in epoch milliseconds. */
 export interface ActiveRun {
@@ -22,6 +23,8 @@ export interface ScheduleState {
   readonly active?: ActiveRun;
   /** Runs that failed since the last success. */
   readonly failures: number;
+  /** The next run follows the end of the last one. */
+  readonly persistent?: true;
   /** Due times without a run: nothing ran in time, or the previous run had not ended. */
   readonly missed: number;
   readonly skipped: number;
@@ -54,10 +57,19 @@ export function advance(
   const timing = timingDigest(definition);
   if (before === undefined || before.timing !== timing) {
     const since = before === undefined ? Math.min(definition.since ?? now, now) : now;
+    if (definition.timing.kind === 'Persistent')
+      return advance(
+        definition,
+        { ...begin(before, definition, { timing, next: undefined }), persistent: true },
+        now,
+        messageOf,
+      );
     const first = occurrencesOf(definition).next(since);
-    const started = begin(before, definition.generation, { timing, next: first });
+    const started = begin(before, definition, { timing, next: first });
     return since < now ? advance(definition, started, now, messageOf) : { state: started };
   }
+  if (definition.timing.kind === 'Persistent')
+    return advancePersistent(definition, before, { now, toleranceMs: CLOCK_TOLERANCE_MS }, messageOf);
   const state = withoutClockError(resumed(before, definition.generation), definition, now);
   const { next, ...rest } = state;
   if (next === undefined || now < next) return { state };
@@ -86,22 +98,31 @@ export function ended(
 ): ScheduleState {
   if (state.active?.message !== message) return state;
   const { active: _, ...rest } = state;
-  if (outcome === 'completed') return { ...rest, failures: 0, lastSuccess: endedAt };
-  return outcome === 'failed' ? { ...rest, failures: state.failures + 1 } : rest;
+  const failures = failuresAfter(state.failures, outcome);
+  const next = state.persistent === true ? { next: endedAt + backoffMs(outcome, failures) } : {};
+  const success = outcome === 'completed' ? { lastSuccess: endedAt } : {};
+  return { ...rest, ...next, ...success, failures };
 }
 
-/** Does the schedule start no run because the last ones failed? */
-export function isFailing({ failures }: Pick<ScheduleState, 'failures'>): boolean {
-  return failures >= MAX_FAILURES;
+function failuresAfter(before: number, outcome: ScheduledRunOutcome): number {
+  if (outcome === 'completed') return 0;
+  return outcome === 'failed' ? before + 1 : before;
 }
+
+/** Does the schedule start no run because the last ones failed? A persistent one waits longer, and goes on. */
+export function isFailing({ failures, persistent }: Pick<ScheduleState, 'failures' | 'persistent'>): boolean {
+  return failures >= MAX_FAILURES && persistent !== true;
+}
+
+type Counts = Pick<ScheduleState, 'missed' | 'skipped'>;
 
 /** A new or changed schedule. A run that is active stays so, and a change ends the failures. */
 function begin(
   before: ScheduleState | undefined,
-  generation: number,
+  { generation }: Pick<ScheduleDefinition, 'generation'>,
   { timing, next }: { timing: string; next: number | undefined },
 ): ScheduleState {
-  const { next: _, ...kept } = before ?? { missed: 0, skipped: 0 };
+  const { next: _, persistent: __, ...kept }: Partial<ScheduleState> & Counts = before ?? { missed: 0, skipped: 0 };
   return { ...kept, timing, generation, failures: 0, ...(next === undefined ? {} : { next }) };
 }
 

@@ -16,10 +16,11 @@ const MAX_JITTER_MS = 3_600_000;
 const REFERENCE = Date.parse('2028-01-01T00:00:00Z');
 
 /** Cross-field rules of the schedule of an Agent, and what only the scheduler can read. */
-export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
+export function scheduleIsDue({ schedule, returns }: ValidPart<AgentSpec>): Finding[] {
   if (schedule === undefined) return [];
   return [
     ...fieldsFitMode(schedule),
+    ...(schedule.persistent === true && returns !== undefined ? [NO_RETURNS] : []),
     ...measuresAreInRange(schedule),
     ...timesAreValid(schedule),
     ...triggersAreSound(schedule, PATH),
@@ -38,7 +39,7 @@ function fieldsFitMode(schedule: Schedule): Finding[] {
 /** A field, what is wrong with it, and the fix. */
 type Misfit = readonly [field: string, text: string, fix: string];
 
-function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): Misfit[] {
+function timesFitMode({ mode = 'Reactive', cron, interval, jitter, persistent = false }: Schedule): Misfit[] {
   const misfits: Misfit[] = [];
   const add = (...misfit: Misfit) => misfits.push(misfit);
   if (mode === 'Periodic' && cron === undefined) add('cron', 'is missing', 'write the times, such as "0 9 * * 1-5"');
@@ -46,6 +47,8 @@ function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): 
   if (mode !== 'Periodic' && jitter !== undefined) add('jitter', 'has no effect without cron', 'remove it');
   if (mode !== 'Continuous' && interval !== undefined)
     add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
+  if (mode !== 'Continuous' && persistent) add('persistent', `has no effect with mode ${mode}`, 'set mode: Continuous');
+  if (persistent && interval !== undefined) add('interval', 'has no effect with persistent', 'remove one of them');
   return misfits;
 }
 
@@ -104,6 +107,13 @@ function timesAreValid({ cron, timeZone = 'UTC', quietHours }: Schedule): Findin
     throw new TemperError('TEMPER_MANIFEST_INVALID', 'every time of the schedule is within spec.schedule.quietHours');
   });
 }
+
+const NO_RETURNS: Finding = {
+  path: ['spec', 'returns'],
+  rule: 'persistent-returns',
+  message: 'spec.returns: a persistent agent never ends, so it returns no value',
+  fix: 'remove spec.returns, or set spec.schedule.persistent to false',
+};
 
 const NO_HOURS: Finding = {
   path: [...PATH, 'quietHours'],
