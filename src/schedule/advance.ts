@@ -1,6 +1,6 @@
 import { occurrencesOf, type ScheduleDefinition, timingDigest } from './definition.ts';
 import type { Occurrences } from './occurrences.ts';
-import { advancePersistent, backoffMs } from './persistent/next-run.ts';
+import { backoffMs, nextPersistentRun } from './persistent/next-run.ts';
 
 /** A run that has started and not ended. Times in epoch milliseconds. */
 export interface ActiveRun {
@@ -54,22 +54,24 @@ export function advance(
   now: number,
   messageOf: (due: number) => string,
 ): Advance {
+  return definition.timing.kind === 'Persistent'
+    ? advancePersistent(definition, before, now, messageOf)
+    : advanceTimed(definition, before, now, messageOf);
+}
+
+function advanceTimed(
+  definition: ScheduleDefinition,
+  before: ScheduleState | undefined,
+  now: number,
+  messageOf: (due: number) => string,
+): Advance {
   const timing = timingDigest(definition);
   if (before === undefined || before.timing !== timing) {
     const since = before === undefined ? Math.min(definition.since ?? now, now) : now;
-    if (definition.timing.kind === 'Persistent')
-      return advance(
-        definition,
-        { ...begin(before, definition, { timing, next: undefined }), persistent: true },
-        now,
-        messageOf,
-      );
     const first = occurrencesOf(definition).next(since);
     const started = begin(before, definition, { timing, next: first });
-    return since < now ? advance(definition, started, now, messageOf) : { state: started };
+    return since < now ? advanceTimed(definition, started, now, messageOf) : { state: started };
   }
-  if (definition.timing.kind === 'Persistent')
-    return advancePersistent(definition, before, { now, toleranceMs: CLOCK_TOLERANCE_MS }, messageOf);
   const state = withoutClockError(resumed(before, definition.generation), definition, now);
   const { next, ...rest } = state;
   if (next === undefined || now < next) return { state };
@@ -87,6 +89,28 @@ export function advance(
     state: { ...moved, missed, last: due, active: { due, message: messageOf(due) }, generation: definition.generation },
     run: due,
   };
+}
+
+/** Nothing is missed or skipped: while a run is active, and while the schedule is suspended, it has no due time. */
+function advancePersistent(
+  definition: ScheduleDefinition,
+  before: ScheduleState | undefined,
+  now: number,
+  messageOf: (due: number) => string,
+): Advance {
+  const timing = timingDigest(definition);
+  const isKnown = before?.timing === timing;
+  const state = isKnown
+    ? before
+    : { ...begin(before, definition, { timing, next: undefined }), persistent: true as const };
+  const { next, ...rest } = state;
+  if (state.active !== undefined || definition.suspended) return { state: next === undefined ? state : rest };
+  const first = nextPersistentRun(definition, state, { now, toleranceMs: CLOCK_TOLERANCE_MS });
+  if (first === undefined) return { state: rest };
+  if (now < first) return { state: first === next ? state : { ...rest, next: first } };
+  const due = Math.max(first, occurrencesOf(definition).latest(now) ?? first);
+  const active = { due, message: messageOf(due) };
+  return { state: { ...rest, last: due, active, generation: definition.generation }, run: due };
 }
 
 /** The state after the run of this message ended. Unchanged for any other message. */

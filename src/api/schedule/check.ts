@@ -28,18 +28,20 @@ export function scheduleIsDue({ schedule, returns }: ValidPart<AgentSpec>): Find
 }
 
 function fieldsFitMode(schedule: Schedule): Finding[] {
-  return [...timesFitMode(schedule), ...messagesFitMode(schedule)].map(([field, text, fix]) => ({
-    path: [...PATH, field],
-    rule: 'schedule-mode',
-    message: `spec.schedule.${field} ${text}`,
-    fix,
-  }));
+  return [...timesFitMode(schedule), ...persistentFits(schedule), ...messagesFitMode(schedule)].map(
+    ([field, text, fix]) => ({
+      path: [...PATH, field],
+      rule: 'schedule-mode',
+      message: `spec.schedule.${field} ${text}`,
+      fix,
+    }),
+  );
 }
 
 /** A field, what is wrong with it, and the fix. */
 type Misfit = readonly [field: string, text: string, fix: string];
 
-function timesFitMode({ mode = 'Reactive', cron, interval, jitter, persistent = false }: Schedule): Misfit[] {
+function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): Misfit[] {
   const misfits: Misfit[] = [];
   const add = (...misfit: Misfit) => misfits.push(misfit);
   if (mode === 'Periodic' && cron === undefined) add('cron', 'is missing', 'write the times, such as "0 9 * * 1-5"');
@@ -47,9 +49,13 @@ function timesFitMode({ mode = 'Reactive', cron, interval, jitter, persistent = 
   if (mode !== 'Periodic' && jitter !== undefined) add('jitter', 'has no effect without cron', 'remove it');
   if (mode !== 'Continuous' && interval !== undefined)
     add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
-  if (mode !== 'Continuous' && persistent) add('persistent', `has no effect with mode ${mode}`, 'set mode: Continuous');
-  if (persistent && interval !== undefined) add('interval', 'has no effect with persistent', 'remove one of them');
   return misfits;
+}
+
+function persistentFits({ mode = 'Reactive', interval, persistent = false }: Schedule): Misfit[] {
+  if (!persistent) return [];
+  if (mode !== 'Continuous') return [['persistent', `has no effect with mode ${mode}`, 'set mode: Continuous']];
+  return interval === undefined ? [] : [['interval', 'has no effect with persistent', 'remove one of them']];
 }
 
 function messagesFitMode({ mode = 'Reactive', message, triggers }: Schedule): Misfit[] {
