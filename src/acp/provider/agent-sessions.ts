@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
-import { createToolServer } from '../mcp/tool-server.ts';
+import { createToolServer } from '../../mcp/server/tool-server.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import type { MessageRun } from './message-run.ts';
@@ -108,7 +108,8 @@ export class AgentSessions implements AsyncDisposable {
       () => this.#deps.ids.next('call'),
     );
     const tools = createToolServer({
-      list: () => run().tools(),
+      // Its results are texts, as the session keeps them.
+      list: async () => (await run().tools()).map(({ outputSchema: _, ...tool }) => tool),
       call: (name, input) => run().call(name, input),
     });
     return (request) => (new URL(request.url).pathname === '/mcp' ? tools(request) : model(request));
