@@ -4,14 +4,14 @@ import { ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
 import { printable } from '../../lib/printable.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import type { CliIo } from '../io.ts';
-import { serveTeam, type ServingOptions } from '../serving/serving-process.ts';
+import { withServedAgent, type ServingOptions } from '../serving/serving-process.ts';
 import { EditorAgent } from './editor-agent.ts';
 
 /** Serves an agent to an editor over the Agent Client Protocol on standard input and output, until the input ends. */
 export function acp(options: ServingOptions, outer: CliIo): Promise<number> {
   let editor: EditorAgent | undefined;
   const events: TeamEvents = (event, { session }) => editor?.observe(event, session);
-  return serveTeam(options, outer, { hasApprover: true, events }, async (serving) => {
+  return withServedAgent(options, outer, { hasApprover: true, events }, async (serving) => {
     const { io, standalone, scope, own, workspace } = serving;
     editor = new EditorAgent({
       engine: own.engine,

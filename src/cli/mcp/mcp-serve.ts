@@ -8,7 +8,7 @@ import type { ServedToClient } from '../../mcp/server/served.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { DEFAULT_STATE } from '../cluster/options.ts';
 import { type CliIo, writeJsonLine } from '../io.ts';
-import { serveTeam, type ServingOptions, type ServingProcess } from '../serving/serving-process.ts';
+import { withServedAgent, type ServingOptions, type ServingProcess } from '../serving/serving-process.ts';
 import { VERSION } from '../version.ts';
 import { AskedAgent } from './ask-agent.ts';
 import { ClientTools } from './client-tools.ts';
@@ -29,7 +29,7 @@ export async function mcpServe(options: McpServeOptions, outer: CliIo): Promise<
     if (isOwn(source)) agent?.observe(event);
   };
   // No user is here to decide: a call that needs an approval says so at once.
-  return serveTeam(options, outer, { hasApprover: false, events }, async (serving) => {
+  return withServedAgent(options, outer, { hasApprover: false, events }, async (serving) => {
     const { io, scope, own } = serving;
     isOwn = (source) =>
       source.session === session && source.name === scope.name && source.namespace === scope.namespace;

@@ -17,7 +17,7 @@ import type { RunOptions } from '../run/run-options.ts';
 import { selectTeam } from '../run/select-agent.ts';
 
 /** The options of a command that serves an agent to another program. */
-export type ServingOptions = Omit<RunOptions, 'message' | 'session' | 'continue' | 'output'>;
+export type ServingOptions = Omit<RunOptions, 'message' | 'session' | 'continue' | 'output' | 'serve'>;
 
 /** An agent that this process serves to another program. */
 export interface ServingProcess {
@@ -31,7 +31,7 @@ export interface ServingProcess {
 }
 
 /** Opens the agent of the options with its team, and closes it when `serve` has ended. */
-export async function serveTeam(
+export async function withServedAgent(
   options: ServingOptions,
   outer: CliIo,
   { hasApprover, events }: { hasApprover: boolean; events: TeamEvents },
