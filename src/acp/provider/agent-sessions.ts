@@ -111,7 +111,7 @@ export class AgentSessions implements AsyncDisposable {
     );
     const tools = createToolServer({
       // Its results are texts, as the session keeps them.
-      list: async () => (await run().tools()).map(({ outputSchema: _, ...tool }) => tool),
+      list: async () => (await run().tools()).map(({ outputSchema: _schema, ...tool }) => tool),
       call: (name, input) => run().call(name, input),
     });
     return (request) => (new URL(request.url).pathname === '/mcp' ? tools(request) : model(request));
