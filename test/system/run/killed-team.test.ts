@@ -132,7 +132,7 @@ class Walk {
     }
   }
 
-  /** A call with an approval was made at most once; where nobody knows, its model knows that. */
+  /** A call with an approval was made at most once; where its effect is unknown, the model knows that. */
   async assertEffects(): Promise<void> {
     const { records } = this.team;
     await this.files.assertWrittenOnce();
