@@ -38,6 +38,8 @@ export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
   /** Deletes the history and keeps the session closed: `load` and `append` throw TEMPER_SESSION_CLOSED. Idempotent; false when it was closed. */
   closePermanently(session: string): Promise<boolean>;
+  /** A user closed it. */
+  isClosed(session: string): Promise<boolean>;
   /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. A session that a user closed is idle after 30 days at the earliest. */
   idle(milliseconds: number): Promise<string[]>;
 }
@@ -115,6 +117,8 @@ export function createRecordSessionStore(
       positions.delete(session);
       return markClosed(records, clock, scopeOf(session));
     },
+    isClosed: async (session) =>
+      sessionInfo(await records.get(SESSIONS, sessionRecordName(scopeOf(session))))?.closedAt !== undefined,
     list: () => listSessions(records, { agent, namespace }),
     idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime(), milliseconds),
   };

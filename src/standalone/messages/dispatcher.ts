@@ -7,6 +7,7 @@ import { onAbort } from '../../lib/async/abort.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
 import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
@@ -14,12 +15,15 @@ import { type Member, memberKey, withholdsSources } from '../team/member.ts';
 import type { OpenedAgent } from '../team/opened-agent.ts';
 import type { DeliveredMessage, LocalAsks } from './local-asks.ts';
 import type { LocalDelivery, LocalInboxes } from './local-inbox.ts';
+import type { Inboxes, MessageEntry } from './message-entries.ts';
 
 export interface DispatcherDeps {
   readonly inboxes: LocalInboxes;
   readonly asks: LocalAsks;
   readonly clock: Clock;
   open(member: Member): Promise<OpenedAgent>;
+  /** What else to store when a message of this agent failed. */
+  failed(inboxes: Inboxes, agent: string, message: Envelope, code: ErrorCode): readonly MessageEntry[];
   /** Removes withheld sources from an answer. */
   withoutSources(text: string): string;
 }
@@ -266,7 +270,10 @@ export class Dispatcher {
     const error = 'error' in userEnd && isTemperError(userEnd.error) ? userEnd.error : undefined;
     const { code, message: text } = error ?? new TemperError('TEMPER_INTERNAL', 'the message could not be processed');
     const end = { state: 'Failed', text, code, tainted: await isTainted(member, message) } as const;
-    return delivery.endWith(run, (inboxes) => asks.ending(inboxes, message, end));
+    return delivery.endWith(run, (inboxes) => [
+      ...asks.ending(inboxes, message, end),
+      ...this.#deps.failed(inboxes, memberKey(member), message, code),
+    ]);
   }
 
   #cancelOf(root: string): AbortController {

@@ -77,6 +77,7 @@ async function work(
     asks,
     clock: systemClock,
     open: async () => ({ engine }) as unknown as OpenedAgent,
+    failed: () => [],
     withoutSources: (text) => text,
   });
   dispatcher.serve(member as unknown as Member);

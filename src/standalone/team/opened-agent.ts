@@ -18,6 +18,7 @@ import { LocalTaskRecorder } from '../levels/task-recorder.ts';
 import { SessionTrace } from '../sessions/session-trace.ts';
 import { type Member, withholdsSources } from './member.ts';
 import type { SharedState } from './shared-state.ts';
+import type { PortsToOthers } from './ports-to-others.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
 
 export interface OpenedAgentOptions {
@@ -34,7 +35,7 @@ export interface OpenedAgentOptions {
   /** Receives the events of this agent. */
   events: EventSink;
   /** The ports of the agent to the other agents. */
-  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>;
+  portsToOthers: (agent: EngineAgent) => PortsToOthers;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }

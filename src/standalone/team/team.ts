@@ -81,6 +81,7 @@ export class Team implements AsyncDisposable {
       workspace: this.#options.workspace,
       events: this.#options.events,
       member: (scope) => this.#members.get(memberKey(scope)),
+      members: () => this.members(),
       open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
       children: (member, decider) => localChildren(member, decider, this.#family(member)),
