@@ -8,7 +8,7 @@ import type { LocalSchedule } from './member-schedules.ts';
 const RUN_TIMEOUT_MS = 3_600_000;
 
 /** The agent of the schedule. */
-export interface ScheduledAgent {
+interface ScheduledAgent {
   readonly key: string;
   readonly name: string;
 }
