@@ -9,7 +9,7 @@ import { keepLast, parseJsonBytes, readMessages } from '../jetstream/stream-read
 import { isEvent } from './accepted-events.ts';
 
 /** An event of the history, with the number of messages that it caused. */
-export type PastEvent = PublishedEvent & EventCounts;
+type PastEvent = PublishedEvent & EventCounts;
 
 /** The events of each namespace. Methods throw TEMPER_BUS_*. */
 export interface EventHistory {
