@@ -22,6 +22,8 @@ export interface DispatcherDeps {
   readonly asks: LocalAsks;
   readonly clock: Clock;
   open(member: Member): Promise<OpenedAgent>;
+  /** The work on a message of the agent has ended. */
+  ended(member: Member): void;
   /** What else to store when a message of this agent failed. */
   failed(inboxes: Inboxes, agent: string, message: Envelope, code: ErrorCode): readonly MessageEntry[];
   /** Removes withheld sources from an answer. */
@@ -242,6 +244,7 @@ export class Dispatcher {
     }
     await this.#settle(member, delivery, outcome, userEnd, op);
     this.#userEnds.get(message.id)?.resolve(userEnd);
+    this.#deps.ended(member);
   }
 
   async #settle(

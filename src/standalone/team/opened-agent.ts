@@ -2,7 +2,7 @@ import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
-import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
+import type { EngineAgent, EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
 import { type EffectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
 import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
@@ -35,7 +35,7 @@ export interface OpenedAgentOptions {
   /** Receives the events of this agent. */
   events: EventSink;
   /** The ports of the agent to the other agents. */
-  portsToOthers: (agent: EngineAgent) => PortsToOthers;
+  portsToOthers: (agent: EngineAgent, models: EngineModels) => PortsToOthers;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }
@@ -125,10 +125,12 @@ function portsOf(
     redact,
     hasApprover,
   });
+  const caller = `${agent.namespace}/${agent.name}`;
+  const models = localModels(shared.models, { ledger, ids, caller, onCharged });
   const ports: EnginePorts = {
     clock,
     ids,
-    models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}`, onCharged }),
+    models,
     sandbox,
     ledger,
     sessions: member.sessions,
@@ -151,7 +153,7 @@ function portsOf(
     fetch,
     workspace,
     protectedPaths,
-    ...portsToOthers(agent),
+    ...portsToOthers(agent, models),
   };
   return { ports, approvals };
 }

@@ -1,6 +1,6 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
 import type { Envelope } from '../../bus/port.ts';
-import type { EngineAgent } from '../../engine/ports.ts';
+import type { EngineAgent, EngineModels } from '../../engine/ports.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { TemperError } from '../../lib/errors.ts';
 import { Dispatcher, isOfUser } from '../messages/dispatcher.ts';
@@ -29,10 +29,12 @@ export interface WaitingMessage extends AgentScope {
   readonly requests: readonly string[];
 }
 
-export interface PostDeps extends Pick<PortsToOthersDeps, 'workspace' | 'member' | 'onSchedule' | 'children'> {
+export interface PostDeps extends Pick<PortsToOthersDeps, 'workspace' | 'member' | 'onSchedule' | 'family'> {
   readonly shared: SharedState;
   readonly events: TeamEvents;
   members(): readonly Member[];
+  /** A message of the agent has ended. */
+  ended(member: Member): void;
   open(member: Member): Promise<OpenedAgent>;
   /** A suspended agent gets no messages of agents. */
   isSuspended(key: string): boolean;
@@ -68,6 +70,7 @@ export class Post {
       asks: this.#asks,
       clock,
       open: (member) => deps.open(member),
+      ended: (member) => deps.ended(member),
       failed: (all, key, message, code) => this.#events.failed(all, key, message, code),
       withoutSources: (text) => withheld.text(text),
     });
@@ -178,8 +181,8 @@ export class Post {
   }
 
   /** The ports of an agent to the others. */
-  ports(member: Member, agent: EngineAgent): PortsToOthers {
-    return portsToOthers(member, agent, {
+  ports(member: Member, agent: EngineAgent, models: EngineModels): PortsToOthers {
+    return portsToOthers(member, agent, models, {
       ...this.#deps,
       inboxes: this.#inboxes,
       asks: this.#asks,
