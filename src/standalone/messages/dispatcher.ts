@@ -78,9 +78,13 @@ export class Dispatcher {
 
   /** The message in work in a session of the agent. Throws TEMPER_NOT_FOUND. */
   current(key: string, session: string): DeliveredMessage {
-    const found = this.#serving.get(key)?.current.get(session);
+    const found = this.inWorkOf(key, session);
     if (found !== undefined) return found;
     throw new TemperError('TEMPER_NOT_FOUND', 'an agent sends messages only while it works on one');
+  }
+
+  inWorkOf(key: string, session: string): DeliveredMessage | undefined {
+    return this.#serving.get(key)?.current.get(session);
   }
 
   /** The end of a message of the user that is or will be in an inbox. An aborted signal cancels its whole chain. */

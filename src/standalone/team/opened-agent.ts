@@ -1,3 +1,4 @@
+import { sessionOfKey } from '../../agent/session/resume.ts';
 import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
@@ -36,6 +37,8 @@ export interface OpenedAgentOptions {
   events: EventSink;
   /** The ports of the agent to the other agents. */
   portsToOthers: (agent: EngineAgent, models: EngineModels) => PortsToOthers;
+  /** The root message of the message in work in a session. */
+  rootOf: (session: string) => string | undefined;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }
@@ -107,14 +110,15 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover, portsToOthers, ancestors }: OpenedAgentOptions,
+  { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
   const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
   const team = ancestors.at(-1)?.name ?? agent.name;
-  const onCharged = shared.usage.of({ name: agent.name, namespace: agent.namespace, team });
+  const charged = { name: agent.name, namespace: agent.namespace, team };
+  const onCharged = shared.usage.of(charged, (key) => rootOf(sessionOfKey(key)));
   const ledger = shared.book.ledger(accountsOf(agent, ancestors));
   const approvals = createFileApprovals({
     records,

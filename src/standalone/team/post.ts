@@ -132,6 +132,11 @@ export class Post {
     return found === undefined ? undefined : { id: found.message.id, session, text: found.message.text };
   }
 
+  /** The root message of the message in work in a session. */
+  rootOf(member: Member, session: string): string | undefined {
+    return this.#dispatcher.inWorkOf(memberKey(member), session)?.message.root;
+  }
+
   /** Whether a message of the session has not ended. */
   hasUnended(member: Member, session: string): boolean {
     const { messages } = inboxOf(this.#inboxes.inboxes, memberKey(member));
