@@ -1,5 +1,6 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
 import { answerText } from '../../agent/messages/ask.ts';
+import { sessionOfKey } from '../../agent/session/resume.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import type { Envelope } from '../../bus/port.ts';
 import { errorOutcome, type MessageOutcome, replyOutcome } from '../../agent/messages/message-outcome.ts';
@@ -78,13 +79,16 @@ export class Dispatcher {
 
   /** The message in work in a session of the agent. Throws TEMPER_NOT_FOUND. */
   current(key: string, session: string): DeliveredMessage {
-    const found = this.inWorkOf(key, session);
+    const found = this.#serving.get(key)?.current.get(session);
     if (found !== undefined) return found;
     throw new TemperError('TEMPER_NOT_FOUND', 'an agent sends messages only while it works on one');
   }
 
-  inWorkOf(key: string, session: string): DeliveredMessage | undefined {
-    return this.#serving.get(key)?.current.get(session);
+  /** The message in work of an agent that a call with this key is for: turns of a message have its id, and other calls a key of its session. */
+  messageOfCall(key: string, call: string): Envelope | undefined {
+    const current = this.#serving.get(key)?.current;
+    const all = [...(current?.values() ?? [])];
+    return all.find(({ message }) => message.id === call)?.message ?? current?.get(sessionOfKey(call))?.message;
   }
 
   /** The end of a message of the user that is or will be in an inbox. An aborted signal cancels its whole chain. */

@@ -1,9 +1,9 @@
-import { sessionOfKey } from '../../agent/session/resume.ts';
 import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
 import type { EngineAgent, EngineModels, EnginePorts } from '../../engine/ports.ts';
+import { nearlyUsedText } from '../../ledger/nearly-used.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
 import { type EffectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
 import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
@@ -37,8 +37,8 @@ export interface OpenedAgentOptions {
   events: EventSink;
   /** The ports of the agent to the other agents. */
   portsToOthers: (agent: EngineAgent, models: EngineModels) => PortsToOthers;
-  /** The root message of the message in work in a session. */
-  rootOf: (session: string) => string | undefined;
+  /** The root of the message in work that a call with this key is for. */
+  rootOf: (call: string) => string | undefined;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }
@@ -110,7 +110,7 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors }: OpenedAgentOptions,
+  { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors, events }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
   const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
@@ -118,8 +118,10 @@ function portsOf(
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
   const team = ancestors.at(-1)?.name ?? agent.name;
   const charged = { name: agent.name, namespace: agent.namespace, team };
-  const onCharged = shared.usage.of(charged, (key) => rootOf(sessionOfKey(key)));
-  const ledger = shared.book.ledger(accountsOf(agent, ancestors));
+  const onCharged = shared.usage.of(charged, rootOf);
+  const ledger = shared.book.ledger(accountsOf(agent, ancestors), (use) => {
+    events({ type: 'warning', code: 'TEMPER_QUOTA_NEARLY_USED', message: nearlyUsedText(use) });
+  });
   const approvals = createFileApprovals({
     records,
     clock,

@@ -132,9 +132,9 @@ export class Post {
     return found === undefined ? undefined : { id: found.message.id, session, text: found.message.text };
   }
 
-  /** The root message of the message in work in a session. */
-  rootOf(member: Member, session: string): string | undefined {
-    return this.#dispatcher.inWorkOf(memberKey(member), session)?.message.root;
+  /** The root of the message in work that a call with this key is for. */
+  rootOf(member: Member, call: string): string | undefined {
+    return this.#dispatcher.messageOfCall(memberKey(member), call)?.root;
   }
 
   /** Whether a message of the session has not ended. */

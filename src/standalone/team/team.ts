@@ -214,7 +214,7 @@ export class Team implements AsyncDisposable {
       ...options,
       ancestors,
       portsToOthers: (running, models) => this.#startedPost().ports(member, running, models),
-      rootOf: (session) => this.#startedPost().rootOf(member, session),
+      rootOf: (call) => this.#startedPost().rootOf(member, call),
       hasUnended: (session) => this.#startedPost().hasUnended(member, session),
       events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
     });
