@@ -4,7 +4,7 @@ import { nextWindow } from './windows.ts';
 
 /** The share of a quota from which it counts as nearly used. */
 export const NEARLY_USED_PERCENT = 80;
-/** Not calls per minute, whose window ends before anybody reads of it, and not bytes, which nothing charges yet. */
+/** Not calls per minute, whose window ends before a user reads of it, and not bytes, which nothing charges yet. */
 const UNITS: readonly QuotaUnit[] = ['tokens', 'micros'];
 
 /** How much of a quota is used or reserved. */

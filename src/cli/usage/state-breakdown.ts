@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
-import { type UsageKind, usageSince } from '../../standalone/usage/usage-days.ts';
+import { type LocalUsageKind, usageSince } from '../../standalone/usage/usage-days.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { stateFolder } from '../state/state-folder.ts';
 import { type BreakdownOptions, firstDay } from './breakdown-options.ts';
@@ -28,7 +28,7 @@ export async function stateBreakdown(
 }
 
 /** The namespaces are those of the agents that ran with the folder. */
-async function allSince(records: RecordStore, since: string, kind: UsageKind): Promise<DatedUsage[]> {
+async function allSince(records: RecordStore, since: string, kind: LocalUsageKind): Promise<DatedUsage[]> {
   const agents = await records.list('agents');
   const namespaces = new Set(agents.map(({ value }) => textAt(value, ['metadata', 'namespace']) || 'default'));
   const found: DatedUsage[] = [];

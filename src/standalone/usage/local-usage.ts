@@ -3,7 +3,7 @@ import { dayOf } from '../../ledger/usage/usage-groups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { ModelCaller } from '../../models/pipeline.ts';
-import { readUsageDay, trimUsageDays, type UsageKind, type UsageOfDay, writeUsageDay } from './usage-days.ts';
+import { readUsageDay, trimUsageDays, type LocalUsageKind, type UsageOfDay, writeUsageDay } from './usage-days.ts';
 
 /** Agents, models and root messages of one team and day; what exceeds it is not recorded. */
 const MAX_ENTRIES = 1_000;
@@ -112,7 +112,7 @@ function tableOf(tables: Map<string, UsageTable>, team: string): UsageTable {
 }
 
 function sumOf(
-  stored: UsageOfDay[UsageKind],
+  stored: UsageOfDay[LocalUsageKind],
   teams: ReadonlyMap<string, UsageTable>,
 ): ReadonlyMap<string, readonly UsageEntry[]> {
   const names = new Set([...stored.keys(), ...teams.keys()]);

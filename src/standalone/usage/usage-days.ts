@@ -7,9 +7,9 @@ const MAX_USAGE_DAYS = 180;
 const DAY = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/;
 
 /** `teams`: sums of agents and models; `roots`: sums of the same calls with their root messages. */
-export type UsageKind = 'teams' | 'roots';
+export type LocalUsageKind = 'teams' | 'roots';
 /** The usage of one day, by team. */
-export type UsageOfDay = Readonly<Record<UsageKind, ReadonlyMap<string, readonly UsageEntry[]>>>;
+export type UsageOfDay = Readonly<Record<LocalUsageKind, ReadonlyMap<string, readonly UsageEntry[]>>>;
 
 const collectionOf = (namespace: string): string => `usage/${namespace}`;
 
@@ -23,7 +23,7 @@ export async function writeUsageDay(
   day: string,
   usage: UsageOfDay,
 ): Promise<void> {
-  const stored = (kind: UsageKind) =>
+  const stored = (kind: LocalUsageKind) =>
     [...usage[kind]].map(([team, entries]) => ({ team, entries: usageJson(entries) }));
   await records.put(collectionOf(namespace), day, {
     teams: stored('teams'),
@@ -43,7 +43,7 @@ export async function usageSince(
   records: RecordStore,
   namespace: string,
   since: string,
-  kind: UsageKind = 'teams',
+  kind: LocalUsageKind = 'teams',
 ): Promise<DatedUsage[]> {
   const stored = await records.list(collectionOf(namespace));
   return stored
@@ -57,7 +57,7 @@ function parseDay(value: Json | undefined): UsageOfDay {
   return { teams: parseTeams(member(value, 'teams')), roots: parseTeams(member(value, 'roots')) };
 }
 
-function parseTeams(value: Json | undefined): UsageOfDay[UsageKind] {
+function parseTeams(value: Json | undefined): UsageOfDay[LocalUsageKind] {
   return new Map(
     (Array.isArray(value) ? value : []).flatMap((stored): [string, UsageEntry[]][] =>
       isJsonObject(stored) && typeof stored['team'] === 'string'
