@@ -3,7 +3,7 @@ import { amountOf, quantityText, type QuotaLimits, QUOTAS, type QuotaUnit, UNIT_
 import { nextWindow } from './windows.ts';
 
 /** The share of a quota from which it counts as nearly used. */
-export const NEARLY_USED_PERCENT = 80;
+const NEARLY_USED_PERCENT = 80;
 /** Not calls per minute, whose window ends before a user reads of it, and not bytes, which nothing charges yet. */
 const UNITS: readonly QuotaUnit[] = ['tokens', 'micros'];
 
