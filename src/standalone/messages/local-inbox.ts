@@ -86,12 +86,23 @@ export class LocalInboxes {
     });
   }
 
-  /** The entry that stores a message; none when the agent has it, or had it. Throws TEMPER_BUS_FULL. */
-  storing(inboxes: Inboxes, agent: string, id: string, message: LocalMessage): MessageEntry[] {
+  /**
+   * The entry that stores a message; none when the agent has it, or had it. `beside`: the entries before it in the same change. Throws
+   * TEMPER_BUS_FULL.
+   */
+  storing(
+    inboxes: Inboxes,
+    agent: string,
+    id: string,
+    message: LocalMessage,
+    beside: readonly MessageEntry[] = [],
+  ): MessageEntry[] {
     const inbox = inboxOf(inboxes, agent);
     if (inbox.messages.has(id) || inbox.ended.has(id)) return [];
     const stored: Envelope = { ...message, id, root: message.root ?? id };
-    if (inbox.messages.size >= MAX_MESSAGES || inbox.bytes + bytesOf(stored) > MAX_BYTES) {
+    const added = beside.flatMap((entry) => (entry.op === 'stored' && entry.agent === agent ? [entry.message] : []));
+    const bytes = [...added, stored].reduce((sum, one) => sum + bytesOf(one), inbox.bytes);
+    if (inbox.messages.size + added.length >= MAX_MESSAGES || bytes > MAX_BYTES) {
       throw new TemperError(
         'TEMPER_BUS_FULL',
         `the inbox of agent "${message.to}" is full (${MAX_MESSAGES} messages, ${MAX_BYTES / 1_024 ** 2} MiB); wait until it has worked on some`,
