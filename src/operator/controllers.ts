@@ -4,6 +4,7 @@ import { withForeignPolicyWarning } from './admission-policies/foreign-policy-wa
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
 import { isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
+import { routePlatformEvents } from './platform-events/routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
 import { type CreateController, toolControllers } from './approval/controllers.ts';
@@ -14,6 +15,7 @@ const AGENT_CONCURRENCY = 8;
 const PROMOTION_CONCURRENCY = 4;
 /** Many schedules are due in the same second. */
 const SCHEDULE_CONCURRENCY = 32;
+const PLATFORM_EVENT_CONCURRENCY = 4;
 const RETRY_MS = 1_000;
 const ALTERED_RETRY_MS = 60_000;
 
@@ -39,6 +41,8 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     onChildDeleted: (plural, object) => components.namespaces.onDeleted(plural, object),
   });
   routeVerifiers(components);
+  if (components.platformEvents !== undefined)
+    routePlatformEvents({ ...components, queue: components.queues.platformEvents });
   const create: CreateController = (name, concurrency, reconcile) => {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: components.queues[name], concurrency, newId, reconcile });
@@ -67,6 +71,11 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       'schedules',
       SCHEDULE_CONCURRENCY,
       async (key, context) => (await components.schedules?.reconcile(key, context)) ?? { kind: 'done' },
+    ),
+    create(
+      'platformEvents',
+      PLATFORM_EVENT_CONCURRENCY,
+      async (key) => (await components.platformEvents?.reconcile(key)) ?? { kind: 'done' },
     ),
     create(
       'namespaces',

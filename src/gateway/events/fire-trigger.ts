@@ -123,6 +123,7 @@ async function send(
       to: agent.metadata.name,
       from: 'trigger',
       source: 'Trigger',
+      ...(event.tainted ? { tainted: true } : {}),
       session,
       text,
       ...(root === undefined ? {} : { root }),

@@ -27,6 +27,7 @@ import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
+import { chainAfter } from './chain.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { MAX_CHAIN_DEPTH } from '../../agent/messages/chain.ts';
@@ -173,23 +174,18 @@ async function subscriptionsOf(
   });
 }
 
-/** The messages of the event are one deeper than that of its publisher, and have no later deadline. */
-function chainOf(
-  { claims, state }: AuthorizedDelivery,
-  ttlSeconds: number | undefined,
-  { clock }: GatewayDeps,
-): EventChain {
-  const depth = claims.depth + 1;
-  if (depth > MAX_CHAIN_DEPTH) {
+/** The event ends no later than the message of its publisher. Throws TEMPER_MESSAGE_DEPTH. */
+function chainOf({ claims }: AuthorizedDelivery, ttlSeconds: number | undefined, { clock }: GatewayDeps): EventChain {
+  const chain = chainAfter(claims);
+  if (chain === undefined) {
     throw new TemperError(
       'TEMPER_MESSAGE_DEPTH',
-      `the messages of an event of "${claims.agent}" would be ${depth} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
+      `the messages of an event of "${claims.agent}" would be ${claims.depth + 1} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
     );
   }
-  const ends = [Date.parse(claims.deadline)];
+  const ends = [Date.parse(chain.deadline)];
   if (ttlSeconds !== undefined) ends.push(clock.now().getTime() + ttlSeconds * 1_000);
-  const deadline = new Date(Math.min(...ends)).toISOString();
-  return { root: claims.root, depth, deadline, ancestors: [...(claims.ancestors ?? []), state.uid] };
+  return { ...chain, deadline: new Date(Math.min(...ends)).toISOString() };
 }
 
 async function assertCall(

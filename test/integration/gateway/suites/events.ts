@@ -211,4 +211,62 @@ export function eventTests(open: () => MessageClient): void {
     const { message } = await open().next(second);
     assert.deepEqual([message.text, message.source, message.depth, message.root], ['left', 'Trigger', 0, message.id]);
   });
+
+  it('an event that the operator announces is one message for each trigger, also when it is announced again, and nothing without one', async () => {
+    const trigger = { name: 'gone', subject: 'temper.agent.*', message: '{{event.agent}} {{source}}' };
+    const watchers = [await listener(trigger), await listener(trigger)];
+    const connection = await open().fixture.nats.connect('gateway');
+    const store = createAcceptedEvents(connection);
+    const announced = (id: string, subject: string) => ({
+      event: {
+        id,
+        subject,
+        data: { agent: 'lost' },
+        source: 'Platform' as const,
+        agent: 'lost',
+        time: new Date().toISOString(),
+        tainted: false,
+      },
+      namespace: 'team-a',
+      ownerUid: 'u-lost',
+    });
+    const taken = () =>
+      pollValue(
+        'the end of the events',
+        () => store.open(),
+        (left) => left.length === 0,
+      );
+    await store.announce(announced('evt-terminated', 'temper.agent.terminated'));
+    await store.announce(announced('evt-unmatched', 'temper.tool.shared'));
+    await taken();
+    await store.announce(announced('evt-terminated', 'temper.agent.terminated'));
+    await taken();
+    const inbox = createNatsInbox(connection);
+    for (const { uid } of watchers) assert.equal((await inbox.depth(uid)).pending, 1);
+    const { message } = await open().next(watchers[1] ?? assert.fail());
+    assert.deepEqual([message.text, message.source, message.depth], ['lost Platform', 'Trigger', 0]);
+    const history = await createEventHistory(connection).read('team-a');
+    assert.deepEqual(
+      history.filter(({ id }) => id === 'evt-terminated' || id === 'evt-unmatched').map(({ messages }) => messages),
+      [2],
+    );
+  });
+
+  it('a file that an agent creates is an event of its chain, and its messages are tainted', async () => {
+    const writer = await agent();
+    const watcher = await listener({ name: 'files', subject: 'temper.file.created', message: '{{event.path}}' });
+    const { deliveryToken, message } = await work(writer);
+    const stamp = { time: new Date().toISOString(), agent: 'x', session: message.session, rootMessage: message.root };
+    const created = { type: 'file-created', path: 'inbox/a.json', bytes: 2, ...stamp };
+    const report = { deliveryToken, events: [created, { ...created, session: 'of-another' }] };
+    parsed(await post(writer, '/v1/reports', report, 'r-1'), 204);
+    parsed(await post(writer, '/v1/reports', report, 'r-1', open().other), 204);
+    const informed = await open().next(watcher);
+    assert.deepEqual(
+      [informed.message.text, informed.message.root, informed.message.depth, informed.message.tainted],
+      ['inbox/a.json', message.root, 1, true],
+    );
+    const inbox = createNatsInbox(await open().fixture.nats.connect('gateway'));
+    assert.equal((await inbox.depth(watcher.uid)).pending, 1, 'one message, which is in work');
+  });
 }
