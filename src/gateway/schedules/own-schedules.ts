@@ -5,22 +5,47 @@ import type { Decider } from '../../policy/types.ts';
 import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
 import {
   type OwnSchedule,
+  MAX_BYTES_PER_AGENT,
   MAX_BYTES_PER_NAMESPACE,
   MAX_SCHEDULES_PER_NAMESPACE,
 } from '../../schedule/agent-schedule.ts';
-import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
-import { bytesOf } from '../../schedule/wanted-schedule.ts';
+import type { AgentSchedules, ScheduleOwner } from '../../schedule/agent-schedules.ts';
+import { bytesOf, withoutSchedule } from '../../schedule/wanted-schedule.ts';
 import type { GatewayDeps } from '../deps.ts';
 
 type Deps = Pick<GatewayDeps, 'agentSchedules' | 'scheduleStates'>;
 
 /** Throws TEMPER_QUOTA_EXCEEDED when the agents of the namespace have as many schedules as they may have together. */
-export async function assertWithinNamespace(namespace: string, { agentSchedules }: Deps): Promise<void> {
+export async function assertWithinNamespace(namespace: string, deps: Pick<Deps, 'agentSchedules'>): Promise<void> {
+  const { schedules, bytes } = await sizeOf(namespace, deps);
+  if (schedules >= MAX_SCHEDULES_PER_NAMESPACE || bytes >= MAX_BYTES_PER_NAMESPACE) throw beyondNamespace(namespace);
+}
+
+/**
+ * Takes a schedule back when the namespace has too many with it: another gateway stored one between the count and the write. At the limit
+ * none of several schedules of one moment may remain. Throws TEMPER_QUOTA_EXCEEDED.
+ */
+export async function keepWithinNamespace(
+  owner: ScheduleOwner,
+  id: string,
+  { agentSchedules }: Pick<Deps, 'agentSchedules'>,
+): Promise<void> {
+  const { schedules, bytes } = await sizeOf(owner.namespace, { agentSchedules });
+  if (schedules <= MAX_SCHEDULES_PER_NAMESPACE && bytes <= MAX_BYTES_PER_NAMESPACE + MAX_BYTES_PER_AGENT) return;
+  await agentSchedules.update(owner, (before) => withoutSchedule(before, id));
+  throw beyondNamespace(owner.namespace);
+}
+
+async function sizeOf(namespace: string, { agentSchedules }: Pick<Deps, 'agentSchedules'>) {
   const all = await agentSchedules.ofNamespace(namespace);
-  const schedules = all.reduce((sum, { own }) => sum + own.length, 0);
-  const bytes = all.reduce((sum, each) => sum + bytesOf(each), 0);
-  if (schedules < MAX_SCHEDULES_PER_NAMESPACE && bytes < MAX_BYTES_PER_NAMESPACE) return;
-  throw new TemperError(
+  return {
+    schedules: all.reduce((sum, { own }) => sum + own.length, 0),
+    bytes: all.reduce((sum, each) => sum + bytesOf(each), 0),
+  };
+}
+
+function beyondNamespace(namespace: string): TemperError {
+  return new TemperError(
     'TEMPER_QUOTA_EXCEEDED',
     `the agents of namespace ${namespace} may make ${MAX_SCHEDULES_PER_NAMESPACE} schedules with ${MAX_BYTES_PER_NAMESPACE / 1_024} KiB together; delete one first`,
   );

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { TYPES } from '../../../src/operator/kube/types.ts';
 import { createAcceptedEvents } from '../../../src/nats/events/accepted-events.ts';
+import { createTriggerFires } from '../../../src/nats/events/trigger-fires.ts';
 import { createObservedObjects } from '../../../src/nats/events/observed-objects.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
 import type { OperatorNatsFixture } from '../nats/operator-nats-fixture.ts';
@@ -59,6 +60,38 @@ export function platformEventTests(fixture: () => OperatorNatsFixture): void {
       'the end of the records',
       () => createObservedObjects(gateway).all(),
       (records) => !records.some(({ object }) => names.includes(object.name)),
+    );
+  });
+
+  it('the status of an agent has what its triggers did', async () => {
+    const { apiServer } = fixture();
+    const triggers = [
+      { name: 'paid', subject: 'orders.paid', message: '{{event}}' },
+      { name: 'lost', subject: 'orders.lost', message: '{{event}}' },
+    ];
+    const spec = { trustPolicyRef: { name: 'observed' }, schedule: { mode: 'Proactive', triggers } };
+    await apiServer.apply(buildAgent('team-a', 'triggered', spec));
+    const { metadata } = await apiServer.waitForAgent('team-a', 'triggered', 'exists', () => true);
+    const fires = createTriggerFires(await fixture().connectGateway());
+    await fires.fire(metadata.uid, 'paid', { maxFiresPerHour: 5, cooldownMs: 0 }, 'evt-1');
+    await fires.refuse(metadata.uid, 'paid', 'Full');
+    const { status } = await apiServer.waitForAgent(
+      'team-a',
+      'triggered',
+      'has the numbers of its triggers',
+      (agent) => agent.status?.triggers !== undefined,
+    );
+    assert.deepEqual(
+      status?.triggers?.map(({ name, fires: fired, refused, lastRefusal }) => [
+        name,
+        fired,
+        refused,
+        lastRefusal?.reason,
+      ]),
+      [
+        ['paid', 1, 1, 'Full'],
+        ['lost', 0, 0, undefined],
+      ],
     );
   });
 }

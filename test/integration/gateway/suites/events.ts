@@ -4,6 +4,7 @@ import type { PublishedEvent } from '../../../../src/events/event.ts';
 import type { PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
 import { createAcceptedEvents } from '../../../../src/nats/events/accepted-events.ts';
 import { createEventHistory } from '../../../../src/nats/events/event-history.ts';
+import { createTriggerFires } from '../../../../src/nats/events/trigger-fires.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
@@ -101,7 +102,7 @@ export function eventTests(open: () => MessageClient): void {
 
   it('a trigger fires within its limits, and a chain of events ends at the depth of messages', async () => {
     const shop = await publisher('shop-3.>');
-    await listener(
+    const limited = await listener(
       { name: 'once', subject: 'shop-3.a', message: 'x', maxFires: 1 },
       { name: 'calm', subject: 'shop-3.a', message: 'x', cooldown: '1h' },
       { name: 'few', subject: 'shop-3.a', message: 'x', maxFiresPerHour: 1 },
@@ -116,6 +117,15 @@ export function eventTests(open: () => MessageClient): void {
         [0, 3],
       ],
     );
+    const fires = createTriggerFires(await open().fixture.nats.connect('gateway'));
+    const { changed, sequence } = await fires.changes(0);
+    const own = changed.filter(({ agentUid }) => agentUid === limited.uid);
+    assert.deepEqual(own.map(({ key, fires: of }) => [key, of.fires, of.refused, of.lastRefusal?.reason]).toSorted(), [
+      ['calm', 1, 1, 'Cooldown'],
+      ['few', 1, 1, 'HourlyLimit'],
+      ['once', 1, 1, 'MaxFires'],
+    ]);
+    assert.equal(await fires.revision(), sequence);
 
     const grants = { tools: TOOLS, events: { publish: ['ping.>'] } };
     const trigger = (subject: string) => ({ triggers: [{ name: 't', subject, message: '{{event}}' }] });
