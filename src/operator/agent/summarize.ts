@@ -222,11 +222,12 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   return includeNumbers && numbersDiffer(previous, after);
 }
 
-/** Does a schedule appear or end, or does an agent without a pod get its first message, or lose its last one? */
+/** Does a schedule appear or end, does a trigger match for the first time, or does an agent without a pod get its first message, or lose its last one? */
 function changesWork(before: AgentStatus, after: AgentStatus): boolean {
   if ((before.schedule === undefined) !== (after.schedule === undefined)) return true;
   if (!isDeepStrictEqual(before.schedule?.paused, after.schedule?.paused)) return true;
   if (before.ownSchedules !== after.ownSchedules) return true;
+  if ((before.triggers === undefined) !== (after.triggers === undefined)) return true;
   return after.pod === undefined && changesQueueState(before, after);
 }
 
