@@ -41,8 +41,6 @@ export function createControllers(components: Components, deps: OperatorDeps): C
     onChildDeleted: (plural, object) => components.namespaces.onDeleted(plural, object),
   });
   routeVerifiers(components);
-  if (components.platformEvents !== undefined)
-    routePlatformEvents({ ...components, queue: components.queues.platformEvents });
   const create: CreateController = (name, concurrency, reconcile) => {
     const newId = () => deps.ids.next('reconcile');
     return new Controller({ ...deps, name, queue: components.queues[name], concurrency, newId, reconcile });
@@ -73,17 +71,21 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       async (key, context) => (await components.schedules?.reconcile(key, context)) ?? { kind: 'done' },
     ),
     create(
-      'platformEvents',
-      PLATFORM_EVENT_CONCURRENCY,
-      async (key) => (await components.platformEvents?.reconcile(key)) ?? { kind: 'done' },
-    ),
-    create(
       'namespaces',
       1,
       withWarning((namespace, context) => reconcileNamespace(components, namespace, context)),
     ),
+    ...platformEventControllers(components, create),
     ...toolControllers(components, create),
   ];
+}
+
+/** None without NATS. */
+function platformEventControllers(components: Components, create: CreateController): Controller[] {
+  const { platformEvents, queues } = components;
+  if (platformEvents === undefined) return [];
+  routePlatformEvents({ ...components, queue: queues.platformEvents });
+  return [create('platformEvents', PLATFORM_EVENT_CONCURRENCY, (key) => platformEvents.reconcile(key))];
 }
 
 async function reconcileNamespace(

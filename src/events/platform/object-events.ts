@@ -5,7 +5,7 @@ import type { ObjectFact, ObjectIdentity, ObservedRecord } from './observed-obje
 import { PLATFORM_SUBJECTS, type PlatformSubject } from './subjects.ts';
 
 /** What is stored about an object before a change, and the revision of that document. */
-export interface Before {
+interface Before {
   readonly record: ObservedRecord | undefined;
   readonly revision: number;
 }
@@ -17,7 +17,7 @@ export interface ObservedObject {
   readonly facts: readonly ObjectFact[];
 }
 
-export interface ObjectChange {
+interface ObjectChange {
   readonly events: readonly PublishedEvent[];
   readonly record: ObservedRecord;
 }

@@ -27,7 +27,7 @@ export interface TriggerFireStore {
 }
 
 /** What one trigger or subscription did. */
-export interface ChangedFires {
+interface ChangedFires {
   readonly agentUid: string;
   readonly key: string;
   readonly fires: TriggerFires;

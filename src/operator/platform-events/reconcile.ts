@@ -13,7 +13,7 @@ import type { StoredTool } from '../tool/stored-tool.ts';
 import { agentFacts, requestFacts, toolFacts } from './object-facts.ts';
 import type { PlatformEventStore, ObservedState } from './ports.ts';
 
-export interface PlatformEventDeps {
+interface PlatformEventDeps {
   readonly store: PlatformEventStore;
   readonly clock: Clock;
   readonly agents: Cache<StoredAgent>;

@@ -6,7 +6,7 @@ import type { ObservedKind } from '../../events/platform/observed-object.ts';
 import type { Informers } from '../kube/informers.ts';
 import { goneKey } from './reconcile.ts';
 
-export interface PlatformEventRouteDeps {
+interface PlatformEventRouteDeps {
   readonly informers: Pick<Informers, 'agents' | 'tools' | 'requests'>;
   readonly queue: WorkQueue;
   readonly isLeader: () => boolean;

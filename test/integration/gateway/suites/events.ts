@@ -119,12 +119,17 @@ export function eventTests(open: () => MessageClient): void {
     );
     const fires = createTriggerFires(await open().fixture.nats.connect('gateway'));
     const { changed, sequence } = await fires.changes(0);
-    const own = changed.filter(({ agentUid }) => agentUid === limited.uid);
-    assert.deepEqual(own.map(({ key, fires: of }) => [key, of.fires, of.refused, of.lastRefusal?.reason]).toSorted(), [
-      ['calm', 1, 1, 'Cooldown'],
-      ['few', 1, 1, 'HourlyLimit'],
-      ['once', 1, 1, 'MaxFires'],
-    ]);
+    const own = changed
+      .filter(({ agentUid }) => agentUid === limited.uid)
+      .toSorted((one, other) => one.key.localeCompare(other.key));
+    assert.deepEqual(
+      own.map(({ key, fires: of }) => [key, of.fires, of.refused, of.lastRefusal?.reason]),
+      [
+        ['calm', 1, 1, 'Cooldown'],
+        ['few', 1, 1, 'HourlyLimit'],
+        ['once', 1, 1, 'MaxFires'],
+      ],
+    );
     assert.equal(await fires.revision(), sequence);
 
     const grants = { tools: TOOLS, events: { publish: ['ping.>'] } };
