@@ -15,7 +15,7 @@ import { withPlacedKeys } from './source/misplaced-keys.ts';
 import { importModels } from './models.ts';
 import { importPrompt } from './prompt.ts';
 import { importRouting } from './routing.ts';
-import { importSchedule } from './schedule.ts';
+import { importSchedule } from './schedule/schedule.ts';
 import { importTools } from './tools.ts';
 
 export interface ImportedAgent {

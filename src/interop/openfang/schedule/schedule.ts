@@ -1,9 +1,9 @@
-import type { FieldPath } from '../../api/findings.ts';
-import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
-import type { JsonObject } from '../../lib/json.ts';
-import type { ImportLog } from './keys/import-log.ts';
+import type { FieldPath } from '../../../api/findings.ts';
+import type { AgentSpec } from '../../../api/v1alpha1/agent.ts';
+import type { JsonObject } from '../../../lib/json.ts';
+import type { ImportLog } from '../keys/import-log.ts';
 import { importTriggers } from './triggers.ts';
-import { integerAt, textAt, valueAt } from './source/source-values.ts';
+import { integerAt, textAt, valueAt } from '../source/source-values.ts';
 
 type Schedule = NonNullable<AgentSpec['schedule']>;
 

@@ -1,9 +1,9 @@
-import type { FieldPath } from '../../api/findings.ts';
-import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
-import { PLATFORM_SUBJECTS, type PlatformSubject } from '../../events/platform/subjects.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
-import type { ImportLog } from './keys/import-log.ts';
-import { textAt, textsAt, valueAt } from './source/source-values.ts';
+import type { FieldPath } from '../../../api/findings.ts';
+import type { AgentSpec } from '../../../api/v1alpha1/agent.ts';
+import { PLATFORM_SUBJECTS, type PlatformSubject } from '../../../events/platform/subjects.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import type { ImportLog } from '../keys/import-log.ts';
+import { textAt, textsAt, valueAt } from '../source/source-values.ts';
 
 type Triggers = NonNullable<NonNullable<AgentSpec['schedule']>['triggers']>;
 type Trigger = Triggers[number];
