@@ -33,8 +33,8 @@ export function triggerMessage(event: PublishedEvent, trigger: Trigger, now: Dat
     depth,
     deadline,
     ...(ancestors === undefined ? {} : { ancestors }),
-    // What a tainted session writes is tainted, whatever sources the policy trusts; it decides about webhooks itself.
-    ...(event.tainted && event.source === 'Agent' ? { tainted: true } : {}),
+    // What a tainted session writes is tainted, and so is what a model named, whatever sources the policy trusts; it decides about webhooks itself.
+    ...(event.tainted && event.source !== 'Webhook' ? { tainted: true } : {}),
     time: now.toISOString(),
   };
 }

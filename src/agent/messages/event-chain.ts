@@ -16,23 +16,29 @@ interface Publisher {
   readonly uid: string;
 }
 
-/**
- * The messages of the event are one deeper than that of its publisher, and have no later deadline. `ttlSeconds`: the time after which the event
- * is of no use. Throws TEMPER_MESSAGE_DEPTH.
- */
+/** The messages of an event are one deeper than the message whose work caused it, and have no later deadline. Undefined: they would be too deep. */
+export function chainAfter(
+  { root, depth: before, deadline, ancestors = [] }: PublisherMessage,
+  uid: string,
+): EventChain | undefined {
+  const depth = before + 1;
+  return depth > MAX_CHAIN_DEPTH ? undefined : { root, depth, deadline, ancestors: [...ancestors, uid] };
+}
+
+/** `ttlSeconds`: the time after which the event is of no use. Throws TEMPER_MESSAGE_DEPTH. */
 export function eventChain(
-  { root, depth: before, deadline: latest, ancestors = [] }: PublisherMessage,
+  message: PublisherMessage,
   { name, uid }: Publisher,
   ttlSeconds: number | undefined,
   now: number,
 ): EventChain {
-  const depth = before + 1;
-  if (depth > MAX_CHAIN_DEPTH) {
+  const chain = chainAfter(message, uid);
+  if (chain === undefined) {
     throw new TemperError(
       'TEMPER_MESSAGE_DEPTH',
-      `the messages of an event of "${name}" would be ${depth} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
+      `the messages of an event of "${name}" would be ${message.depth + 1} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
     );
   }
-  const ends = [Date.parse(latest), ...(ttlSeconds === undefined ? [] : [now + ttlSeconds * 1_000])];
-  return { root, depth, deadline: new Date(Math.min(...ends)).toISOString(), ancestors: [...ancestors, uid] };
+  const ends = [Date.parse(chain.deadline), ...(ttlSeconds === undefined ? [] : [now + ttlSeconds * 1_000])];
+  return { ...chain, deadline: new Date(Math.min(...ends)).toISOString() };
 }

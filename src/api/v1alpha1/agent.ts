@@ -31,6 +31,7 @@ import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
 import { ScheduleStatus } from './schedule/status.ts';
+import { TriggerStatuses } from './schedule/trigger-status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -398,6 +399,7 @@ export const AgentStatus = Type.Object(
       ),
     ),
     schedule: Type.Optional(ScheduleStatus),
+    triggers: Type.Optional(TriggerStatuses),
     ownSchedules: Type.Optional(
       count(0, 50, 'Number of schedules that the agent made itself. Absent when it made none.'),
     ),

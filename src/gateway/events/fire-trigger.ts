@@ -22,7 +22,7 @@ export interface FireDeps {
   wake: (state: AgentState) => Promise<void>;
   sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isClosed'>;
   subscriptions: Pick<SubscriptionStore, 'of'>;
-  fires: Pick<TriggerFireStore, 'fire'>;
+  fires: Pick<TriggerFireStore, 'fire' | 'refuse'>;
   clock: Clock;
   metrics: Pick<GatewayMetrics, 'count'>;
   log: Pick<Logger, 'warn'>;
@@ -57,7 +57,19 @@ export async function fireTrigger(
 ): Promise<TriggerOutcome> {
   const outcome = await attempt(accepted, recipient, deps);
   deps.metrics.count('temper_trigger_messages_total', { outcome });
+  if (outcome !== 'Sent' && outcome !== 'Ended') await countRefusal(recipient, outcome, deps);
   return outcome;
+}
+
+/** Of a trigger of the spec: a number for its status, which decides nothing. */
+async function countRefusal({ agentUid, trigger }: Recipient, outcome: TriggerOutcome, deps: FireDeps): Promise<void> {
+  const { spec } = deps.directory.byUid(agentUid)?.agent ?? {};
+  if (spec === undefined || !triggersOf(spec).some(({ name }) => name === trigger)) return;
+  try {
+    await deps.fires.refuse(agentUid, trigger, outcome);
+  } catch (error) {
+    deps.log.warn({ error, trigger }, 'a refusal of a trigger was not counted');
+  }
 }
 
 async function attempt(accepted: AcceptedEvent, recipient: Recipient, deps: FireDeps): Promise<TriggerOutcome> {
