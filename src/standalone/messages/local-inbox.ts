@@ -59,6 +59,7 @@ export class LocalInboxes {
   readonly #open = new Map<string, Open>();
   #tokens = 0;
   readonly #agents = new AgentChanges();
+  #version = 0;
 
   constructor(deps: LocalInboxesDeps) {
     this.#deps = deps;
@@ -131,11 +132,13 @@ export class LocalInboxes {
 
   /** Looks again for deliverable messages: something else that decides about them has changed. */
   wake(): void {
+    this.#version += 1;
     this.#agents.wakeAll();
     this.changes.notifyAll();
   }
 
   #wakeAgents(agents: ReadonlySet<string>): void {
+    this.#version += 1;
     for (const agent of agents) this.#agents.wake(agent);
     this.changes.notifyAll();
   }
