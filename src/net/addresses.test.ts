@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { assert as check, ipV4, property } from 'fast-check';
-import { isInternalHostname, isPublicAddress } from './addresses.ts';
+import { isInternalHostname, isPrivateAddress, isPublicAddress } from './addresses.ts';
 
 /** One or more addresses of each range that must not be reachable. */
 const INNER = [
@@ -46,6 +46,8 @@ const INNER = [
   '::ffff:127.0.0.1',
   '::ffff:a9fe:a9fe',
   '::127.0.0.1',
+  '::8.8.8.8',
+  '64:ff9b::8.8.8.8',
   '::ffff:0:10.0.0.1',
   '3fff::1',
   '5f00::1',
@@ -90,6 +92,17 @@ describe('isPublicAddress', () => {
         assert.equal(isPublicAddress(`::ffff:${address}`), isPublicAddress(address));
       }),
     );
+  });
+});
+
+describe('isPrivateAddress', () => {
+  it('isPrivateAddress accepts private networks only, and no other notation of their addresses', () => {
+    for (const address of ['10.0.0.1', '192.168.1.1', '100.64.0.1', '127.0.0.1', 'fd00::1', '::1', '::ffff:10.0.0.1']) {
+      assert.equal(isPrivateAddress(address), true, address);
+    }
+    for (const address of ['169.254.169.254', 'fe80::1', '8.8.8.8', '::10.0.0.1', 'fd00::10.0.0.1', 'fd00::1%eth0']) {
+      assert.equal(isPrivateAddress(address), false, address);
+    }
   });
 });
 

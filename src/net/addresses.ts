@@ -10,17 +10,25 @@ const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
  */
 export function isPublicAddress(text: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text).range() === 'unicast';
-  if (!ipaddr.IPv6.isValid(text) || text.includes('%')) return false;
+  if (!ipaddr.IPv6.isValid(text) || isMisread(text)) return false;
   const address = ipaddr.IPv6.parse(text);
   if (address.isIPv4MappedAddress()) return address.toIPv4Address().range() === 'unicast';
   return address.range() === 'unicast' && address.match(GLOBAL_V6);
+}
+
+/**
+ * A zone, or an IPv6 address that ends like an IPv4 address: `ipaddr.js` reads the IPv4-compatible `::8.8.8.8` as the IPv4-mapped
+ * `::ffff:8.8.8.8`, which the system does not.
+ */
+function isMisread(text: string): boolean {
+  return text.includes('%') || (text.includes('.') && !text.toLowerCase().startsWith('::ffff:'));
 }
 
 const PRIVATE_RANGES: ReadonlySet<string> = new Set(['private', 'uniqueLocal', 'loopback', 'carrierGradeNat']);
 
 /** Whether this IP address is in a private network. Link-local addresses are not: cloud metadata services have them. */
 export function isPrivateAddress(text: string): boolean {
-  if (!ipaddr.isValid(text) || text.includes('%')) return false;
+  if (!ipaddr.isValid(text) || (text.includes(':') && isMisread(text))) return false;
   return PRIVATE_RANGES.has(ipaddr.process(text).range());
 }
 
