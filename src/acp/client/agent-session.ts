@@ -5,6 +5,7 @@ import {
   type ClientContext,
   methods,
   ndJsonStream,
+  type NewSessionRequest,
   type PermissionOption,
   PROTOCOL_VERSION,
   RequestError,
@@ -150,8 +151,10 @@ export class AgentSession {
     if (agentCapabilities?.mcpCapabilities?.http !== true)
       throw new Error('it has no MCP servers over HTTP (mcpCapabilities.http), so it could not call a tool');
     this.#loadsSessions = agentCapabilities.loadSession === true;
-    const mcpServers = [{ type: 'http' as const, name: 'temper', url: `${ORIGIN}/mcp`, headers: [] }];
-    const session = { cwd: this.process.folder, mcpServers };
+    const session: NewSessionRequest = {
+      cwd: this.process.folder,
+      mcpServers: [{ type: 'http', name: 'temper', url: `${ORIGIN}/mcp`, headers: [] }],
+    };
     if (load !== undefined) {
       await this.#agent.request(methods.agent.session.load, { ...session, sessionId: load });
       this.#id = load;
