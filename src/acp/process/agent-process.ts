@@ -3,7 +3,7 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
 import type { FetchHandler } from '../endpoint/model-endpoint.ts';
-import { AgentHome } from './agent-home.ts';
+import type { AgentHome } from './agent-home.ts';
 import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
 import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
 import { preloadTexts } from './preloads.ts';

@@ -140,9 +140,9 @@ describe('Qwen Code as the program of an agent', () => {
       ['second', 'a'],
     ] as const)
       await loop.send(text, { session, milliseconds: 120_000 });
-    const [{ role, text = '' } = {}, ...rest] = model.requests[2]?.messages ?? [];
-    assert.equal(role, 'user');
-    assert.match(text, /answer now:\n\nfirst$/);
+    const [prompt, ...rest] = model.requests[2]?.messages ?? [];
+    assert.equal(prompt?.role, 'user');
+    assert.match(prompt.text, /answer now:\n\nfirst$/);
     assert.deepEqual(
       rest.map((message) => `${message.role}: ${message.text}`),
       ['assistant: one', 'user: second'],
