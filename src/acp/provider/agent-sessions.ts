@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
-import { createToolServer } from '../mcp/tool-server.ts';
+import { createToolServer } from '../../mcp/server/tool-server.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
 import { AgentHome } from '../process/agent-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
@@ -161,7 +161,8 @@ export class AgentSessions implements AsyncDisposable {
       // Between messages the list of the last one holds: some programs give up a server that has none.
       list: async () => {
         if (work.run !== undefined) listed = await work.run.tools();
-        return listed;
+        // Its results are texts, as the session keeps them.
+        return listed.map(({ outputSchema: _schema, ...tool }) => tool);
       },
       call: (name, input) => run().call(name, input),
     });

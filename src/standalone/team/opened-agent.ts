@@ -48,6 +48,8 @@ export interface OpenedAgent extends AsyncDisposable {
   readonly approvals: FileApprovals;
   /** The active forged tools that the agent sees in a session. */
   forgedTools(session: string): RegisteredTool[];
+  /** Calls the listener after each change of the forged tools; returns the function that unsubscribes it. */
+  onToolsChange(listener: () => void): () => void;
 }
 
 /**
@@ -86,6 +88,7 @@ export async function openAgent(
     agent,
     approvals,
     forgedTools: (session) => registry.resolve(agent.name, agent.namespace, session),
+    onToolsChange: (listener) => registry.onChange(listener),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
 }
