@@ -103,6 +103,10 @@ describe('an agent program as provider', () => {
     assert.equal(texts.at(-1), 'user: more', 'the program keeps its conversation, so it gets the new text alone');
   });
 
+  it('a program that lists its tools when it opens its session has those of its first message', async () => {
+    assert.equal((await programLoop([], { tools: { look: () => 7 } }).send('!listed')).reply, 'look');
+  });
+
   it('a program gets the context of the agent when it starts, and starts again when the context changes', async () => {
     let text = 'Be kind.';
     const context = async () => contextOf([{ kind: 'File', name: 'SOUL.md', state: 'Included', text }]);
