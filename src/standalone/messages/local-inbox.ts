@@ -59,9 +59,15 @@ export class LocalInboxes {
   readonly #open = new Map<string, Open>();
   #tokens = 0;
   readonly #agents = new AgentChanges();
+  #version = 0;
 
   constructor(deps: LocalInboxesDeps) {
     this.#deps = deps;
+  }
+
+  /** Changes with every change of a message. */
+  get version(): number {
+    return this.#version;
   }
 
   get inboxes(): Inboxes {
@@ -81,12 +87,23 @@ export class LocalInboxes {
     });
   }
 
-  /** The entry that stores a message; none when the agent has it, or had it. Throws TEMPER_BUS_FULL. */
-  storing(inboxes: Inboxes, agent: string, id: string, message: LocalMessage): MessageEntry[] {
+  /**
+   * The entry that stores a message; none when the agent has it, or had it. `beside`: the entries before it in the same change. Throws
+   * TEMPER_BUS_FULL.
+   */
+  storing(
+    inboxes: Inboxes,
+    agent: string,
+    id: string,
+    message: LocalMessage,
+    beside: readonly MessageEntry[] = [],
+  ): MessageEntry[] {
     const inbox = inboxOf(inboxes, agent);
     if (inbox.messages.has(id) || inbox.ended.has(id)) return [];
     const stored: Envelope = { ...message, id, root: message.root ?? id };
-    if (inbox.messages.size >= MAX_MESSAGES || inbox.bytes + bytesOf(stored) > MAX_BYTES) {
+    const added = beside.flatMap((entry) => (entry.op === 'stored' && entry.agent === agent ? [entry.message] : []));
+    const bytes = [...added, stored].reduce((sum, one) => sum + bytesOf(one), inbox.bytes);
+    if (inbox.messages.size + added.length >= MAX_MESSAGES || bytes > MAX_BYTES) {
       throw new TemperError(
         'TEMPER_BUS_FULL',
         `the inbox of agent "${message.to}" is full (${MAX_MESSAGES} messages, ${MAX_BYTES / 1_024 ** 2} MiB); wait until it has worked on some`,
@@ -115,11 +132,13 @@ export class LocalInboxes {
 
   /** Looks again for deliverable messages: something else that decides about them has changed. */
   wake(): void {
+    this.#version += 1;
     this.#agents.wakeAll();
     this.changes.notifyAll();
   }
 
   #wakeAgents(agents: ReadonlySet<string>): void {
+    this.#version += 1;
     for (const agent of agents) this.#agents.wake(agent);
     this.changes.notifyAll();
   }

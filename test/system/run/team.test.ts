@@ -107,6 +107,12 @@ describe('a team in one process', () => {
     const usage = await project.temper('usage', '--by', 'team', '--output', 'json');
     const teams = jsonLines<{ name: string; calls: number }>(usage.stdout).map(({ name, calls }) => `${name} ${calls}`);
     assert.deepEqual(teams.toSorted(), ['lead 3', 'reader 2', 'writer 1'], usage.stderr);
+    const roots = await project.temper('usage', '--by', 'root', '--output', 'json');
+    assert.deepEqual(
+      jsonLines<{ calls: number }>(roots.stdout).map(({ calls }) => calls),
+      [6],
+      'all agents worked for one message',
+    );
     const listed = await project.temper('sessions', '--output', 'json');
     const names = jsonLines<{ agent: string; session: string }>(listed.stdout).map(
       (one) => `${one.agent} ${one.session}`,
