@@ -193,15 +193,18 @@ int main(void) {
     assert.deepEqual(JSON.parse(stdout), [42, ['1000 0']]);
   });
 
-  it('the launcher confines a runner with Landlock: no writes, no signals, no memory of other processes', async (t) => {
+  const landlockVersion = async (): Promise<number> => {
     const program = join(folder, 'landlock');
     await writeFile(
       `${program}.c`,
       '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%ld", syscall(444, 0, 0, 1)); return 0; }',
     );
     await run('cc', ['-w', '-o', program, `${program}.c`]);
-    const version = Number((await run(program)).stdout);
-    if (version < 6) {
+    return Number((await run(program)).stdout);
+  };
+
+  it('the launcher confines a runner with Landlock: no writes, no signals, no memory of other processes', async (t) => {
+    if ((await landlockVersion()) < 6) {
       t.skip('the kernel has no Landlock, or an older one');
       return;
     }
@@ -217,6 +220,27 @@ int main(void) {
       ['done', 'EEXIST', 'done', 'done', 'done', 'done'],
       'without the launcher',
     );
+  });
+
+  it('a runner with a writable folder writes, moves and removes files in it, and nothing beside it', async (t) => {
+    const [home, beside] = [await mkdtemp(join(folder, 'home-')), await mkdtemp(join(folder, 'beside-'))];
+    const attempt = `const fs = require('node:fs'), [, home, beside] = process.argv, code = (f) => { try { f(); return 'done'; } catch (e) { return e.code; } };
+      const size = () => Number(/Max file size +([0-9]+)/.exec(fs.readFileSync('/proc/self/limits', 'utf8'))?.[1]);
+      console.log(JSON.stringify([code(() => fs.mkdirSync(home + '/a')), code(() => fs.writeFileSync(home + '/a/b', 'text')),
+        code(() => fs.renameSync(home + '/a/b', home + '/c')), code(() => fs.truncateSync(home + '/c')), code(() => fs.rmSync(home + '/c')),
+        code(() => fs.symlinkSync('/', home + '/link')), code(() => fs.writeFileSync(beside + '/b', '')), code(() => fs.renameSync(home + '/a', beside + '/a')), size()]));`;
+    const args = ['runner', '--writable', home, process.execPath, '-e', attempt, home, beside];
+    const { stdout } = await run(launcher, args);
+    const found = JSON.parse(stdout) as unknown[];
+    assert.equal(found.at(-1), 64 * 1_024 * 1_024);
+    assert.equal(await exitCode('runner', '--writable', join(home, 'none'), process.execPath, '-e', ''), 125);
+    if ((await landlockVersion()) < 3) {
+      t.skip('the kernel has no Landlock, or an older one');
+      return;
+    }
+    assert.deepEqual(found.slice(0, 6), ['done', 'done', 'done', 'done', 'done', 'EACCES']);
+    assert.equal(found[6], 'EACCES');
+    assert.ok(['EACCES', 'EXDEV'].includes(String(found[7])), String(found[7]));
   });
 
   it('the command ready waits for the file up to the number of seconds in its argument', async () => {

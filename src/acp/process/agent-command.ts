@@ -37,7 +37,7 @@ export function agentCommand(
     program,
     ...given,
   ];
-  return limitedCommand(node, args, { fileBlocks: FILE_BLOCKS }, exists);
+  return limitedCommand(node, args, { fileBlocks: FILE_BLOCKS, writable: home }, exists);
 }
 
 /** The whole environment of an agent. The variables of two providers' clients lead to Temper, without a key. */
