@@ -13,14 +13,15 @@ export function parseAgentPrograms(file: string, value: unknown): AgentProgram[]
   assertKnownMembers(file, '', value, ['agents']);
   const { agents } = value;
   if (!Array.isArray(agents)) throw invalidMember(file, 'agents', 'must be a list');
-  const programs = agents.map((agent, index) => readProgram(file, `agents[${index}]`, agent));
+  const programs = agents.map((agent, index) => parseAgentProgram(file, `agents[${index}]`, agent));
   for (const [index, { name }] of programs.entries())
     if (programs.findIndex((other) => other.name === name) !== index)
       throw invalidMember(file, `agents[${index}].name`, `is "${name}" a second time`);
   return programs;
 }
 
-function readProgram(file: string, field: string, value: Json): AgentProgram {
+/** Parses one program, which is at `field` of the file. */
+export function parseAgentProgram(file: string, field: string, value: Json): AgentProgram {
   if (!isJsonObject(value)) throw invalidMember(file, field, 'must be an object');
   assertKnownMembers(file, `${field}.`, value, ['name', 'folder', 'program', 'arguments', 'environment']);
   const name = requiredText(file, `${field}.name`, value['name']);

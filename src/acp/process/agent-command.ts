@@ -9,9 +9,10 @@ export interface AgentProgram {
   program: string;
   arguments: readonly string[];
   environment: Readonly<Record<string, string>>;
+  /** Heap limit in MiB; 512 when absent. */
+  heapMebibytes?: number;
 }
 
-/** Heap limit in MiB. */
 const HEAP_MIB = 512;
 /** The largest file that the program may write, in blocks of 512 bytes: 64 MiB. */
 const FILE_BLOCKS = 131_072;
@@ -22,7 +23,7 @@ const FILE_BLOCKS = 131_072;
  */
 export function agentCommand(
   node: string,
-  { folder, program, arguments: given }: AgentProgram,
+  { folder, program, arguments: given, heapMebibytes = HEAP_MIB }: AgentProgram,
   { home, preloads }: { home: string; preloads: readonly string[] },
   exists?: (path: string) => boolean,
 ): RunnerCommand {
@@ -31,7 +32,7 @@ export function agentCommand(
     `--allow-fs-read=${folder}/*`,
     `--allow-fs-read=${home}/*`,
     `--allow-fs-write=${home}/*`,
-    `--max-old-space-size=${HEAP_MIB}`,
+    `--max-old-space-size=${heapMebibytes}`,
     '--no-warnings',
     ...preloads.flatMap((text) => ['--import', `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`]),
     program,

@@ -10,8 +10,9 @@ export class AgentHome implements AsyncDisposable {
     this.path = path;
   }
 
-  static async create(): Promise<AgentHome> {
-    const home = new AgentHome(await realpath(await mkdtemp(join(tmpdir(), 'temper-agent-'))));
+  /** A new folder in `parent`. */
+  static async create(parent = tmpdir()): Promise<AgentHome> {
+    const home = new AgentHome(await realpath(await mkdtemp(join(parent, 'temper-agent-'))));
     await mkdir(home.workspace);
     return home;
   }
