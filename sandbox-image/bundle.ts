@@ -27,7 +27,7 @@ const VETTING_FILE = 'vetting.cjs';
  * and only a verb that the dispatcher sends to another bundle reaches it.
  */
 const KEPT_IMPORTS = {
-  agent: /^src\/cli\/serve\/serve-agent\.ts$/,
+  agent: /^src\/(?:cli\/serve\/serve-agent\.ts$|acp\/provider\/program-providers\.ts$)/,
   verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
   gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,

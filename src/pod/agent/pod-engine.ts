@@ -34,6 +34,7 @@ import {
 } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
+import type { PodPrograms } from './program/pod-programs.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
 
@@ -51,6 +52,8 @@ export interface PodEngineDeps {
   /** The sources that an agent with `forge.persistSource: false` withholds, of all its messages. */
   sources: WithheldSources;
   sandbox: SandboxConnection;
+  /** The agent program of the pod, of all its messages. */
+  programs: PodPrograms;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   clock: Clock;
@@ -71,7 +74,11 @@ export interface PodEngine {
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
-export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
+export function createPodEngine(
+  deps: PodEngineDeps,
+  assignment: Assignment,
+  provider: Pick<EnginePorts, 'createProvider'>,
+): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
@@ -114,6 +121,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
+      ...provider,
       ...namespacePorts(deps, withheld),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),

@@ -8,6 +8,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
+import type { PodProgram } from './programs.ts';
 import { SandboxService } from './service.ts';
 
 export interface SandboxRoleOptions {
@@ -17,6 +18,8 @@ export interface SandboxRoleOptions {
   workspace: string;
   /** User that must own the agent container's folder. */
   agentUid: number;
+  /** The agent program of the pod; absent in most pods. */
+  program?: PodProgram | undefined;
   clock: Clock;
   log: Logger;
   /** Ends the role. */
