@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { duplexPair } from 'node:stream';
 import { it } from 'node:test';
 import { serveFetchChannel } from './fetch-channel.ts';
@@ -15,9 +14,10 @@ it('the open requests of an agent have at most so many bytes together, and a clo
   const ask = (id: number, path: string): void => {
     near.write(`${JSON.stringify({ id, method: 'POST', path, headers: [], body: 'x'.repeat(1_000) })}\n`);
   };
+  const chunks = near[Symbol.asyncIterator]() as AsyncIterator<string>;
   let received = '';
   const line = async (): Promise<Record<string, unknown>> => {
-    while (!received.includes('\n')) received += String((await once(near, 'data'))[0]);
+    while (!received.includes('\n')) received += String((await chunks.next()).value);
     const end = received.indexOf('\n');
     const text = received.slice(0, end);
     received = received.slice(end + 1);
