@@ -9,13 +9,12 @@ const MAX_PART = 65_536;
 export interface RelayedStreamLink {
   /** Sends characters to the other side. */
   send(text: string): void;
-  /** Tells the other side that so many of its characters were taken. */
+  /** Reports to the other side how many of its characters were taken. */
   taken(characters: number): void;
 }
 
 /**
- * One end of a stream of text over the socket of a pod. A reader that is slow stops its writer and nobody else: the other frames of the
- * socket go on.
+ * One end of a stream of text over the socket of a pod. A reader that is slow stops only its writer: the other frames of the socket go on.
  */
 export class RelayedStream extends Duplex {
   readonly #link: RelayedStreamLink;

@@ -11,6 +11,7 @@ import {
   scriptedLoop,
   scriptedModel,
 } from '../../../agent/loop/scripted-loop.testing.ts';
+import { pollAssertion } from '../../../../test/support/poll.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import { ulids } from '../../../lib/ids.ts';
@@ -89,10 +90,13 @@ describe('an agent program in the sandbox container', { timeout: 120_000 }, () =
     await using pod = await aPod();
     await assert.rejects(pod.send('!flood'), (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED'));
     assert.deepEqual(await readdir(pod.homes), []);
-    const hanging = pod.send('!hang', {
-      onEvent: ({ type }) => void (type === 'message-received' && setTimeout(() => void pod.role.end('SIGKILL'), 50)),
-    });
-    await assert.rejects(hanging, (error) => isTemperError(error) && error.retry === 'backoff');
+    const hanging = assert.rejects(
+      pod.send('!hang'),
+      (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED') && /connection to the sandbox/.test(error.message),
+    );
+    await pollAssertion('a process', async () => assert.equal((await readdir(pod.homes)).length, 1));
+    await pod.role.end('SIGKILL');
+    await hanging;
   });
 
   it('a pod works on as many messages as its program has processes', () => {

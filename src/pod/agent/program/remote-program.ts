@@ -14,7 +14,7 @@ export interface RemoteProgramDeps {
   onEnd: () => void;
 }
 
-/** Time in which the sandbox container reports the exit of a process that it was told to kill. */
+/** Time in which the sandbox container reports the exit of a process after the request to kill it. */
 const STOP_TIMEOUT_MS = 5_000;
 const MAX_FOLDER = 4_096;
 
@@ -33,7 +33,7 @@ export class RemoteProgram implements ProgramProcess {
   constructor(deps: RemoteProgramDeps) {
     this.#deps = deps;
     this.#streams = { program: this.#stream('program'), requests: this.#stream('requests') };
-    // Nobody waits for a start that is cancelled.
+    // No caller waits for a start that is cancelled.
     this.#started.promise.catch(() => undefined);
   }
 
