@@ -61,6 +61,9 @@ export interface PodEngineDeps {
   log: Logger;
 }
 
+/** What works on the messages of an agent with an agent program; empty for every other one. */
+type ProviderPort = Pick<EnginePorts, 'createProvider'>;
+
 /** The engine of one assignment and one slot, with the tools of the session whose message is in work. */
 export interface PodEngine {
   version: string;
@@ -74,11 +77,7 @@ export interface PodEngine {
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
-export function createPodEngine(
-  deps: PodEngineDeps,
-  assignment: Assignment,
-  provider: Pick<EnginePorts, 'createProvider'>,
-): PodEngine {
+export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, provider: ProviderPort): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
