@@ -120,8 +120,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
-      ...provider,
-      ...namespacePorts(deps, withheld),
+      ...namespacePorts(deps, withheld, provider),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: noFetch,
@@ -139,14 +138,16 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
   return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
-/** The other agents of the namespace, and its events. */
+/** The other agents of the namespace, its events, and the agent program. */
 function namespacePorts(
   { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
   withheld: WithheldSources | undefined,
-): Pick<EnginePorts, 'children' | 'events' | 'schedules'> {
+  provider: ProviderPort,
+): Pick<EnginePorts, 'children' | 'events' | 'schedules' | 'createProvider'> {
   const events = remoteEvents({ client, deliveryToken });
   const schedules = remoteSchedules({ client, deliveryToken });
   return {
+    ...provider,
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: () => (withheld === undefined ? events : withheldEvents(events, withheld)),
     schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),
