@@ -61,7 +61,7 @@ import { drain } from './http/drain.ts';
 import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
-import { CORE_ROUTES } from './core-routes.ts';
+import { CORE_ROUTES } from './routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
 import { openServer, portOf } from './listener/tls-server.ts';
 import { openWebhooks } from './webhooks/server.ts';

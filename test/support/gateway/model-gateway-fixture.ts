@@ -16,7 +16,7 @@ import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
-import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
+import { CORE_ROUTES } from '../../../src/gateway/routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { eventDeps } from '../../../src/gateway/events/deps.ts';
 import { TriggerIndex } from '../../../src/gateway/events/trigger-index.ts';
