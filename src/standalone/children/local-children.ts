@@ -8,7 +8,7 @@ import { printable } from '../../lib/printable.ts';
 import { admitChild, type ChildRequest } from '../../policy/children/admission.ts';
 import { childName } from '../../policy/children/child-name.ts';
 import { listAgents } from '../../policy/children/known-agents.ts';
-import { wantedChild } from '../../policy/children/wanted-child.ts';
+import { type ManifestCheck, wantedChild } from '../../policy/children/wanted-child.ts';
 import type { Decider, PolicyRequest } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import { type Member, memberKey } from '../team/member.ts';
@@ -29,7 +29,7 @@ export interface Family {
 }
 
 /** The children of one agent. The admission is that of clusters. */
-export function localChildren(parent: Member, decider: Decider, family: Family): Children {
+export function localChildren(parent: Member, decider: Decider, family: Family, manifests: ManifestCheck): Children {
   const assertAllowed = (request: PolicyRequest): void => {
     const decision = decider.decide(request);
     if (decision.effect !== 'Allow') throw policyDenied(decision);
@@ -37,7 +37,7 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
   return {
     spawn: (input, op) =>
       family.change(async () => {
-        const wanted = wantedChild(input, parent.agent.spec);
+        const wanted = wantedChild(input, parent.agent.spec, manifests);
         const name = childName(parent.name, wanted.name, `${memberKey(parent)}/${op.key}`);
         if (family.find(name) !== undefined) return { name };
         const { request } = wanted;

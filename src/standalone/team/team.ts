@@ -1,10 +1,12 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
 import { type Family, localChildren } from '../children/local-children.ts';
@@ -76,6 +78,7 @@ export class Team implements AsyncDisposable {
     const { records, clock } = this.#shared;
     for (const namespace of new Set(this.members().map((member) => member.namespace)))
       await this.#restoreChildren(await storedChildren(records, namespace, clock.now().getTime()));
+    const manifests = createManifestLoader({ patterns: PATTERN_RULES });
     this.#post = await Post.open({
       shared: this.#shared,
       workspace: this.#options.workspace,
@@ -83,7 +86,7 @@ export class Team implements AsyncDisposable {
       member: (scope) => this.#members.get(memberKey(scope)),
       open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
-      children: (member, decider) => localChildren(member, decider, this.#family(member)),
+      children: (member, decider) => localChildren(member, decider, this.#family(member), manifests),
       onSchedule: (member, schedule, change) => this.#onSchedule(member, schedule, change),
     });
     this.#schedules = new LocalSchedules({
