@@ -4,6 +4,7 @@ import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { createTriggerFires, type TriggerFireStore } from './trigger-fires.ts';
 
 /** Events that an agent asked for, until they end. */
 export interface Subscription {
@@ -51,6 +52,7 @@ interface Cached {
 export function createSubscriptions(connection: JetStreamConnection): SubscriptionStore {
   const documents = createDocumentStore(connection, BUCKETS.triggers);
   const stream = bucketStream(BUCKETS.triggers);
+  const fires: Pick<TriggerFireStore, 'remove'> = createTriggerFires(connection);
   const cache = new Map<string, Cached>();
   const isLive = ({ expiresAt }: Subscription): boolean => Date.parse(expiresAt) > connection.clock.now().getTime();
   const of = async (namespace: string): Promise<readonly Subscription[]> => {
@@ -79,6 +81,11 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
         assertWithinLimits(own.length, all.length);
         const slot = freeSlot(own);
         const stored = await documents.get(keyOf(owner, slot));
+        const before = parseSubscription(stored?.value);
+        // Another process took the slot meanwhile.
+        if (before !== undefined && isLive(before)) continue;
+        const gone = before?.id ?? endedId(stored?.value);
+        if (gone !== undefined) await fires.remove(owner.uid, gone);
         const added: Subscription = { ...subscription, id: `${slot}-${key}`, agentUid: owner.uid };
         const value = added as unknown as Json;
         if ((await documents.write(keyOf(owner, slot), value, stored?.revision ?? 0)) !== undefined) return added;
@@ -92,8 +99,11 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
       if (!/^[0-9]{1,2}$/.test(slot)) return false;
       const stored = await documents.get(keyOf(owner, Number(slot)));
       if (parseSubscription(stored?.value)?.id !== id) return false;
-      // A value without members is none; readers see that something changed.
-      return (await documents.write(keyOf(owner, Number(slot)), {}, stored?.revision ?? 0)) !== undefined;
+      // Names what to forget for the case that this process ends now: the next subscription with the slot does it.
+      if ((await documents.write(keyOf(owner, Number(slot)), { ended: id }, stored?.revision ?? 0)) === undefined)
+        return false;
+      await fires.remove(owner.uid, id);
+      return true;
     },
   };
 }
@@ -113,6 +123,11 @@ function assertWithinLimits(own: number, all: number): void {
 
 function keyOf({ uid, namespace }: Owner, slot: number): string {
   return `${token(uid)}.subscription.${token(namespace)}.${slot}`;
+}
+
+/** A subscription that its agent ended; readers of subscriptions see none. */
+function endedId(value: Json | undefined): string | undefined {
+  return isJsonObject(value) && typeof value.ended === 'string' ? value.ended : undefined;
 }
 
 const TEXTS = ['id', 'agentUid', 'subject', 'message', 'session', 'expiresAt'];
