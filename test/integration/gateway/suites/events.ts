@@ -8,6 +8,7 @@ import { createSubscriptions } from '../../../../src/nats/events/subscriptions.t
 import { createTriggerFires } from '../../../../src/nats/events/trigger-fires.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import { BUCKETS, bucketStream, bucketSubject } from '../../../../src/nats/jetstream/names.ts';
+import { createSessionStore } from '../../../../src/nats/sessions/session-store.ts';
 import { messageCounts } from '../../../../src/nats/jetstream/stream-reader.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
@@ -26,11 +27,11 @@ interface Receipt {
 export function eventTests(open: () => MessageClient): void {
   let agents = 0;
 
-  async function agent(spec: object = {}): Promise<RunningAgent & { name: string }> {
+  async function agent(spec: object = {}, policy: object = {}): Promise<RunningAgent & { name: string }> {
     const { fixture } = open();
     agents += 1;
     const name = `eventful-${agents}`;
-    await fixture.createPolicy('team-a', `events-${agents}`, POLICY);
+    await fixture.createPolicy('team-a', `events-${agents}`, { ...POLICY, ...policy });
     const found = await open().createReadyAgent(name, { trustPolicyRef: { name: `events-${agents}` }, ...spec });
     return { ...found, name };
   }
@@ -298,6 +299,41 @@ export function eventTests(open: () => MessageClient): void {
     assert.deepEqual(
       history.filter(({ id }) => id === 'evt-terminated' || id === 'evt-unmatched').map(({ messages }) => messages),
       [2],
+    );
+  });
+
+  it('the event of a tainted session taints the sessions that get it, and that of another one does not', async () => {
+    const shop = await agent(
+      { grants: { tools: TOOLS, events: { publish: ['shop-7.>'] } } },
+      { tainted: { deny: [] } },
+    );
+    const watcher = await listener({ name: 'read', subject: 'shop-7.a', message: '{{event}}' });
+    const publishFrom = async (session: string, tainted: boolean): Promise<boolean | undefined> => {
+      parsed(await open().sendMessage(shop.name, 'work', session));
+      const delivery = await open().next(shop);
+      const store = createSessionStore(await open().fixture.nats.connect('gateway'), shop.uid);
+      if (tainted) await store.append(session, 0, [{ role: 'user', text: 'read' }], { tainted });
+      assert.equal(
+        receiptIn(await publish(shop, delivery, { subject: 'shop-7.a', data: session }, session)).messages,
+        1,
+      );
+      const { deliveryToken } = delivery;
+      const end = { deliveryToken, action: 'ack', reply: 'ok', finishReason: 'complete' };
+      parsed(await open().postDelivery(shop, end), 204);
+      const { message, deliveryToken: received } = await open().next(watcher);
+      assert.equal(message.text, session);
+      parsed(await open().postDelivery(watcher, { ...end, deliveryToken: received }), 204);
+      return message.tainted;
+    };
+    assert.equal(await publishFrom('s-tainted', true), true);
+    assert.equal(await publishFrom('s-clean', false), undefined);
+    const past = await createEventHistory(await open().fixture.nats.connect('gateway')).read('team-a');
+    assert.deepEqual(
+      past.filter(({ subject }) => subject === 'shop-7.a').map(({ data, tainted }) => [data, tainted]),
+      [
+        ['s-tainted', true],
+        ['s-clean', false],
+      ],
     );
   });
 
