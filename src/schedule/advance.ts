@@ -133,7 +133,7 @@ function failuresAfter(before: number, outcome: ScheduledRunOutcome): number {
   return outcome === 'failed' ? before + 1 : before;
 }
 
-/** Did so many runs in a row fail that users are told? */
+/** Did so many runs in a row fail that the status says so? */
 export function keepsFailing({ failures }: Pick<ScheduleState, 'failures'>): boolean {
   return failures >= MAX_FAILURES;
 }

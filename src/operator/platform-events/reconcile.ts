@@ -130,7 +130,7 @@ export class PlatformEventReconciler {
     return DONE;
   }
 
-  /** Most changes are those of Agents in namespaces where nobody listens: they cost gateways nothing. */
+  /** Most changes are those of Agents in namespaces where no agent listens: they cost gateways nothing. */
   async #announce({ kind, namespace, ownerUid }: ObjectIdentity, event: PublishedEvent): Promise<void> {
     if (kind === 'Agent' && !(await hasListener(namespace, event.subject, this.#deps))) return;
     await this.#deps.store.announce({ uid: ownerUid, namespace }, event);

@@ -31,7 +31,7 @@ export function platformEventTests(fixture: () => OperatorNatsFixture): void {
         () => announced(subject),
         (agents) => new Set(agents).size === AGENTS,
       );
-    // What nobody waits for is not announced.
+    // Without a listener the changes of Agents are not announced.
     const owner = { uid: newUid(), namespace: 'team-a' };
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const subscription = { subject: 'temper.agent.*', message: 'x', session: 's-1', expiresAt };

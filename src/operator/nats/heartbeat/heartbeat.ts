@@ -8,7 +8,7 @@ export interface ObservedDeliveries {
   readonly state: DeliveryState;
   /** When the state was written, that is, when a message was last delivered, extended or ended; 0 when it never was. */
   readonly writtenAt: number;
-  /** Since when this process knows of messages of the agent. */
+  /** Since when this process knows of messages of the agent, without an interruption. */
   readonly knownSince: number;
 }
 
@@ -19,8 +19,8 @@ export type Heartbeat = 'Reported' | 'Missed' | 'Unknown';
 export function heartbeatOf({ state, writtenAt, knownSince }: ObservedDeliveries, now: number): Heartbeat {
   if (now - writtenAt < HEARTBEAT_TIMEOUT_MS) return 'Reported';
   const open = openDeliveries(state);
-  if (open.length === 0) return now - knownSince < HEARTBEAT_TIMEOUT_MS ? 'Unknown' : 'Missed';
   const isLost = state.current.some(({ until }) => until <= now);
   const isIgnored = state.waiting.some(({ until }) => now - until >= HEARTBEAT_TIMEOUT_MS);
-  return isLost || isIgnored ? 'Missed' : 'Reported';
+  if (open.length > 0 && !isLost && !isIgnored) return 'Reported';
+  return now - knownSince < HEARTBEAT_TIMEOUT_MS ? 'Unknown' : 'Missed';
 }

@@ -25,7 +25,8 @@ describe('the heartbeat of an agent with messages', () => {
   const cases: readonly (readonly [what: string, Heartbeat, state: DeliveryState, written: number, known: number])[] = [
     ['a delivery that was extended a moment ago', 'Reported', inFlight(NOW + 1), NOW - 1, 0],
     ['a delivery whose time has just passed', 'Reported', inFlight(NOW - 1), LONG_AGO + 1, 0],
-    ['a delivery without a report for three minutes', 'Missed', inFlight(NOW - 60_000), LONG_AGO, NOW],
+    ['a delivery without a report for three minutes', 'Missed', inFlight(NOW - 60_000), LONG_AGO, LONG_AGO],
+    ['a delivery that this process does not watch for long', 'Unknown', inFlight(NOW - 60_000), 0, LONG_AGO + 1],
     ['a message that waits for its repetition or an approval', 'Reported', waiting(NOW + 1), LONG_AGO, 0],
     ['a message that is due again', 'Reported', waiting(LONG_AGO + 1), LONG_AGO, 0],
     ['a message that is due again and that no pod takes', 'Missed', waiting(LONG_AGO), LONG_AGO - 1, 0],
@@ -52,6 +53,14 @@ describe('the heartbeats that the operator observes', () => {
           reads.push(uids);
           return world.stored;
         }),
+      /** The looks of three minutes. */
+      lookOn: async (): Promise<void> => {
+        const end = world.now + HEARTBEAT_TIMEOUT_MS;
+        while (world.now < end) {
+          world.now += 10_000;
+          await world.look(1);
+        }
+      },
       state: (spec = {}, policy = {}): string | undefined => {
         const found = heartbeats.of(anAgent(spec), aPolicy(policy));
         return typeof found === 'object' ? found.reason : found;
@@ -66,15 +75,14 @@ describe('the heartbeats that the operator observes', () => {
     world.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
     await world.look(1);
     assert.equal(world.state(), 'Reported');
-    world.now += HEARTBEAT_TIMEOUT_MS;
-    await world.look(1);
+    await world.lookOn();
     assert.equal(world.state(), 'HeartbeatMissed');
     assert.equal(world.state({ suspend: true }), 'Reported');
     assert.equal(world.state({}, { suspend: true }), 'Reported');
     world.stored = [{ agentUid: UID, state: inFlight(world.now + 60_000), writtenAt: world.now }];
     await world.look(1);
     assert.equal(world.state(), 'Reported');
-    world.now += HEARTBEAT_TIMEOUT_MS;
+    await world.lookOn();
     await world.look(0);
     assert.equal(world.state(), 'Reported');
   });
@@ -95,8 +103,18 @@ describe('the heartbeats that the operator observes', () => {
     const world = observer();
     await world.look(1);
     assert.equal(world.state(), undefined);
-    world.now += HEARTBEAT_TIMEOUT_MS;
+    await world.lookOn();
+    assert.equal(world.state(), 'HeartbeatMissed');
+  });
+
+  it('the time in which NATS is away counts for no agent, because no pod could report', async () => {
+    const world = observer();
+    world.stored = [{ agentUid: UID, state: inFlight(NOW + 60_000), writtenAt: NOW }];
     await world.look(1);
+    world.now += 10 * HEARTBEAT_TIMEOUT_MS;
+    await world.look(1);
+    assert.equal(world.state(), undefined);
+    await world.lookOn();
     assert.equal(world.state(), 'HeartbeatMissed');
   });
 });
