@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { Events } from '../agent/tools/events/port.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, type JsonObject, member } from '../lib/json.ts';
@@ -153,11 +154,11 @@ describe('agent_run', () => {
         published.push(input as JsonObject);
         return { id: 'evt-1', messages: 1, refused: 0 };
       },
-    } as unknown as NonNullable<EngineChanges['agents']>['events'];
+    } as unknown as Events;
     const found = await resultOf(
       { prompt: 'Reader.', name: 'notes', events: 'team.progress' },
       { 'Reader.': (_, turn) => (turn === 1 ? calls('file_read', { path: 'none.txt' }) : says('nothing')) },
-      { agent: { grants: { ...GRANTS, ...grants } }, agents: { events } as NonNullable<EngineChanges['agents']> },
+      { agent: { grants: { ...GRANTS, ...grants } }, agents: { events: () => events } },
     );
     const types = published.map(({ data }) => member(data ?? null, 'type'));
     return { ...found, published, types };

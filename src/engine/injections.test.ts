@@ -122,12 +122,12 @@ describe('injected orders', () => {
             delete: async () => undefined,
             list: async () => ({}),
           }),
-          events: {
+          events: () => ({
             publish: async () => ({ id: `e-${reached.push('publishes an event')}`, messages: 0, refused: 0 }),
             subscribe: async () => ({}),
             unsubscribe: async () => ({}),
             list: async () => ({}),
-          },
+          }),
         },
       },
     );

@@ -132,7 +132,7 @@ const Limits = Type.Object(
       count(
         1,
         MAX_CONCURRENCY,
-        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another. Only on a cluster: with temper run an agent handles one message at a time.',
+        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another.',
         DEFAULT_CONCURRENCY,
       ),
     ),

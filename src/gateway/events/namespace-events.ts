@@ -1,4 +1,4 @@
-import { MAX_RECIPIENTS } from '../../events/event.ts';
+import { MAX_RECIPIENTS } from '../../events/limits.ts';
 import { SubjectTree } from '../../events/subject-tree.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { AcceptedEvent, AcceptedEvents, AnnouncedEvent, Recipient } from '../../nats/events/accepted-events.ts';

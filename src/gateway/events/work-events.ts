@@ -1,12 +1,12 @@
+import { chainAfter } from '../../agent/messages/event-chain.ts';
 import type { PublishedEvent } from '../../events/event.ts';
+import { eventId } from '../../events/event-draft.ts';
 import { PLATFORM_SUBJECTS, type PlatformSubject } from '../../events/platform/subjects.ts';
-import { sha256 } from '../../lib/canonical.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { StampedEvent } from '../../tools/events.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { chainAfter } from './chain.ts';
 
 type Deps = Pick<GatewayDeps, 'namespaceEvents' | 'eventLimits' | 'clock' | 'log'>;
 
@@ -57,11 +57,11 @@ async function publish(
   { subject, data, key, tainted }: WorkEvent,
   deps: Deps,
 ): Promise<void> {
-  const chain = chainAfter(claims);
+  const chain = chainAfter(claims, claims.agentUid);
   if (chain === undefined) return;
   const { agentUid, namespace, agent } = claims;
   const event: PublishedEvent = {
-    id: `evt-${sha256(`${agentUid}\n${key}`).slice('sha256:'.length, 'sha256:'.length + 32)}`,
+    id: eventId(agentUid, key),
     subject,
     data,
     source: 'Platform',

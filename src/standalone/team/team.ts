@@ -9,7 +9,8 @@ import { TemperError } from '../../lib/errors.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
-import { type Family, localChildren } from '../children/local-children.ts';
+import { isSpecialistOver } from '../children/ended-specialists.ts';
+import type { Family } from '../children/local-children.ts';
 import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { unknownAgent } from '../messages/local-bus.ts';
@@ -49,6 +50,7 @@ export class Team implements AsyncDisposable {
   readonly #openedAt = new Map<string, number>();
   readonly #opening = new SingleFlight<OpenedAgent>();
   readonly #familyChanges = new SerialQueue();
+  readonly #manifests = createManifestLoader({ patterns: PATTERN_RULES });
   /** Names of children that were ended. */
   readonly #ended = new Set<string>();
   readonly #removals = new Set<Promise<void>>();
@@ -78,15 +80,16 @@ export class Team implements AsyncDisposable {
     const { records, clock } = this.#shared;
     for (const namespace of new Set(this.members().map((member) => member.namespace)))
       await this.#restoreChildren(await storedChildren(records, namespace, clock.now().getTime()));
-    const manifests = createManifestLoader({ patterns: PATTERN_RULES });
     this.#post = await Post.open({
       shared: this.#shared,
       workspace: this.#options.workspace,
       events: this.#options.events,
       member: (scope) => this.#members.get(memberKey(scope)),
+      members: () => this.members(),
       open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
-      children: (member, decider) => localChildren(member, decider, this.#family(member), manifests),
+      family: (member) => this.#family(member),
+      ended: (member) => this.#endIfOver(member),
       onSchedule: (member, schedule, change) => this.#onSchedule(member, schedule, change),
     });
     this.#schedules = new LocalSchedules({
@@ -102,6 +105,7 @@ export class Team implements AsyncDisposable {
   /** Starts the work on the messages of all agents. */
   async start(): Promise<void> {
     for (const member of this.#members.values()) await this.#startedPost().serve(member);
+    this.#endSpecialists();
   }
 
   /** Throws TEMPER_NOT_FOUND, or TEMPER_POLICY_DENIED for a model that the policy of the agent does not allow. */
@@ -150,7 +154,7 @@ export class Team implements AsyncDisposable {
     this.#isServing = true;
     const failed = new AbortController();
     const ended = AbortSignal.any([signal, failed.signal]);
-    const schedules = this.#schedules?.run(ended);
+    const schedules = this.#schedules?.run(ended, () => this.#endSpecialists());
     try {
       await Promise.race([this.#startedPost().untilFailed(ended), schedules]);
     } finally {
@@ -212,7 +216,8 @@ export class Team implements AsyncDisposable {
     return openAgent(this.#shared, member, {
       ...options,
       ancestors,
-      portsToOthers: (running) => this.#startedPost().ports(member, running),
+      portsToOthers: (running, models) => this.#startedPost().ports(member, running, models),
+      rootOf: (call) => this.#startedPost().rootOf(member, call),
       hasUnended: (session) => this.#startedPost().hasUnended(member, session),
       events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
     });
@@ -253,6 +258,7 @@ export class Team implements AsyncDisposable {
       members: () => this.members().filter((member) => member.namespace === namespace),
       find: (name) => this.#members.get(memberKey({ name, namespace })),
       isSuspended: (key) => this.#isSuspended(key),
+      manifests: this.#manifests,
       hasEnded: (name) => this.#ended.has(name),
       change: (work) => this.#familyChanges.run(work),
       add: async (agent, parent) => {
@@ -264,6 +270,29 @@ export class Team implements AsyncDisposable {
       },
       end: (child) => this.#end(child),
     };
+  }
+
+  /** A specialist whose task has its answer, or whose time is over. */
+  #endIfOver(member: Member): void {
+    const now = (): number => this.#shared.clock.now().getTime();
+    const { inboxes } = this.#startedPost().inboxes;
+    if (!isSpecialistOver(member, inboxes, now())) return;
+    this.#track(
+      this.#familyChanges.run(async () => {
+        if (this.#members.get(memberKey(member)) === member) await this.#end(member);
+      }),
+    );
+  }
+
+  #endSpecialists(): void {
+    for (const member of this.members()) this.#endIfOver(member);
+  }
+
+  /** `settled` waits for it and reports a failure; the next run ends what is left. */
+  #track(work: Promise<void>): void {
+    const removal = work.finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+    removal.catch(() => undefined);
   }
 
   /** Ends the child and all agents below it, the lowest first. What they stored is deleted when their work has ended. */
@@ -278,10 +307,7 @@ export class Team implements AsyncDisposable {
     this.#ended.add(child.name);
     const error = new TemperError('TEMPER_NOT_FOUND', `agent "${child.name}" was ended`);
     const { ended } = await this.#startedPost().remove(key, error);
-    const removal = ended.then(() => this.#delete(child)).finally(() => this.#removals.delete(removal));
-    this.#removals.add(removal);
-    // `settled` reports it; the next run deletes what is left.
-    removal.catch(() => undefined);
+    this.#track(ended.then(() => this.#delete(child)));
   }
 
   async #delete(child: Member): Promise<void> {

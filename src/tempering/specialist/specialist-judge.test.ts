@@ -5,13 +5,10 @@ import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { Model, ModelInput } from '../../models/port.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { anAgentSpec } from '../../policy/policy.testing.ts';
-import type { AgentState } from '../agent-state.ts';
 import { specialistRefusal } from './specialist-judge.ts';
-import { wantedSpecialist } from './specialist-manifest.ts';
+import { wantedSpecialist } from '../../policy/children/wanted-specialist.ts';
 
-const PARENT = {
-  agent: { metadata: { name: 'lead' }, spec: anAgentSpec({ model: { primary: 'p/one' }, grants: { tools: ['*'] } }) },
-} as unknown as AgentState;
+const PARENT = anAgentSpec({ model: { primary: 'p/one' }, grants: { tools: ['*'] } });
 const MANIFESTS = createManifestLoader({ patterns: PATTERN_RULES });
 const INPUT = {
   role: 'SQL_Reviewer',
@@ -85,7 +82,7 @@ describe('the manifest of a specialist', () => {
     const { name, spec } = wantedSpecialist(INPUT, PARENT, MANIFESTS);
     assert.equal(name, 'sql-reviewer');
     assert.deepEqual(spec, {
-      trustPolicyRef: PARENT.agent.spec.trustPolicyRef,
+      trustPolicyRef: PARENT.trustPolicyRef,
       model: { primary: 'p/one' },
       prompt: { system: INPUT.instructions },
       grants: { tools: ['file_read'] },
