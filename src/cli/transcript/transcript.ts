@@ -226,6 +226,7 @@ export class Transcript {
       case 'agent-error':
       case 'agent-complete':
         return this.#run(event);
+      default:
     }
   }
 
