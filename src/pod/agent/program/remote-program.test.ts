@@ -16,7 +16,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import { ulids } from '../../../lib/ids.ts';
 import { meteredStub } from '../../../models/pipeline.testing.ts';
-import { RoleProcess } from '../../pod.testing.ts';
+import { connectedSandbox } from '../../pod.testing.ts';
 import { prepareSocketFolder, socketPaths } from '../../socket/socket-folder.ts';
 import { SandboxConnection } from '../sandbox-connection.ts';
 import { PodPrograms, slotsOf } from './pod-programs.ts';
@@ -40,7 +40,8 @@ async function aPod(answers: ScriptedAnswer[] = []) {
   const options = { clock: systemClock, onChange: () => undefined };
   const sandbox = opening.use(await SandboxConnection.listen(socketPaths(run).socket, options));
   const paths = ['--run', run, '--workspace', workspace, '--program-homes', homes];
-  const role = new RoleProcess('sandbox', [...paths, '--program', JSON.stringify(PROGRAM), '--agent-uid', String(uid)]);
+  const program = ['--program', JSON.stringify(PROGRAM), '--agent-uid', String(uid)];
+  const role = await connectedSandbox(sandbox, [...paths, ...program]);
   opening.defer(() => void role.end('SIGKILL'));
   const programs = opening.use(new PodPrograms({ sandbox, clock: systemClock, ids: ulids }));
   const ledger = scriptedLedger();
