@@ -87,7 +87,7 @@ describe('the template of an agent pod', () => {
     assert.notEqual(podTemplate(CONFIG, CLASS, { resources: { cpu: '2' } }).digest, digest);
   });
 
-  it('an agent program changes the image, the options and the memory of the sandbox container, and adds a volume in memory', () => {
+  it('an agent program changes the image, the options and the memory of the sandbox container, and adds a volume in memory for each process', () => {
     const [plain, { spec }] = [podTemplate(CONFIG, CLASS), podTemplate(CONFIG, CLASS, {}, PROGRAM)];
     const [agent, sandbox] = spec['containers'] as (Container & { image: string; args: string[] })[];
     assert.equal(agent?.image, 'temper');
@@ -100,10 +100,18 @@ describe('the template of an agent pod', () => {
     assert.deepEqual(sandbox.args.slice(4), ['--program-heap', '336']);
     assert.deepEqual((sandbox.resources.limits as { memory: string }).memory, `${192 + 2_048}Mi`);
     assert.deepEqual(sandbox.resources.requests, sandbox.resources.limits);
-    assert.equal(sandbox.volumeMounts.at(-1)?.name, 'programs');
-    const volumes = spec['volumes'] as { name: string; emptyDir?: object }[];
-    const { emptyDir } = volumes.find(({ name }) => name === 'programs') ?? {};
-    assert.deepEqual(emptyDir, { medium: 'Memory', sizeLimit: '256Mi' });
-    assert.notEqual(podTemplate(CONFIG, CLASS, {}, PROGRAM).digest, plain.digest);
+    const homes = [0, 1, 2, 3].map((number) => `program-${number}`);
+    assert.deepEqual(
+      sandbox.volumeMounts.slice(-4),
+      homes.map((name, number) => ({ name, mountPath: `/home/programs/${number}` })),
+    );
+    assert.deepEqual(
+      (spec['volumes'] as object[]).slice(-4),
+      homes.map((name) => ({ name, emptyDir: { medium: 'Memory', sizeLimit: '64Mi' } })),
+    );
+    const { digest } = podTemplate(CONFIG, CLASS, {}, PROGRAM);
+    assert.notEqual(digest, plain.digest);
+    const image = `registry.example.com/helper@sha256:${'b'.repeat(64)}`;
+    assert.notEqual(podTemplate(CONFIG, CLASS, {}, { ...PROGRAM, image }).digest, digest);
   });
 });

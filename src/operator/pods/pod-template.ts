@@ -104,10 +104,7 @@ function podSpec(
       agentContainer(config, program),
       sandboxContainer(config, sandboxClass, sandbox, { workspace, program }),
     ],
-    volumes: [
-      ...volumes(workspace, sandbox.workspace?.files ?? []),
-      ...(program === undefined ? [] : [program.volume]),
-    ],
+    volumes: [...volumes(workspace, sandbox.workspace?.files ?? []), ...(program?.volumes ?? [])],
   };
 }
 
@@ -175,7 +172,7 @@ function sandboxContainer(
         readOnly: true,
       })),
       { name: 'tmp-sandbox', mountPath: '/tmp' },
-      ...(program === undefined ? [] : [program.volumeMount]),
+      ...(program?.volumeMounts ?? []),
     ],
   };
 }

@@ -31,7 +31,7 @@ export const AgentProgramConfig = Type.Object(
     ),
     /** Memory that the sandbox container has for its processes and their homes, besides that of its class. Defaults to 2Gi. */
     memory: Type.Optional(Size),
-    /** Of the memory, the part for the homes. Defaults to 256Mi. */
+    /** Of the memory, the part for the homes of all processes. Defaults to 256Mi. */
     homes: Type.Optional(Size),
   },
   closed,

@@ -1,9 +1,11 @@
 import { finished, pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { AgentProgram } from '../../acp/process/agent-command.ts';
-import { AgentHome } from '../../acp/process/agent-home.ts';
+import { AgentHome, removeHome } from '../../acp/process/agent-home.ts';
 import { AgentProcess } from '../../acp/process/agent-process.ts';
-import { AGENT_PROGRAM_PROCESSES } from '../../api/cluster.ts';
+import { AGENT_PROGRAM_NUMBERS } from '../../api/cluster.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { ProgramStream, StreamTaken, StreamText } from '../socket/program-fields.ts';
@@ -13,7 +15,7 @@ import { RelayedStream } from '../socket/relayed-stream.ts';
 /** The agent program of a pod. */
 export interface PodProgram {
   program: AgentProgram;
-  /** Absolute folder for the homes of its processes. */
+  /** Absolute folder with a folder for the home of each process, named by its number. */
   homes: string;
 }
 
@@ -22,12 +24,21 @@ interface RunningProgram {
   streams: Readonly<Record<ProgramStream, RelayedStream>>;
 }
 
+/** Removes what the processes of an earlier container left in the volumes of the pod. */
+export async function clearHomes({ homes }: PodProgram): Promise<void> {
+  for (const number of AGENT_PROGRAM_NUMBERS) {
+    const folder = join(homes, String(number));
+    for (const name of await readdir(folder)) await removeHome(join(folder, name));
+  }
+}
+
 /** The processes of the agent program for one connection to the agent container. They end with it. */
 export class SandboxPrograms {
   readonly #program: PodProgram | undefined;
   readonly #send: (frame: SandboxFrame) => boolean;
   readonly #running = new Map<number, RunningProgram>();
-  #processes = 0;
+  /** Numbers that no process has. A number is free when the home of its last process is gone. */
+  readonly #free = new Set(AGENT_PROGRAM_NUMBERS);
   #isEnded = false;
 
   constructor(program: PodProgram | undefined, send: (frame: SandboxFrame) => boolean) {
@@ -39,18 +50,19 @@ export class SandboxPrograms {
   async start(id: number): Promise<Json> {
     if (this.#program === undefined)
       throw new TemperError('TEMPER_ACP_AGENT_NOT_FOUND', 'the sandbox container has no agent program');
-    if (this.#processes >= AGENT_PROGRAM_PROCESSES)
-      throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${AGENT_PROGRAM_PROCESSES} processes run already`, {
+    const [number] = this.#free;
+    if (number === undefined)
+      throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${AGENT_PROGRAM_NUMBERS.length} processes run already`, {
         retry: 'backoff',
       });
-    this.#processes += 1;
+    this.#free.delete(number);
     try {
       const { program, homes } = this.#program;
-      const process = await AgentProcess.start(program, await AgentHome.create(homes));
-      void this.#serve(id, process);
+      const process = await AgentProcess.start(program, await AgentHome.create(join(homes, String(number))));
+      void this.#serve(id, process, number);
       return { folder: process.folder };
     } catch (error) {
-      this.#processes -= 1;
+      this.#free.add(number);
       throw error;
     }
   }
@@ -76,7 +88,7 @@ export class SandboxPrograms {
     for (const id of this.#running.keys()) this.stop(id);
   }
 
-  async #serve(id: number, process: AgentProcess): Promise<void> {
+  async #serve(id: number, process: AgentProcess, number: number): Promise<void> {
     const streams = { program: this.#stream(id, 'program'), requests: this.#stream(id, 'requests') };
     this.#running.set(id, { process, streams });
     if (this.#isEnded) this.stop(id);
@@ -90,10 +102,13 @@ export class SandboxPrograms {
     await process.exited;
     await written;
     const { ended = 'the process has ended', stderr } = process;
-    await process[Symbol.asyncDispose]();
+    const isHomeGone = await process[Symbol.asyncDispose]().then(
+      () => true,
+      () => false,
+    );
     for (const stream of Object.values(streams)) stream.destroy();
     this.#running.delete(id);
-    this.#processes -= 1;
+    if (isHomeGone) this.#free.add(number);
     this.#send({ type: 'exited', id, reason: ended, stderr });
   }
 

@@ -8,7 +8,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
-import type { PodProgram } from './programs.ts';
+import { clearHomes, type PodProgram } from './programs.ts';
 import { SandboxService } from './service.ts';
 
 export interface SandboxRoleOptions {
@@ -33,7 +33,8 @@ const RETRY_MS = 100;
  * TEMPER_SANDBOX_UNAVAILABLE when no runner can be started.
  */
 export async function serveSandbox(options: SandboxRoleOptions): Promise<void> {
-  const { clock, signal, log } = options;
+  const { clock, signal, log, program } = options;
+  if (program !== undefined) await clearHomes(program);
   await using sandbox = await createSupervisor({ clock });
   let logged = '';
   while (!signal.aborted) {

@@ -12,11 +12,12 @@ import {
   scriptedModel,
 } from '../../../agent/loop/scripted-loop.testing.ts';
 import { pollAssertion } from '../../../../test/support/poll.ts';
+import { AGENT_PROGRAM_NUMBERS } from '../../../api/cluster.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import { ulids } from '../../../lib/ids.ts';
 import { meteredStub } from '../../../models/pipeline.testing.ts';
-import { connectedSandbox } from '../../pod.testing.ts';
+import { connectedSandbox, type RoleProcess } from '../../pod.testing.ts';
 import { prepareSocketFolder, socketPaths } from '../../socket/socket-folder.ts';
 import { SandboxConnection } from '../sandbox-connection.ts';
 import { PodPrograms, slotsOf } from './pod-programs.ts';
@@ -35,14 +36,23 @@ async function aPod(answers: ScriptedAnswer[] = []) {
     string,
   ];
   for (const path of [run, homes, workspace]) await mkdir(path);
+  for (const number of AGENT_PROGRAM_NUMBERS) await mkdir(join(homes, String(number)));
+  const namesIn = (number: number): Promise<string[]> => readdir(join(homes, String(number)));
+  const homesNow = async (): Promise<string[]> => (await Promise.all(AGENT_PROGRAM_NUMBERS.map(namesIn))).flat();
   const uid = process.getuid?.() ?? 0;
   await prepareSocketFolder(run, uid);
   const options = { clock: systemClock, onChange: () => undefined };
   const sandbox = opening.use(await SandboxConnection.listen(socketPaths(run).socket, options));
   const paths = ['--run', run, '--workspace', workspace, '--program-homes', homes];
   const program = ['--program', JSON.stringify(PROGRAM), '--agent-uid', String(uid)];
-  const role = await connectedSandbox(sandbox, [...paths, ...program]);
-  opening.defer(() => void role.end('SIGKILL'));
+  const roles: RoleProcess[] = [];
+  opening.defer(() => void roles.at(-1)?.end('SIGKILL'));
+  const start = async (): Promise<RoleProcess> => {
+    const role = await connectedSandbox(sandbox, [...paths, ...program]);
+    roles.push(role);
+    return role;
+  };
+  const role = await start();
   const programs = opening.use(new PodPrograms({ sandbox, clock: systemClock, ids: ulids }));
   const ledger = scriptedLedger();
   const model = scriptedModel(answers);
@@ -52,7 +62,7 @@ async function aPod(answers: ScriptedAnswer[] = []) {
   const loop = scriptedLoop([], { look: () => 7 }, { provider, ledger });
   const send: typeof loop.send = (text, given) => loop.send(text, { milliseconds: 120_000, ...given });
   const open = opening.move();
-  return { ...loop, send, model, role, homes, [Symbol.asyncDispose]: () => open.disposeAsync() };
+  return { ...loop, send, model, role, start, homes: homesNow, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
 describe('an agent program in the sandbox container', { timeout: 120_000 }, () => {
@@ -66,12 +76,12 @@ describe('an agent program in the sandbox container', { timeout: 120_000 }, () =
     const said = pod.events.flatMap((event) => (event.type === 'message' && !event.delta ? [event.text] : []));
     assert.deepEqual(said, ['I look.', 'It is 7.'], 'words come before the call that follows them');
     assert.equal((await pod.send('!prompts')).reply, 'prompt 2');
-    assert.equal((await readdir(pod.homes)).length, 1);
+    assert.equal((await pod.homes()).length, 1);
     await assert.rejects(
       pod.send('!crash'),
       (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED') && /exit code 7/.test(error.message),
     );
-    assert.deepEqual(await readdir(pod.homes), []);
+    assert.deepEqual(await pod.homes(), []);
   });
 
   it('a program reaches nothing but its pipe and its home, and long requests and answers arrive whole', async () => {
@@ -90,14 +100,17 @@ describe('an agent program in the sandbox container', { timeout: 120_000 }, () =
   it('a program that says too much is killed, and one whose sandbox container ends fails by name', async () => {
     await using pod = await aPod();
     await assert.rejects(pod.send('!flood'), (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED'));
-    assert.deepEqual(await readdir(pod.homes), []);
+    assert.deepEqual(await pod.homes(), []);
     const hanging = assert.rejects(
       pod.send('!hang'),
       (error) => isTemperError(error, 'TEMPER_ACP_AGENT_FAILED') && /connection to the sandbox/.test(error.message),
     );
-    await pollAssertion('a process', async () => assert.equal((await readdir(pod.homes)).length, 1));
+    await pollAssertion('a process', async () => assert.equal((await pod.homes()).length, 1));
     await pod.role.end('SIGKILL');
     await hanging;
+    await pod.start();
+    assert.deepEqual(await pod.homes(), [], 'the next container removes what the last one left');
+    assert.equal((await pod.send('!prompts')).reply, 'prompt 1');
   });
 
   it('a pod works on as many messages as its program has processes', () => {
