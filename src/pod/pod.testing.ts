@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { poll } from '../../test/support/poll.ts';
 import { loadManifests } from '../api/manifests.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
@@ -74,25 +73,6 @@ export class RoleProcess {
   async end(signal: NodeJS.Signals): Promise<number | null> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
     return this.exited;
-  }
-}
-
-/** Starts the sandbox role and waits until it has connected: on a busy machine its process starts later than a call waits for it. */
-export async function connectedSandbox(
-  link: { readonly connected: boolean },
-  options: readonly string[],
-): Promise<RoleProcess> {
-  const role = new RoleProcess('sandbox', options);
-  const ended = role.failure.then((error) => {
-    throw error ?? new Error('the sandbox role has ended');
-  });
-  ended.catch(() => undefined);
-  try {
-    await Promise.race([poll('the connection of the sandbox container', () => link.connected), ended]);
-    return role;
-  } catch (error) {
-    await role.end('SIGKILL');
-    throw error;
   }
 }
 

@@ -9,7 +9,8 @@ import { callOptions } from '../../../../test/support/call-options.ts';
 import { poll } from '../../../../test/support/poll.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { SessionAnswer } from '../../../sandbox/session-port.ts';
-import { connectedSandbox, type RoleProcess } from '../../pod.testing.ts';
+import { connectedSandbox } from '../../../../test/support/connected-sandbox.ts';
+import type { RoleProcess } from '../../pod.testing.ts';
 import { prepareSocketFolder, socketPaths } from '../../socket/socket-folder.ts';
 import { SandboxConnection } from '../sandbox-connection.ts';
 
