@@ -37,6 +37,8 @@ export class SandboxPrograms {
   readonly #program: PodProgram | undefined;
   readonly #send: (frame: SandboxFrame) => boolean;
   readonly #running = new Map<number, RunningProgram>();
+  /** Processes that do not run yet; true for one that ends as soon as it does. */
+  readonly #starting = new Map<number, boolean>();
   /** Numbers that no process has. A number is free when the home of its last process is gone. */
   readonly #free = new Set(AGENT_PROGRAM_NUMBERS);
   #isEnded = false;
@@ -56,6 +58,7 @@ export class SandboxPrograms {
         retry: 'backoff',
       });
     this.#free.delete(number);
+    this.#starting.set(id, false);
     try {
       const { program, homes } = this.#program;
       const process = await AgentProcess.start(program, await AgentHome.create(join(homes, String(number))));
@@ -64,6 +67,8 @@ export class SandboxPrograms {
     } catch (error) {
       this.#free.add(number);
       throw error;
+    } finally {
+      this.#starting.delete(id);
     }
   }
 
@@ -78,7 +83,10 @@ export class SandboxPrograms {
 
   stop(id: number): void {
     const running = this.#running.get(id);
-    if (running === undefined) return;
+    if (running === undefined) {
+      if (this.#starting.has(id)) this.#starting.set(id, true);
+      return;
+    }
     running.process.kill('it was stopped');
     for (const stream of Object.values(running.streams)) stream.destroy();
   }
@@ -91,7 +99,7 @@ export class SandboxPrograms {
   async #serve(id: number, process: AgentProcess, number: number): Promise<void> {
     const streams = { program: this.#stream(id, 'program'), requests: this.#stream(id, 'requests') };
     this.#running.set(id, { process, streams });
-    if (this.#isEnded) this.stop(id);
+    if (this.#isEnded || this.#starting.get(id) === true) this.stop(id);
     const written = Promise.allSettled([
       pipeline(process.stdout, streams.program),
       pipeline(process.requests, afterWords, streams.requests),
