@@ -32,12 +32,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.model.agent',
-    where: 'cluster',
-    plan: 'start this agent program of the platform in the sandbox container; no test on real pods has shown it',
-  },
-  {
-    kind: 'Agent',
     field: 'spec.schedule.triggers[].webhook',
     where: 'run',
     plan: 'give the agent a message for each signed request from outside',
