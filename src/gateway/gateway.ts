@@ -74,7 +74,7 @@ import { withheldSessions, withholdsSources } from './storage/withheld-sessions.
 import { withResidents } from './storage/resident-inbox.ts';
 import { startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
-import { FileWatcher } from './file-watcher.ts';
+import { FileWatcher } from '../kube/file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
 import {
   createGatewayInformers,

@@ -59,6 +59,7 @@ const MODULES: Record<string, readonly string[]> = {
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
+  egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'api', 'policy'],
 };
 
@@ -84,7 +85,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
-  'lru-cache': ['kube', 'gateway', 'identity', 'nats', 'operator', 'tools'],
+  'lru-cache': ['kube', 'net', 'gateway', 'egress', 'identity', 'nats', 'operator', 'tools'],
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],

@@ -1,0 +1,98 @@
+import { Notifier } from '../../lib/async/notifier.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { TemperError } from '../../lib/errors.ts';
+import type { Logger } from '../../telemetry/log.ts';
+import type { Authorizer, EndedConnection } from '../authorizer.ts';
+import type { OpenConnection } from './open-connection.ts';
+import type { OpenConnections } from './open-connections.ts';
+
+export interface ConnectionReporterOptions {
+  clock: Clock;
+  log: Logger;
+  authorizer: Pick<Authorizer, 'report'>;
+  connections: Pick<OpenConnections, 'reportable' | 'reported' | 'endAll'>;
+}
+
+/** Twice this and the timeout of a report are below five seconds: the longest time that an agent keeps connections after its suspension. */
+const INTERVAL_MS = 1_500;
+const REPORT_TIMEOUT_MS = 1_000;
+/** Without an answer for so long, no connection stays open: the proxy alone cannot know whether it may. */
+const MAX_SILENCE_MS = 4_000;
+const BATCH = 128;
+
+/**
+ * Reports the bytes of all connections at an interval, and earlier when one of them waits for it, and ends the connections that may not stay
+ * open. When no report succeeds, it ends all of them.
+ */
+export class ConnectionReporter {
+  readonly #options: ConnectionReporterOptions;
+  readonly #due = new Notifier();
+  #isDue = false;
+  #lastSuccess: number;
+
+  constructor(options: ConnectionReporterOptions) {
+    this.#options = options;
+    this.#lastSuccess = options.clock.monotonic();
+  }
+
+  /** A report must not wait for its regular time. */
+  due(): void {
+    this.#isDue = true;
+    this.#due.notifyAll();
+  }
+
+  /** Reports until the signal aborts, and once more then. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#wait(signal);
+      await this.#reportAll();
+    }
+    await this.#reportAll();
+  }
+
+  async #wait(signal: AbortSignal): Promise<void> {
+    if (this.#isDue) return;
+    const waiting = new AbortController();
+    const either = AbortSignal.any([signal, waiting.signal]);
+    const slept = this.#options.clock.sleep(INTERVAL_MS, either).catch(() => undefined);
+    await Promise.race([slept, this.#due.wait(either)]);
+    waiting.abort();
+  }
+
+  async #reportAll(): Promise<void> {
+    const { connections, clock, log } = this.#options;
+    this.#isDue = false;
+    const all = connections.reportable;
+    const batches = Array.from({ length: Math.ceil(all.length / BATCH) }, (_, index) =>
+      all.slice(index * BATCH, (index + 1) * BATCH),
+    );
+    const results = await Promise.allSettled(batches.map((batch) => this.#report(batch)));
+    const failed = results.find((result) => result.status === 'rejected');
+    const now = clock.monotonic();
+    if (failed === undefined) {
+      this.#lastSuccess = now;
+      return;
+    }
+    log.warn({ error: failed.reason }, 'connections could not be reported; it will be retried');
+    if (now - this.#lastSuccess < MAX_SILENCE_MS) return;
+    connections.endAll(
+      new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'no gateway confirms that the connection may stay'),
+    );
+  }
+
+  async #report(batch: readonly OpenConnection[]): Promise<void> {
+    const { authorizer, connections, clock } = this.#options;
+    const reports = batch.map((connection) => connection.report());
+    const ended = await authorizer.report(reports, {
+      signal: AbortSignal.timeout(REPORT_TIMEOUT_MS),
+      deadline: clock.monotonic() + REPORT_TIMEOUT_MS,
+      key: 'report',
+    });
+    for (const [index, connection] of batch.entries()) connections.reported(connection, reports[index]?.bytes ?? 0);
+    for (const end of ended) endOne(batch, end);
+  }
+}
+
+function endOne(batch: readonly OpenConnection[], { id, code, message }: EndedConnection): void {
+  batch.find((connection) => connection.id === id)?.end(new TemperError(code, message));
+}
