@@ -44,22 +44,10 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.schedule',
+    field: 'spec.schedule.triggers',
     where: 'run',
-    plan: 'start the agent at these times, and for these events',
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.grants.schedules',
-    where: 'run',
-    plan: 'let the agent make schedules for itself',
-    inForce: is(0),
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.schedules',
-    where: 'run',
-    plan: 'limit the schedules that agents make for themselves',
+    plan: 'give the agent a message for each of these events',
+    inForce: isEmpty,
   },
   {
     kind: 'Agent',

@@ -129,7 +129,15 @@ function addUsage(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (agent: string | undefined, options, command: Command) => {
       if (options.by !== undefined) {
         if (options.policy !== undefined) command.error('--by and --policy exclude each other');
-        if (!selectsCluster(options, io)) command.error('--by needs a cluster; name one with --context or -n');
+        if (!selectsCluster(options, io)) {
+          if (options.by === 'Root')
+            command.error(
+              '--by root needs a cluster, because a state folder has no sums per message; name one with --context or -n',
+            );
+          const { stateBreakdown } = await import('./usage/state-breakdown.ts');
+          const { readingState } = await import('./state/state-folder.ts');
+          return finish(await readingState(options.state, () => stateBreakdown({ ...options, agent }, io)));
+        }
         const { clusterBreakdown } = await import('./usage/cluster-breakdown.ts');
         return finish(await clusterBreakdown({ ...options, agent }, io));
       }

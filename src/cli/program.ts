@@ -97,6 +97,14 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .addOption(new Option('--session <id>', 'session name; continues the session if it exists').conflicts('continue'))
     .option('--continue', 'continue the last session of the agent')
+    .addOption(
+      new Option('--serve', 'start the runs of schedules of all agents, until Ctrl-C').conflicts([
+        'message',
+        'agent',
+        'session',
+        'continue',
+      ]),
+    )
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
     .option('--providers <file>', 'file with model providers')
     .addOption(

@@ -96,7 +96,7 @@ export function builtInTools(
       ...(ports.children === undefined ? {} : { children: ports.children }),
       ...(tasks === undefined ? {} : { tasks }),
     }),
-    ...scheduleTools(ports.schedules === undefined ? {} : { schedules: ports.schedules }),
+    ...scheduleTools({ isTainted, ...(ports.schedules === undefined ? {} : { schedules: ports.schedules }) }),
     ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),

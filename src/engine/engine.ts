@@ -35,6 +35,7 @@ import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks
 import { LoopGuards } from './loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
+import { agentContext } from './settings/agent-context.ts';
 import { compileToolSettings } from './settings/tool-settings.ts';
 import { codeModeTools, createCodeMode } from './code-mode.ts';
 import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
@@ -204,8 +205,8 @@ function createLoop(
   const { ports, model } = context;
   const { clock, sessions, models } = ports;
   const { contextTokens } = models;
-  const returns = engineReturns(context);
-  return createAgentLoop({ model, clock, sessions, contextTokens, returns, ...engineProvider(context), ...parts });
+  const own = { returns: engineReturns(context), context: agentContext(context), ...engineProvider(context) };
+  return createAgentLoop({ model, clock, sessions, contextTokens, ...own, ...parts });
 }
 
 /** The sessions with untrusted content, by what the policy distrusts. */

@@ -74,6 +74,40 @@ export const EFFECTS: readonly Effect[] = [
   { name: 'writes a file', tool: 'file_write', input: { path: 'run.sh', text: 'rm -rf /' } },
 ];
 
+/** A request for a tool with a description that carries an order. */
+export function describedBy(injected: string): { tool: string; input: Json } {
+  return { tool: 'forge_tool', input: { ...DOUBLE, name: 'helper', description: `Helps. ${injected}` } };
+}
+
+/** The tool of a hook: after the first turn it asks for another one, with the text of a file that others wrote. */
+export const FILE_HOOK = {
+  name: 'second_look',
+  description: 'Asks for another turn with the text of a file.',
+  inputSchema: {
+    type: 'object',
+    properties: { type: { type: 'string' }, turnNumber: { type: 'integer' } },
+    required: ['turnNumber'],
+    additionalProperties: false,
+  },
+  outputSchema: {
+    type: 'object',
+    properties: { continue: { type: 'boolean' }, message: { type: 'string' } },
+    additionalProperties: false,
+  },
+  implementation: {
+    mode: 'sandbox',
+    code: [
+      'async function execute({ turnNumber }) {',
+      '  if (turnNumber > 1) return {};',
+      "  return { continue: true, message: await fs.readFile('page.txt') };",
+      '}',
+    ].join('\n'),
+    allowlist: ['fs.readFile'],
+    paths: ['page.txt'],
+  },
+  testCases: [{ input: { turnNumber: 2 }, expectedOutput: {} }],
+};
+
 /** An agent that may do all of it, in a session without untrusted content. */
 export const MIGHTY: Partial<AgentSpec> = {
   grants: {
@@ -83,7 +117,7 @@ export const MIGHTY: Partial<AgentSpec> = {
     spawn: ['*'],
     kill: ['*'],
   },
-  forge: { enabled: true, modes: ['Compose', 'Sandbox'] },
+  forge: { enabled: true, modes: ['Compose', 'Sandbox'], apis: ['fs.readFile'] },
   children: { inherit: true },
 };
 /** One that may read, and do nothing else. */
@@ -93,6 +127,7 @@ export const READER: Partial<AgentSpec> = {
 };
 export const STRICT: Partial<TrustPolicySpec> = {
   autonomy: 'Full',
+  forge: { apis: ['fs.readFile'] },
   tainted: {
     deny: ['forge', 'promote', 'message', 'spawn', 'memory', 'network'],
     tools: ['file_read', 'text_search', 'memory_*', 'agent_*', 'task_get', 'time_now', 'generate_text'],
@@ -109,9 +144,11 @@ export interface Route {
   text: (injected: string) => string;
   /** Before the message: stored by others, or by sessions of the agent before. */
   prepare?: Preparation;
+  /** What every session of the agent begins with. */
+  context?: AgentSpec['prompt']['context'];
 }
 
-type Preparation = 'shared memory' | 'tainted memory' | 'file' | 'summary' | 'answer' | 'generated';
+type Preparation = 'shared memory' | 'tainted memory' | 'file' | 'summary' | 'answer' | 'hook';
 
 const say = (injected: string): string => injected;
 const then = (tool: string, input: Json) => (): string => `Please. ${order({ tool, input })}`;
@@ -132,4 +169,12 @@ export const ROUTES: readonly Route[] = [
   { name: 'a search of the memory', prepare: 'tainted memory', text: then('memory_search', { query: 'ignore' }) },
   { name: 'a file', prepare: 'file', text: then('file_read', { path: 'page.txt' }) },
   { name: 'the summary of a session', prepare: 'summary', text: () => 'Go on.' },
+  { name: 'the result of a hook', prepare: 'hook', text: () => 'Go on.' },
+  { name: 'a file of the context', prepare: 'file', context: { files: ['page.txt'] }, text: () => 'Go on.' },
+  {
+    name: 'memory of the context that a tainted session wrote',
+    prepare: 'tainted memory',
+    context: { memory: ['self.note'] },
+    text: () => 'Go on.',
+  },
 ];

@@ -2,7 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AgentProvider } from '../agent/provider/port.ts';
 import type { Children } from '../agent/tools/children/port.ts';
-import type { OwnSchedules } from '../agent/tools/schedules/port.ts';
+import type { OwnSchedules, ScheduleCaller } from '../agent/tools/schedules/port.ts';
 import type { Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
@@ -65,7 +65,7 @@ export interface EnginePorts {
   /** Starts and ends child agents; absent for an agent that is alone. */
   children?: (session: string) => Children;
   /** Schedules that the agent makes; absent where nothing starts their runs. */
-  schedules?: OwnSchedules;
+  schedules?: (caller: ScheduleCaller) => OwnSchedules;
   /** Publishes events and subscribes to them; absent in a standalone run. */
   events?: Events;
   /** Asks other agents for a session and gets their answers; absent for an agent that is alone. */

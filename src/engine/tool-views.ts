@@ -46,7 +46,7 @@ function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]):
     if (cached !== undefined) return cached;
     inProgress.add(digest);
     const forged = createForgedTool(artifact, digest, tier, { ...deps.forged, describe });
-    const tool = isImported(registeredTool) ? asImported(forged) : forged;
+    const tool = asRegistered(forged, registeredTool);
     inProgress.delete(digest);
     created.set(digest, tool);
     return tool;
@@ -54,12 +54,12 @@ function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]):
   return registered.map(createTool);
 }
 
-function asImported(tool: Tool): Tool {
+/** The tool with what its registry knows of it. */
+function asRegistered(tool: Tool, registered: RegisteredTool): Tool {
   const { descriptor } = tool;
   const { forged } = descriptor;
   if (forged === undefined) return tool;
-  return {
-    descriptor: { ...descriptor, forged: { ...forged, imported: true } },
-    call: (input, context) => tool.call(input, context),
-  };
+  const { acceptedAt } = registered;
+  const known = { ...forged, acceptedAt, ...(isImported(registered) ? { imported: true } : {}) };
+  return { descriptor: { ...descriptor, forged: known }, call: (input, context) => tool.call(input, context) };
 }

@@ -1,3 +1,4 @@
+import { sessionIdleMs } from '../agent/session/session-age.ts';
 import { hostname } from 'node:os';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { VerifierPodIndex } from '../identity/verifier-pod-index.ts';
@@ -72,7 +73,7 @@ import { createSessionContent } from './storage/session-content.ts';
 import { createSources, type GatewaySources, watchSourceKeys } from './storage/sources.ts';
 import { withheldSessions, withholdsSources } from './storage/withheld-sessions.ts';
 import { withResidents } from './storage/resident-inbox.ts';
-import { startIdleSessions } from './storage/idle-sessions.ts';
+import { type SessionOwner, startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
 import { FileWatcher } from '../kube/file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
@@ -257,11 +258,13 @@ function openPullRequests({ config, transport, bus, directory, watches, log }: S
   return startPullRequests({ connections, releaseNamespace, client, bus, directory, watches, clock, log });
 }
 
-function ownersOf({ agents }: GatewayInformers): { namespace: string; name: string; uid: string }[] {
+function ownersOf({ agents }: GatewayInformers): SessionOwner[] {
   return agents.store
     .list()
-    .flatMap(({ metadata: { namespace, name, uid } }) =>
-      namespace === undefined || uid === undefined ? [] : [{ namespace, name, uid }],
+    .flatMap(({ metadata: { namespace, name, uid }, spec }) =>
+      namespace === undefined || uid === undefined
+        ? []
+        : [{ namespace, name, uid, sessionIdleMs: sessionIdleMs(spec) }],
     );
 }
 

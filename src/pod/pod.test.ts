@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { pollValue } from '../../test/support/poll.ts';
@@ -117,6 +117,34 @@ describe('a pod', { timeout: 600_000 }, () => {
     assert.match(results, /result[^0-9]+42/);
     assert.match(results, /TEMPER_TOOL_NOT_FOUND/);
     await agent.logged('its digest differs from the listed digest');
+  });
+
+  it('a pod reads the files of its context in the sandbox container, and nothing outside the workspace', async () => {
+    await using bench = await PodFixture.open({ rules: [{ answer: { text: 'done' } }] });
+    const { gateway } = bench;
+    await writeFile(bench.path('workspace/SOUL.md'), 'Be kind.');
+    await writeFile(bench.path('outside'), 'a secret');
+    await symlink(bench.path('outside'), bench.path('workspace/link'));
+    bench.sandbox();
+    bench.agent();
+    const assignment = await quickstartAssignment();
+    const { agent } = assignment;
+    const context = { files: ['SOUL.md', 'link', 'missing'], memory: ['self.profile'] };
+    const grants = { ...agent.spec.grants, memory: { read: ['self.*'] } };
+    const spec = { ...agent.spec, grants, prompt: { ...agent.spec.prompt, context } };
+    await gateway.assign({ ...assignment, agent: { ...agent, spec } });
+    const answer = await gateway.inbox.add(aMessage());
+    assert.ok(answer.action === 'ack' && answer.reply === 'done', JSON.stringify(answer));
+    const parts = gateway.events.flatMap((event) => (event.type === 'context' ? event.parts : []));
+    assert.deepEqual(
+      parts.map(({ name, state, characters }) => [name, state, characters]),
+      [
+        ['SOUL.md', 'Included', 8],
+        ['link', 'Denied', 0],
+        ['missing', 'Missing', 0],
+        ['self.profile', 'Missing', 0],
+      ],
+    );
   });
 
   it('a simple message takes three requests, and two more when the gateway could not deliver its session', async () => {

@@ -29,7 +29,12 @@ export function parseAgentSchedules(value: Json | undefined): AgentSchedules | u
   const { uid, name, namespace } = value['agent'];
   if (typeof uid !== 'string' || typeof name !== 'string' || typeof namespace !== 'string') return undefined;
   const spec = isJsonObject(value['spec']) ? { spec: decisionsOf(value['spec']) } : {};
-  return { agent: { uid, name, namespace }, own: value['own'].flatMap(parseSchedule), ...spec };
+  return { agent: { uid, name, namespace }, own: parseOwnSchedules(value['own']), ...spec };
+}
+
+/** The schedules of a stored list; one that cannot be read is left out. */
+export function parseOwnSchedules(value: Json | undefined): OwnSchedule[] {
+  return Array.isArray(value) ? value.flatMap(parseSchedule) : [];
 }
 
 export function storedSchedules({ agent, own, spec }: AgentSchedules): JsonObject {

@@ -1,3 +1,5 @@
+import type { OwnSchedule } from './agent-schedule.ts';
+
 /** What the agent gets for the run that is due at this time. */
 export interface RunMessage {
   readonly session: string;
@@ -30,6 +32,15 @@ export function runMessage(
     session: session ?? `${prefix}-${time.slice(0, 19).replaceAll(/[-:]/g, '')}Z`,
     text: message.replaceAll('{{time}}', localTime(due, timeZone)),
   };
+}
+
+/** The message of a run of the schedule of a spec, or of one that the agent made. */
+export function runOf(
+  { spec, own }: { readonly spec: RunTemplate | undefined; readonly own: OwnSchedule | undefined },
+  due: number,
+): RunMessage & { readonly tainted?: boolean } {
+  if (own === undefined) return runMessage(spec ?? {}, due);
+  return { ...runMessage(own, due, own), ...(own.tainted === true ? { tainted: true } : {}) };
 }
 
 /** RFC 3339 in the time zone: `2026-03-03T09:00:00+01:00`. */

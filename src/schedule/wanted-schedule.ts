@@ -1,11 +1,14 @@
+import { sha256 } from '../lib/canonical.ts';
 import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import { printable } from '../lib/printable.ts';
 import {
   type OwnSchedule,
   MAX_BYTES_PER_AGENT,
+  MAX_BYTES_PER_NAMESPACE,
   MAX_MESSAGE_CHARACTERS,
   MAX_SCHEDULES_PER_AGENT,
+  MAX_SCHEDULES_PER_NAMESPACE,
   plannedRuns,
 } from './agent-schedule.ts';
 import { type AgentSchedules, storedSchedules } from './agent-schedules.ts';
@@ -69,6 +72,21 @@ export function withSchedule(schedules: AgentSchedules, added: OwnSchedule): Age
   const changed = { ...schedules, own: [...own, added] };
   if (bytesOf(changed) <= MAX_BYTES_PER_AGENT) return changed;
   throw full(`the schedules of an agent may have ${MAX_BYTES_PER_AGENT / 1_024} KiB together; delete one first`);
+}
+
+/** Throws TEMPER_QUOTA_EXCEEDED when the agents of a namespace have as many schedules as they may have together. */
+export function assertNamespaceLimits(namespace: string, all: readonly AgentSchedules[]): void {
+  const schedules = all.reduce((sum, { own }) => sum + own.length, 0);
+  const bytes = all.reduce((sum, each) => sum + bytesOf(each), 0);
+  if (schedules < MAX_SCHEDULES_PER_NAMESPACE && bytes < MAX_BYTES_PER_NAMESPACE) return;
+  throw full(
+    `the agents of namespace ${namespace} may make ${MAX_SCHEDULES_PER_NAMESPACE} schedules with ${MAX_BYTES_PER_NAMESPACE / 1_024} KiB together; delete one first`,
+  );
+}
+
+/** The id of a schedule, derived from the call that makes it. */
+export function scheduleIdOf(key: string): string {
+  return `own-${sha256(key).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** Without the schedule of this id; the same object when there is none. */

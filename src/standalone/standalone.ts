@@ -33,6 +33,8 @@ export interface Standalone extends AsyncDisposable {
   handle(scope: AgentScope, message: UserMessage, op: CallOptions): Promise<HandledMessage>;
   /** The message of the user in a session that has not ended: its process crashed, or it waits for an approval. Handle it again, with its id. */
   unended(scope: AgentScope, session: string): Promise<UserMessage | undefined>;
+  /** Starts the runs of schedules until the signal aborts. Throws what ended the work on messages. */
+  serve(signal: AbortSignal): Promise<void>;
   /** The messages between agents that wait for decisions. */
   waiting(): WaitingMessage[];
   /** Whether a message is in work or will be without a decision, such as one that an earlier process left. */
@@ -70,6 +72,7 @@ export async function openStandalone(options: StandaloneOptions): Promise<Standa
     open: (scope) => opened.open(scope),
     handle: (scope, message, op) => opened.handle(scope, message, op),
     unended: (scope, session) => opened.unended(scope, session),
+    serve: (signal) => opened.serve(signal),
     waiting: () => opened.waiting(),
     isBusy: () => opened.isBusy(),
     idle: (signal) => opened.idle(signal),

@@ -24,6 +24,8 @@ export interface ToolDescriptor {
   forged?: {
     digest: Digest;
     tier: Tier;
+    /** RFC 3339. Absent for a tool that is in no registry. */
+    acceptedAt?: string;
     /** Its output depends on its input alone. */
     pure?: boolean;
     /** A user imported it for all sessions of the agent. */

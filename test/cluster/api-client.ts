@@ -23,6 +23,8 @@ interface CallOptions {
   readonly body?: object | string;
   readonly accept?: string;
   readonly contentType?: string;
+  /** Beside those of the client, in lower case; the service proxy of the API server forwards them. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly as?: ApiUser;
   /** Authenticates with this bearer token; the client certificate is not sent. */
   readonly token?: string;
@@ -50,8 +52,9 @@ export function apiClient(url: string, credentials: Credentials): ApiClient {
   };
 }
 
-function headersOf({ accept, contentType, as, token }: CallOptions): OutgoingHttpHeaders {
+function headersOf({ accept, contentType, as, token, headers }: CallOptions): OutgoingHttpHeaders {
   return {
+    ...headers,
     accept: accept ?? 'application/json',
     'content-type': contentType ?? 'application/json',
     ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { dollars, independentMonth } from '../../manifests/quickstart/independent.ts';
 import { NAMESPACE, rebuiltFromGit, replayScript } from './suites/rebuilt-from-git.ts';
+import { samples } from './suites/samples/samples.ts';
 import { toolLife } from './suites/tools/tool-life.ts';
 import { GitHost } from './support/git-host.ts';
 import { type InstalledCluster, replaceNode, ROOT, startClusterWithImages } from './support/installed-cluster.ts';
@@ -13,7 +14,7 @@ const QUESTION =
 const PAGE = join(ROOT, 'docs/quickstart.md');
 const skip = process.env['TEMPER_E2E_KUBECONFIG'] === undefined ? false : 'TEMPER_E2E_KUBECONFIG is set';
 
-describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () => {
+describe('the quick start on an empty cluster', { skip, timeout: 1_500_000 }, () => {
   let cluster: InstalledCluster;
   let host: GitHost;
 
@@ -21,7 +22,8 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
     await writeFile(script, await replayScript());
     const connection = await host.connect(cluster, [NAMESPACE]);
-    await cluster.install('--set-file', `replay.script=${script}`, ...connection);
+    const webhooks = ['--set', 'gateway.webhooks.enabled=true'];
+    await cluster.install('--set-file', `replay.script=${script}`, ...webhooks, ...connection);
   }
 
   before(async () => {
@@ -68,6 +70,7 @@ describe('the quick start on an empty cluster', { skip, timeout: 900_000 }, () =
   });
 
   toolLife(() => cluster);
+  samples(() => cluster);
   rebuiltFromGit(() => cluster, {
     host: () => host,
     rebuild: async () => {

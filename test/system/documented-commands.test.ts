@@ -53,6 +53,8 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
       output: /2026-04: 361 paid orders, 2026-05: 384 paid orders, 2026-06: 381 paid orders/,
       append: '--model-script manifests/nested/replay.yaml --state nested-sample',
     },
+  'bin/temper run -f manifests/approvals --model-script manifests/approvals/replay.yaml --workspace manifests/quickstart -m "Note that the figures of April are final."':
+    { code: 3, output: /"type":"turn-parked"/, append: '--state approvals-sample' },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
     code: 0,
     output: /361 orders were paid in April/,
@@ -112,6 +114,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   ],
   [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
   [/^vllm serve /, 'is a program of another project'],
+  [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
 ];
 
 const CHART_VALUES = /^(?:gateway|networkPolicies|tracing):/;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join, resolve } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { contextOf } from '../../agent/context/context-text.ts';
 import type { AgentLoopDeps } from '../../agent/loop/loop.ts';
 import {
   anAgent,
@@ -91,6 +92,20 @@ describe('an agent program as provider', () => {
       /^user: Your instructions:\n\nYou are careful\.[^]*The message that you answer now:\n\ngo$/,
     );
     assert.equal(texts.at(-1), 'user: more', 'the program keeps its conversation, so it gets the new text alone');
+  });
+
+  it('a program gets the context of the agent when it starts, and starts again when the context changes', async () => {
+    let text = 'Be kind.';
+    const context = async () => contextOf([{ kind: 'File', name: 'SOUL.md', state: 'Included', text }]);
+    const loop = programLoop([says('one'), says('two'), says('three')], { context });
+    for (const message of ['1', '2', '3']) {
+      if (message === '3') text = 'Be brief.';
+      await loop.send(message);
+    }
+    const firsts = loop.model.requests.map(({ messages }) => messages[0]?.text ?? '');
+    assert.match(firsts[0] ?? '', /Be kind\.[^]*The message that you answer now:\n\n1$/);
+    assert.equal(firsts[1], firsts[0], 'the program keeps its conversation');
+    assert.match(firsts[2] ?? '', /Be brief\.[^]*User: 1\n\nYou: one[^]*answer now:\n\n3$/);
   });
 
   it('a call that is refused is an error for the program, and steps and turns are limited', async () => {

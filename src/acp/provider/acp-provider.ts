@@ -61,7 +61,7 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
 
   async #work(task: ProviderTask, host: ProviderHost, op: CallOptions, attempt: number): Promise<TaskAnswer> {
     const isNew = task.resume === undefined && attempt === 1;
-    const open = isNew ? await this.#agents.find(task.session, task.base) : undefined;
+    const open = isNew ? await this.#agents.find(task.session, task.base, task.context) : undefined;
     const agent = open ?? (await this.#agents.start(task.session, op.signal));
     const run = new MessageRun(this.#deps.model, task, host, op);
     agent.run = run;
@@ -69,6 +69,7 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
       const first = open === undefined ? await firstPrompt(task, host) : task.message;
       const answer = await converse(agent, run, host, first, op);
       agent.known = (await host.history()).length;
+      agent.context = task.context;
       return answer;
     } finally {
       run.close();
@@ -153,6 +154,7 @@ async function firstPrompt(task: ProviderTask, host: ProviderHost): Promise<stri
   const [before, during] = [items.slice(0, task.base), items.slice(task.base)];
   return promptText({
     instructions: (await host.offer()).prompt,
+    ...(task.context === undefined ? {} : { context: task.context }),
     history: repairHistory(itemsForModel(before)),
     // Without the message itself.
     earlier: repairHistory(itemsForModel(during)).slice(1),

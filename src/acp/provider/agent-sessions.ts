@@ -26,6 +26,8 @@ export interface OpenAgent {
   run: MessageRun | undefined;
   /** Items of the session that it knows. */
   known: number;
+  /** The context that it got when it started. */
+  context: string | undefined;
 }
 
 /** The processes of an agent: one per session, so that no session sees another one. */
@@ -40,11 +42,11 @@ export class AgentSessions implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** The running process of the session that knows exactly these items; undefined when a new one must start. */
-  async find(session: string, known: number): Promise<OpenAgent | undefined> {
+  /** The running process of the session that knows exactly these items and this context; undefined when a new one must start. */
+  async find(session: string, known: number, context: string | undefined): Promise<OpenAgent | undefined> {
     const open = this.#open.get(session);
     if (open === undefined) return undefined;
-    if (open.known !== known || open.session.process.ended !== undefined) {
+    if (open.known !== known || open.context !== context || open.session.process.ended !== undefined) {
       await this.end(session);
       return undefined;
     }
@@ -67,7 +69,7 @@ export class AgentSessions implements AsyncDisposable {
       throw new TemperError('TEMPER_CANCELLED', 'no message is in work');
     };
     const process = await AgentProcess.start(this.#deps.program, this.#handler(run));
-    open = { session: await AgentSession.open(process, signal), run: undefined, known: 0 };
+    open = { session: await AgentSession.open(process, signal), run: undefined, known: 0, context: undefined };
     this.#open.set(session, open);
     return open;
   }

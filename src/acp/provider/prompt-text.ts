@@ -8,6 +8,8 @@ const MAX_ITEM_CHARACTERS = 20_000;
 export interface PromptParts {
   /** The system prompt; absent when the agent has it already. */
   instructions?: string;
+  /** What the agent knows in all sessions; absent when the agent has it already. */
+  context?: string;
   /** The items of the session before the message; absent when the agent has them already. */
   history?: readonly ModelMessage[];
   /** What an interrupted attempt at the message did. */
@@ -16,9 +18,10 @@ export interface PromptParts {
 }
 
 /** The text of one prompt. The protocol has no system prompt and no history, so a new session of the agent gets both as text. */
-export function promptText({ instructions, history = [], earlier = [], message }: PromptParts): string {
+export function promptText({ instructions, context = '', history = [], earlier = [], message }: PromptParts): string {
   const parts = [
     instructions === undefined ? '' : `Your instructions:\n\n${instructions}`,
+    context,
     history.length === 0 ? '' : `The conversation so far:\n\n${historyText(history)}`,
     instructions === undefined && history.length === 0 && earlier.length === 0
       ? ''

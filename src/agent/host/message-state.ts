@@ -2,8 +2,11 @@ import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { ModelMessage, TokenUsage } from '../../models/port.ts';
 import type { CallerContext, Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type CodeModeDeps, type CodeState, openCodeState } from '../code/code-state.ts';
+import { type AgentContext, contextEvent } from '../context/context-text.ts';
+import type { ContextReader } from '../context/read-context.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { originsOf } from '../history/origins.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
@@ -13,7 +16,7 @@ import type { TaintTracker } from '../loop/taint-tracker.ts';
 import { createToolOrder, type ToolOrder } from '../loop/tool-order.ts';
 import type { Trace, TraceEntry } from '../loop/trace.ts';
 import type { IncomingMessage, RunningAgent } from '../message.ts';
-import type { SessionStore } from '../ports.ts';
+import type { SessionHistory, SessionStore } from '../ports.ts';
 import type { ProviderTask } from '../provider/port.ts';
 import type { MessageResult } from '../returns/message-result.ts';
 import { routeMessage } from '../routing/route-message.ts';
@@ -31,6 +34,8 @@ export interface MessageHostDeps {
   code?: CodeModeDeps | undefined;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent without a context, and in nested runs. */
+  context?: ContextReader | undefined;
   /** Absent for an agent without `spec.returns`. */
   result?: MessageResult | undefined;
 }
@@ -71,18 +76,19 @@ export async function openMessage(
   message: IncomingMessage,
   agent: RunningAgent,
   trace: Trace,
-  nested?: NestedIn,
+  { op, nested }: { op: CallOptions; nested?: NestedIn },
 ): Promise<MessageState> {
   const { sink: events } = trace;
   const { session, rootMessage, text, message: id, from } = message;
-  const history = await deps.sessions.load(session);
-  if (history.tainted || originsOf(history.items).some(deps.isUntrusted)) deps.taint.mark(session);
+  const history = await loadHistory(deps, session);
   const resume = findResumePoint(history.items, history.seq, id);
   const code = openCodeState(agent.spec, history.items, resume);
   const base = resume?.base ?? history.seq;
   const { name, namespace, spec } = agent;
   const own: CallerContext = { agent: name, namespace, session, rootMessage, stack: [], origin: 'Agent' };
   const { caller, key, runner } = nested ?? { caller: own, key: session, runner: session };
+  // Before the message is stored: what the session reads may taint it.
+  const context = await deps.context?.(caller, op);
   const { system } = spec.prompt;
   const limits = loopLimits(spec, message.source);
   const before = itemsForModel(history.items.slice(0, base));
@@ -100,13 +106,14 @@ export async function openMessage(
   }
   events({ type: 'message-received', text, ...(from === undefined ? {} : { from }) });
   for (const event of route.events) events(event);
+  if (context !== undefined) events(contextEvent(context));
   return {
     agent,
     caller,
     key,
     runner,
     limits,
-    task: { session, message: text, config, base, ...(resume === undefined ? {} : { resume }) },
+    task: taskOf({ session, message: text, config, base }, { context, resume }),
     prompt: systemPrompt(system),
     historyWriter,
     order: createToolOrder(),
@@ -117,6 +124,26 @@ export async function openMessage(
     isConcluding: false,
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     code,
+  };
+}
+
+async function loadHistory(
+  { sessions, taint, isUntrusted }: MessageHostDeps,
+  session: string,
+): Promise<SessionHistory> {
+  const history = await sessions.load(session);
+  if (history.tainted || originsOf(history.items).some(isUntrusted)) taint.mark(session);
+  return history;
+}
+
+function taskOf(
+  task: ProviderTask,
+  { context, resume }: { context: AgentContext | undefined; resume: ResumePoint | undefined },
+): ProviderTask {
+  return {
+    ...task,
+    ...(context === undefined || context.text === '' ? {} : { context: context.text }),
+    ...(resume === undefined ? {} : { resume }),
   };
 }
 

@@ -2,6 +2,7 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import { isTemperError, type TemperError } from '../../lib/errors.ts';
 import type { CountedRequest, ModelMessage, ModelRequest, ToolSpec } from '../../models/port.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import { withContext } from '../context/with-context.ts';
 import { type CompactionState, compactHistory } from '../compaction/compact.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { type ContextBudget, estimateRequest, fitContext } from '../history/context-window.ts';
@@ -70,6 +71,11 @@ export async function storeAnswer(
   if (text !== '') await host.hook({ type: 'message', text });
 }
 
+/** The messages as the model sees them. */
+export function seenMessages({ task, messages }: AgentConversation): ModelMessage[] {
+  return withContext(task.context, messages);
+}
+
 /** Calls the model; retries once with a smaller history when the provider rejects the request as too long. */
 export async function requestAnswer(
   deps: LoopDeps,
@@ -81,7 +87,14 @@ export async function requestAnswer(
   const { model, maxOutputTokens } = task.config;
   const fixed = { system: prompt, tools: tools.map(asSpec) };
   const windowTokens = Math.max(1_000, deps.contextTokens(model) - maxOutputTokens);
-  const budget = (): ContextBudget => ({ windowTokens, fixed, task: task.message, ...lastOf(conversation) });
+  // The context takes its part of the window, and no trimming removes it.
+  const counted = { ...fixed, system: `${prompt}${task.context ?? ''}` };
+  const budget = (): ContextBudget => ({
+    windowTokens,
+    fixed: counted,
+    task: task.message,
+    ...lastOf(conversation),
+  });
   const fit = (): ModelMessage[] => fitContext(conversation.messages, budget());
   const call = (): Promise<ModelAnswer> => callOnce(deps, conversation, { fixed, windowTokens }, op);
   if (await compactHistory(deps, conversation, budget(), op)) {
@@ -105,7 +118,8 @@ async function callOnce(
   { fixed, windowTokens }: Pick<ContextBudget, 'fixed' | 'windowTokens'>,
   op: CallOptions,
 ): Promise<ModelAnswer> {
-  const { host, task, messages } = conversation;
+  const { host, task } = conversation;
+  const messages = seenMessages(conversation);
   const { model, maxOutputTokens, temperature, modelTimeoutMs } = task.config;
   const warmth = temperature === undefined ? {} : { temperature };
   const request: ModelRequest = { model, ...fixed, messages, maxOutputTokens, ...warmth };

@@ -6,6 +6,7 @@ import { ATTRIBUTES, inSpan, SPANS } from '../../telemetry/spans.ts';
 import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { CodeModeDeps } from '../code/code-state.ts';
+import type { ContextReader } from '../context/read-context.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
@@ -35,6 +36,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   /** For agents in code mode. */
   code?: CodeModeDeps | undefined;
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent without `spec.prompt.context`. */
+  context?: ContextReader | undefined;
   /** The value that every answer must have; absent for an agent without `spec.returns`. */
   returns?: RequiredValue | undefined;
   /** What loops over the model. Default: the loop of this module. */
@@ -76,10 +79,21 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const locks = createSessionLocks();
   const taint = deps.taint ?? createTaintTracker();
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
-  const { model, clock, invoker, sessions, code, hooks, isUntrusted = isFromHost } = deps;
+  const { model, clock, invoker, sessions, code, hooks, context, isUntrusted = isFromHost } = deps;
   const { messages = new MessagesInWork() } = deps;
   const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
-  const shared: HandlerDeps = { clock, invoker, sessions, taint, isUntrusted, code, hooks, provider, messages };
+  const shared: HandlerDeps = {
+    clock,
+    invoker,
+    sessions,
+    taint,
+    isUntrusted,
+    code,
+    hooks,
+    context,
+    provider,
+    messages,
+  };
   return {
     async handle(message, agent, events, op) {
       assertSessionId(message.session);
@@ -133,7 +147,7 @@ async function handleMessage(
   sink({ type: 'session-start', session, model, policy: agent.policyName, level: agent.level });
   let state: MessageState | undefined;
   try {
-    state = await openMessage(deps, message, agent, trace);
+    state = await openMessage(deps, message, agent, trace, { op });
     const { task, historyWriter, usage } = state;
     const host = new MessageHost(deps, state, op);
     const answer = await deps.messages.during(session, { historyWriter, events: sink, usage }, () =>

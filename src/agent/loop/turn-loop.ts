@@ -12,6 +12,7 @@ import {
   type LoopDeps,
   openConversation,
   requestAnswer,
+  seenMessages,
   storeAnswer,
 } from './conversation.ts';
 import { MAX_CONTINUATIONS } from './limits.ts';
@@ -129,7 +130,7 @@ async function handleAnswer(
   offer: ProviderOffer,
 ): Promise<Handled> {
   const { parts, host } = conversation;
-  const answer = withTextCalls(given, offer.tools, conversation.messages, (note) => host.report(note));
+  const answer = withTextCalls(given, offer.tools, seenMessages(conversation), (note) => host.report(note));
   const { text, toolCalls, stopReason } = answer;
   await storeAnswer(conversation, answer, offer.tools);
   if (stopReason === 'length') return continueTruncated(conversation, text);

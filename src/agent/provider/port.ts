@@ -34,6 +34,8 @@ export interface ProviderTask {
   /** The text of the message. */
   message: string;
   config: TaskConfig;
+  /** What the model gets before the first message of the session. Absent for an agent without a context. */
+  context?: string;
   /** Number of items that the session has before the message. */
   base: number;
   /** What earlier, interrupted attempts at the message left. */

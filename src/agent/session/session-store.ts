@@ -7,6 +7,7 @@ import type { ModelMessage } from '../../models/port.ts';
 import { sessionPath, sessionRecordName, SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import type { SessionHistory, SessionStore } from '../ports.ts';
 import { parseHistoryEntry, toHistoryLine } from './history-entry.ts';
+import { CLOSED_LOCAL_SESSION_MS } from './session-age.ts';
 import { assertSessionId, sessionClosed } from './session-id.ts';
 
 /** A session: its owner, and when it was first and last used. */
@@ -37,7 +38,7 @@ export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
   /** Deletes the history and keeps the session closed: `load` and `append` throw TEMPER_SESSION_CLOSED. Idempotent; false when it was closed. */
   closePermanently(session: string): Promise<boolean>;
-  /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. */
+  /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. A session that a user closed is idle after 30 days at the earliest. */
   idle(milliseconds: number): Promise<string[]>;
 }
 
@@ -115,7 +116,7 @@ export function createRecordSessionStore(
       return markClosed(records, clock, scopeOf(session));
     },
     list: () => listSessions(records, { agent, namespace }),
-    idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime() - milliseconds),
+    idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime(), milliseconds),
   };
 }
 
@@ -146,9 +147,16 @@ async function markClosed(records: RecordStore, clock: Clock, scope: SessionScop
   return before?.closedAt === undefined;
 }
 
-async function idleSessions(records: RecordStore, owner: SessionOwner, before: number): Promise<string[]> {
-  const sessions = await listSessions(records, owner);
-  return sessions.filter((info) => Date.parse(info.usedAt) < before).map((info) => info.session);
+async function idleSessions(
+  records: RecordStore,
+  owner: SessionOwner,
+  now: number,
+  milliseconds: number,
+): Promise<string[]> {
+  const closed = Math.max(milliseconds, CLOSED_LOCAL_SESSION_MS);
+  const isIdle = ({ usedAt, closedAt }: SessionInfo): boolean =>
+    Date.parse(usedAt) < now - (closedAt === undefined ? milliseconds : closed);
+  return (await listSessions(records, owner)).filter(isIdle).map(({ session }) => session);
 }
 
 async function listSessions(records: RecordStore, { agent, namespace }: SessionOwner): Promise<SessionInfo[]> {

@@ -72,6 +72,13 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.deepEqual(await one.idle(-60_000), ['s-1']);
       assert.deepEqual(await two.list(), []);
     });
+
+    it('a session that a user closed stays closed when idle sessions are closed earlier', async () => {
+      const store = createRecordSessionStore(await make(), systemClock, OWNER);
+      for (const session of ['s-open', 's-closed']) await store.append(session, 0, [userMessage('a')]);
+      await store.closePermanently('s-closed');
+      assert.deepEqual(await store.idle(-60_000), ['s-open']);
+    });
   });
 }
 

@@ -4,6 +4,7 @@ import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes 
 import { scheduleIsDue } from '../schedule/check.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import { a2aHasCallers } from './agent/a2a.ts';
+import { contextIsReadable } from './agent/context.ts';
 import { hooksAreSound } from './agent/hooks.ts';
 import { returnsIsSchema } from './agent/returns.ts';
 import { toolSettingsAreSound } from './agent/tool-settings.ts';
@@ -16,6 +17,7 @@ type AgentCheck = (spec: Spec, patterns: PatternRules) => Finding[];
 export const AGENT_CHECKS: readonly AgentCheck[] = [
   patternsAreWellFormed,
   measuresAreInRange,
+  idleTimesAreInRange,
   grantsAreNotDenied,
   fallbacksDiffer,
   apisNeedSandbox,
@@ -25,6 +27,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   returnsIsSchema,
   toolSettingsAreSound,
   a2aHasCallers,
+  contextIsReadable,
 ];
 
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
@@ -57,7 +60,7 @@ function eventPatterns({ grants }: Spec, rules: PatternRules): Finding[] {
 }
 
 function measuresAreInRange(spec: Spec): Finding[] {
-  const { model, limits, quotas, sandbox, idle } = spec;
+  const { model, limits, quotas, sandbox } = spec;
   const money = { parse: parseDecimalMicros, minimum: 0, allowed: 'an amount as a string, e.g. "2.00"' };
   const bytes = { parse: parseQuantityBytes, minimum: 1, allowed: 'bytes such as 128Mi, more than 0' };
   return checkMeasures([
@@ -77,13 +80,6 @@ function measuresAreInRange(spec: Spec): Finding[] {
       maximum: 3_600_000,
       allowed: 'a duration from 1ms to 1h',
     },
-    {
-      path: ['spec', 'idle', 'scaleToZeroAfter'],
-      value: idle?.scaleToZeroAfter,
-      parse: parseDuration,
-      minimum: 1_000,
-      allowed: 'a duration of 1s or more',
-    },
     { path: ['spec', 'quotas', 'costPerHour'], value: quotas?.costPerHour, ...money },
     { path: ['spec', 'quotas', 'costPerDay'], value: quotas?.costPerDay, ...money },
     { path: ['spec', 'quotas', 'costPerMonth'], value: quotas?.costPerMonth, ...money },
@@ -96,6 +92,26 @@ function measuresAreInRange(spec: Spec): Finding[] {
       parse: parseMillicores,
       minimum: 1,
       allowed: 'CPU cores such as 500m or 2, more than 0',
+    },
+  ]);
+}
+
+function idleTimesAreInRange({ idle }: Spec): Finding[] {
+  return checkMeasures([
+    {
+      path: ['spec', 'idle', 'scaleToZeroAfter'],
+      value: idle?.scaleToZeroAfter,
+      parse: parseDuration,
+      minimum: 1_000,
+      allowed: 'a duration of 1s or more',
+    },
+    {
+      path: ['spec', 'idle', 'closeSessionsAfter'],
+      value: idle?.closeSessionsAfter,
+      parse: parseDuration,
+      minimum: 3_600_000,
+      maximum: 180 * 24 * 3_600_000,
+      allowed: 'a duration from 1h to 4320h',
     },
   ]);
 }

@@ -34,7 +34,8 @@ export const TOOLS_OF_GRANTS = {
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
   if (kind !== 'Agent') return [];
-  const { grants = {} } = spec as ValidPart<AgentSpec>;
+  const { grants = {}, prompt } = spec as ValidPart<AgentSpec>;
+  const isInContext = (prompt?.context?.memory ?? []).length > 0;
   const granted = (grants.tools ?? []).filter((tool) => tool !== undefined);
   const { memory, messages, spawn, kill, events, schedules = 0 } = grants;
   const lists: Record<keyof typeof TOOLS_OF_GRANTS, readonly unknown[] | undefined> = {
@@ -48,7 +49,8 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
     'events.subscribe': events?.subscribe,
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
-    const isUsed = tools.some((tool) => patterns.covers(granted, tool, 'tool'));
+    const isUsed =
+      (field === 'memory.read' && isInContext) || tools.some((tool) => patterns.covers(granted, tool, 'tool'));
     const isStated = (lists[field as keyof typeof lists] ?? []).length > 0;
     if (!isStated || isUsed) return [];
     return [

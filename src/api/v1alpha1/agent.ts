@@ -25,6 +25,7 @@ import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { A2aSettings } from './agent/a2a.ts';
 import { Hooks } from './agent/hooks.ts';
+import { Prompt } from './agent/prompt.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
@@ -203,10 +204,7 @@ export const AgentSpec = Type.Object(
       },
       { ...closed, description: 'The models that the agent uses.' },
     ),
-    prompt: Type.Object(
-      { system: Text(65_536, 'The system prompt. Temper appends its own guidelines to it.') },
-      { ...closed, description: 'The instructions for the model.' },
-    ),
+    prompt: Prompt,
     invocation: Type.Optional(
       Type.Enum(['Tools', 'Code'], {
         default: 'Tools',
@@ -340,6 +338,12 @@ export const AgentSpec = Type.Object(
             ...Duration,
             description:
               'Deletes the pod when the agent receives no message for this long. The next message starts a new pod. Absent: the pod keeps running.',
+          }),
+          closeSessionsAfter: Type.Optional({
+            ...Duration,
+            default: '720h',
+            description:
+              'Closes a session that was not used for this long, from 1h to 4320h: its history and its tools are deleted. A later message opens a new one.',
           }),
         },
         { ...closed, description: 'Behaviour while the agent has no messages.' },

@@ -15,14 +15,14 @@ before(async () => {
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** The rules and fields of the warnings about an agent under a policy. */
-async function warningsOf(agent: string, policy: string): Promise<string[]> {
+async function warningsOf(agent: string, policy: string, prompt = '{system: hello}'): Promise<string[]> {
   const text = `apiVersion: temper.dev/v1alpha1
 kind: Agent
 metadata: {name: a}
 spec:
   trustPolicyRef: {name: p}
   model: {primary: x/y}
-  prompt: {system: hello}
+  prompt: ${prompt}
 ${agent}
 ---
 apiVersion: temper.dev/v1alpha1
@@ -76,6 +76,13 @@ describe('warnings about manifests', () => {
     ]);
     assert.deepEqual(await warningsOf(grants('"**"'), policy), []);
     assert.deepEqual(await warningsOf('  grants: {tools: [file_read]}', policy), []);
+  });
+
+  it('a grant to read the memory is used by the context of the agent', async () => {
+    const policy = '  models: {allow: ["x/*"], judge: z/z}';
+    const grants = '  grants: {tools: [file_read], memory: {read: ["self.*"]}}';
+    assert.deepEqual(await warningsOf(grants, policy), ['grant-without-tool spec.grants.memory.read']);
+    assert.deepEqual(await warningsOf(grants, policy, '{system: x, context: {memory: [self.a]}}'), []);
   });
 
   it('every tool that the warnings name is built in', () => {

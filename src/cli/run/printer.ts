@@ -23,7 +23,7 @@ export interface Printer {
 }
 
 export interface PrinterOptions {
-  /** The agent and the session of the user. */
+  /** The agent and the session of the user; the session is empty in a run without a user. */
   agent: string;
   session: string;
   form: 'text' | 'json';
@@ -111,7 +111,7 @@ function textPrinter({ agent, session, hidesMessages, redact }: PrinterOptions, 
       const transcript = transcriptOf(source);
       if (hidesMessages && transcript === own && event.type === 'message-received') return;
       transcript.show(event);
-      if (event.type !== 'session-start' || !isFirst) return;
+      if (event.type !== 'session-start' || !isFirst || session === '') return;
       isFirst = false;
       screen.line(screen.paint('dim', `Session ${session}`));
     },

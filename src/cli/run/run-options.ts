@@ -8,6 +8,8 @@ export interface RunOptions {
   session?: string;
   /** Continue the last session of the agent. */
   continue?: boolean;
+  /** Starts the runs of schedules until an interrupt; no message of the user. */
+  serve?: boolean;
   workspace: string;
   providers?: string;
   modelScript?: string;

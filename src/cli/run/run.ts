@@ -28,7 +28,8 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
-import { selectTeam, unusedObjectsNote } from './select-agent.ts';
+import { noteSchedules, serveTeam } from './schedules/serve-team.ts';
+import { selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
  * Runs an agent in this process, with the messages of the options or those that the user types. Exit 1 when a message could not be
@@ -41,14 +42,15 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   assertMessages(options.message);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
-  const { agent, agents, note } = selectTeam(manifests, options);
+  const isServing = options.serve === true;
+  const { agent, agents, note } = isServing ? selectServed(manifests, options) : selectTeam(manifests, options);
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
   const team = await withPrograms(agents, [workspace, state], io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
-  const session = await sessionOf(options, agent, state);
+  const session = isServing ? '' : await sessionOf(options, agent, state);
   const { models, usage } = countUsage(
     openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random }),
     source.config,
@@ -77,14 +79,18 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       protectedPaths: governingFiles(options, manifests, io.cwd, team),
       agents: team,
       redact,
-      hasApprover: form === 'text' && io.openPrompt !== undefined,
+      hasApprover: !isServing && form === 'text' && io.openPrompt !== undefined,
       models,
       judges: source.config.judges,
       events: (event, source) => observers.forEach((observe) => observe(event, source)),
     });
-    const own = await standalone.open(scopeOf({ agent }));
-    const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
-    code = await converse(conversation, io);
+    if (isServing) code = await serveTeam(standalone, team, io);
+    else {
+      const own = await standalone.open(scopeOf({ agent }));
+      const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
+      noteSchedules(team, io);
+      code = await converse(conversation, io);
+    }
   }
   // Only now: while the engine stops, events may still arrive, and the summary is the last line.
   printer.end();

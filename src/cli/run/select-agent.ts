@@ -47,6 +47,25 @@ export function selectTeam(manifests: LoadedManifests, choice: AgentChoice): Sel
     manifests,
     entry === undefined ? choice : { agent: entry.metadata.name, namespace: namespaceOf(entry) },
   );
+  return teamOf(own, resources);
+}
+
+/** All agents of one namespace, for a run without messages of a user. Throws what `selectAgent` throws. */
+export function selectServed(manifests: LoadedManifests, { namespace }: Pick<AgentChoice, 'namespace'>): SelectedTeam {
+  const resources = manifests.objects.map(({ object }) => object);
+  const all = resources.filter((object): object is Agent => object.kind === 'Agent');
+  const namespaces = new Set(all.map(namespaceOf));
+  const [first] = all.filter((agent) => namespace === undefined || namespaceOf(agent) === namespace);
+  if (first === undefined) throw noAgent(all, 0, namespace === undefined ? {} : { namespace });
+  if (namespace === undefined && namespaces.size > 1) {
+    const names = printable([...namespaces].join(', '), 500);
+    throw new TemperError('TEMPER_USAGE', `the manifests have agents in several namespaces: ${names}; add --namespace`);
+  }
+  return teamOf({ agent: first, policy: policyOf(first, resources) }, resources);
+}
+
+function teamOf(own: AgentDefinition, resources: readonly AnyResource[]): SelectedTeam {
+  const all = resources.filter((object): object is Agent => object.kind === 'Agent');
   const isHere = (agent: Agent): boolean => namespaceOf(agent) === namespaceOf(own.agent);
   const others = all
     .filter((agent) => agent !== own.agent && isHere(agent))

@@ -63,6 +63,7 @@ function showConversation(lines: readonly Json[], screen: Screen): void {
 /** Is this an event that the transcript can show? The file may have been edited or written by another version. */
 function isKnown(event: Json): event is Json & AgentEvent {
   const type = textAt(event, ['type']);
+  if (type === 'context' && !isContext(event)) return false;
   if (type === 'forge-gate' && textAt(event, ['result', 'gate']) === '') return false;
   const required = Object.hasOwn(REQUIRED, type) ? REQUIRED[type] : undefined;
   const numbers = Object.hasOwn(REQUIRED_NUMBERS, type) ? REQUIRED_NUMBERS[type] : [];
@@ -70,6 +71,13 @@ function isKnown(event: Json): event is Json & AgentEvent {
     required?.every((name) => typeof member(event, name) === 'string') === true &&
     numbers?.every((name) => typeof member(event, name) === 'number') === true
   );
+}
+
+function isContext(event: Json): boolean {
+  const parts = member(event, 'parts');
+  if (!Array.isArray(parts)) return false;
+  const isText = (part: Json, name: string): boolean => typeof member(part, name) === 'string';
+  return parts.every((part) => isText(part, 'name') && isText(part, 'state') && numberAt(part, 'characters') >= 0);
 }
 
 /** The number members that the transcript reads of each type of event. */
@@ -101,6 +109,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   hook: ['tool', 'event'],
   retry: ['model', 'code'],
   compaction: [],
+  context: [],
   'model-routed': ['complexity', 'model'],
   warning: ['message'],
   error: ['code', 'message'],

@@ -33,11 +33,16 @@ function controls(output: string): string[] {
 
 /** A value of this schema with the attack in every string; the names of members of free values too. */
 function hostileValue(schema: JsonObject, attack: string): Json {
-  const { type, properties } = schema as { type?: string; properties?: Record<string, JsonObject> };
+  const { type, properties, items } = schema as {
+    type?: string;
+    properties?: Record<string, JsonObject>;
+    items?: JsonObject;
+  };
   if (type === 'boolean') return true;
   if (type === 'integer' || type === 'number') return 1;
   if (properties !== undefined)
     return Object.fromEntries(Object.entries(properties).map(([name, part]) => [name, hostileValue(part, attack)]));
+  if (items !== undefined && 'properties' in items) return [hostileValue(items, attack)];
   return type === undefined && !('enum' in schema) && !('anyOf' in schema)
     ? { [attack]: [attack, { a: attack }] }
     : attack;

@@ -43,7 +43,7 @@ describe('the transcript', () => {
     assert.deepEqual(shown([start, start]), ['Agent analyst · model a/b · policy p (level restricted)']);
   });
 
-  it('the transcript prints repetitions of model calls, summaries and the choice of a model', () => {
+  it('the transcript prints repetitions of model calls, summaries, the choice of a model and the context', () => {
     const retry = { type: 'retry', model: 'a/b', code: 'TEMPER_MODEL_OVERLOADED' } as const;
     assert.deepEqual(
       shown([
@@ -51,12 +51,21 @@ describe('the transcript', () => {
         { ...retry, model: 'c/d', attempt: 1, milliseconds: 0 },
         { type: 'compaction', items: 21, characters: 900 },
         { type: 'model-routed', points: 120, complexity: 'Medium', model: 'a/b' },
+        {
+          type: 'context',
+          characters: 300,
+          parts: [
+            { kind: 'File', name: 'SOUL.md', state: 'Included', characters: 120 },
+            { kind: 'Memory', name: 'self.profile', state: 'Missing', characters: 0 },
+          ],
+        },
       ]),
       [
         '  ! TEMPER_MODEL_OVERLOADED: attempt 2 with a/b in 0.6 s',
         '  ! TEMPER_MODEL_OVERLOADED: attempt 1 with c/d',
         '  the first 21 items of the session are summarised',
         '  model a/b for a message of complexity Medium (120 points)',
+        '  context: SOUL.md (120 characters), self.profile (Missing)',
       ],
     );
   });

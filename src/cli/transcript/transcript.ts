@@ -203,6 +203,8 @@ export class Transcript {
           this.#screen.paint('dim', `  the first ${event.items} items of the session are summarised`),
           4,
         );
+      case 'context':
+        return this.#screen.line(this.#screen.paint('dim', `  ${contextText(event)}`), 4);
       case 'model-routed':
         return this.#screen.line(this.#screen.paint('dim', `  ${routeText(event)}`), 4);
       case 'warning':
@@ -292,6 +294,15 @@ export class Transcript {
 /** The mark before a call that another call makes. */
 function nesting(depth: number): string {
   return depth === 0 ? '' : `${'  '.repeat(depth - 1)}↳ `;
+}
+
+function contextText({ parts }: EventOf<'context'>): string {
+  const shown = parts.map(({ name, state, characters }) =>
+    state === 'Included'
+      ? `${printable(name, 128)} (${characters} characters)`
+      : `${printable(name, 128)} (${printable(state, 16)})`,
+  );
+  return `context: ${shown.join(', ')}`;
 }
 
 function routeText({ model, complexity, points }: EventOf<'model-routed'>): string {

@@ -27,7 +27,7 @@ export type DeleteScheduleRequest = Static<typeof DeleteScheduleRequest>;
 export const ListSchedulesRequest = Type.Object({ deliveryToken: DeliveryToken }, closed);
 export type ListSchedulesRequest = Static<typeof ListSchedulesRequest>;
 
-export const ListedSchedule = Type.Object(
+const ListedSchedule = Type.Object(
   {
     name: Type.String(),
     times: Type.String({ description: 'Cron fields, `every 10m`, or one time.' }),
@@ -41,7 +41,6 @@ export const ListedSchedule = Type.Object(
   },
   closed,
 );
-export type ListedSchedule = Static<typeof ListedSchedule>;
 
 export const OwnScheduleList = Type.Object(
   { schedules: Type.Array(ListedSchedule) },

@@ -83,7 +83,7 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   addHooks(server, deps, contexts, limits);
   server.setErrorHandler((error, request, reply) => {
     const response = errorResponseOf(error);
-    if (response.status >= 500 && !isTemperError(error, 'TEMPER_OVERLOADED')) {
+    if (response.status >= 500 && !isExpected(error)) {
       deps.log.error({ correlation: request.id, ...request.logFields, error }, 'a request failed');
     }
     closeUnread(request, reply);
@@ -93,6 +93,11 @@ export async function createGatewayServer(deps: GatewayDeps, options: GatewaySer
   await addDocument(server);
   for (const add of options.routes) add(server, deps);
   return server;
+}
+
+/** States that pass by themselves. The line of the request has their code. */
+function isExpected(error: unknown): boolean {
+  return isTemperError(error, 'TEMPER_OVERLOADED') || isTemperError(error, 'TEMPER_POD_STARTING');
 }
 
 function openServer(deps: GatewayDeps, { tls, timeouts }: GatewayServerOptions): GatewayServer {

@@ -1,10 +1,9 @@
-import type { Amounts } from '../../ledger/port.ts';
-import { type UsageEntry, UsageTable } from '../../ledger/usage/usage-entry.ts';
+import { type UsageEntry, usageOfCall, UsageTable } from '../../ledger/usage/usage-entry.ts';
 import { dayOf } from '../../ledger/usage/usage-groups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
-import type { ModelCaller, ResolvedModel } from '../../models/pipeline.ts';
+import type { ModelCaller } from '../../models/pipeline.ts';
 import { MAX_PART_ENTRIES, type UsageKind, type UsagePart, type UsageParts } from '../../nats/tasks/usage-parts.ts';
 import type { AgentState } from '../agent-state.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
@@ -64,7 +63,7 @@ class PartRecorder implements UsageRecorder {
     const team = state.ancestors.at(-1) ?? state;
     const agent = state.agent.metadata.name;
     return (model, used) => {
-      const entry = entryOf(agent, model, used);
+      const entry = usageOfCall(agent, model, used);
       this.#add(team.uid, 'days', entry);
       if (root !== undefined) this.#add(team.uid, 'roots', { ...entry, root });
     };
@@ -134,17 +133,4 @@ class PartRecorder implements UsageRecorder {
       if (!signal.aborted) await this.flush();
     }
   }
-}
-
-function entryOf(agent: string, { id, unpriced }: ResolvedModel, used: Amounts): UsageEntry {
-  const { inputTokens = 0, outputTokens = 0, costMicros = 0 } = used;
-  return {
-    agent,
-    model: id,
-    calls: 1,
-    inputTokens,
-    outputTokens,
-    costMicros,
-    ...(unpriced === true ? { unpriced } : {}),
-  };
 }

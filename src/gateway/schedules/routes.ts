@@ -12,13 +12,19 @@ import {
   OwnScheduleList,
 } from '../../gateway-api/schedules/schedule-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { digestOf, sha256 } from '../../lib/canonical.ts';
+import { digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import { scheduleRequest } from '../../policy/schedules.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
 import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { AgentSchedules, ScheduleOwner } from '../../schedule/agent-schedules.ts';
-import { requireSchedule, wantedSchedule, withoutSchedule, withSchedule } from '../../schedule/wanted-schedule.ts';
+import {
+  requireSchedule,
+  scheduleIdOf,
+  wantedSchedule,
+  withoutSchedule,
+  withSchedule,
+} from '../../schedule/wanted-schedule.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
@@ -86,7 +92,7 @@ async function create(
   const delivery = authorizeDelivery(request, deliveryToken, deps);
   const { claims, state } = delivery;
   const key = request.idempotencyKey;
-  const call = { id: idOf(key), agentUid: state.uid, session: claims.session, now: deps.clock.now().getTime() };
+  const call = { id: scheduleIdOf(key), agentUid: state.uid, session: claims.session, now: deps.clock.now().getTime() };
   const { schedule, nextRun } = wantedSchedule(input, call);
   const owner = ownerOf(delivery);
   const stored = await deps.agentSchedules.read(owner);
@@ -132,10 +138,6 @@ function isMade({ own }: AgentSchedules, { id }: OwnSchedule): boolean {
 
 function ownerOf({ claims, state }: AuthorizedDelivery): ScheduleOwner {
   return { uid: state.uid, name: claims.agent, namespace: claims.namespace };
-}
-
-function idOf(key: string): string {
-  return `own-${sha256(key).slice('sha256:'.length, 'sha256:'.length + 32)}`;
 }
 
 /** Without the message, which is text of the agent. */

@@ -2,9 +2,10 @@ import { scheduleTimes } from '../../api/schedule/definition.ts';
 import type { UserSchedule, UserScheduleList } from '../../gateway-api/schedules/user-schedule-schemas.ts';
 import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
 import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
+import { runTimes } from '../../schedule/listed-schedule.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { listOwn, runTimes } from './own-schedules.ts';
+import { listOwn } from './own-schedules.ts';
 
 const MAX_SCHEDULES = 200;
 

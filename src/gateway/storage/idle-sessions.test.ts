@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { NatsSessionStore, UnusedSession } from '../../nats/sessions/session-store.ts';
@@ -9,11 +10,17 @@ const LONG_AGO = '2020-01-01T00:00:00.000Z';
 const unused = (session: string, isClosed = false): UnusedSession => ({ session, lastUsedAt: LONG_AGO, isClosed });
 
 /** Agents by name, with their unused sessions or the error of reading them. */
-function world(agents: Record<string, readonly UnusedSession[] | Error>, unended: readonly string[] = []) {
+function world(
+  agents: Record<string, readonly UnusedSession[] | Error>,
+  unended: readonly string[] = [],
+  sessionIdleMs = SESSION_IDLE_MS,
+) {
   const done: string[] = [];
   const warnings: unknown[] = [];
+  const asked: number[] = [];
   const storeOf = (uid: string): Pick<NatsSessionStore, 'unused' | 'discard'> => ({
-    unused: async () => {
+    unused: async (since) => {
+      asked.push(Math.round((Date.now() - since.open) / 60_000));
       const found = agents[uid];
       if (found === undefined || found instanceof Error) throw found ?? new Error(uid);
       return [...found];
@@ -25,7 +32,7 @@ function world(agents: Record<string, readonly UnusedSession[] | Error>, unended
     },
   });
   const deps: IdleSessionDeps = {
-    agents: () => Object.keys(agents).map((name) => ({ namespace: 'team-a', name, uid: name })),
+    agents: () => Object.keys(agents).map((name) => ({ namespace: 'team-a', name, uid: name, sessionIdleMs })),
     sessionsOf: (uid) => storeOf(uid) as NatsSessionStore,
     closeTools: async () => 2,
     inbox: { unendedSessions: async () => new Set(unended) },
@@ -36,7 +43,7 @@ function world(agents: Record<string, readonly UnusedSession[] | Error>, unended
     clock: systemClock,
     log: { info: () => undefined, warn: (fields: unknown) => void warnings.push(fields) } as IdleSessionDeps['log'],
   };
-  return { deps, done, warnings };
+  return { deps, done, warnings, asked };
 }
 
 describe('idle sessions', () => {
@@ -44,6 +51,12 @@ describe('idle sessions', () => {
     const { deps, done } = world({ analyst: [unused('idle'), unused('parked'), unused('closed', true)] }, ['parked']);
     await closeIdleSessions(deps, new AbortController().signal);
     assert.deepEqual(done, ['audit idle 2 tools', 'analyst/idle', 'analyst/closed']);
+  });
+
+  it('the agent says after how long its sessions are idle', async () => {
+    const { deps, asked } = world({ analyst: [] }, [], 2 * 3_600_000);
+    await closeIdleSessions(deps, new AbortController().signal);
+    assert.deepEqual(asked, [120]);
   });
 
   it('an agent whose sessions cannot be read delays no other, and a lost NATS ends the round', async () => {

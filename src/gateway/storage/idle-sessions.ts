@@ -1,12 +1,14 @@
-import { CLOSED_SESSION_MS, SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
+import { CLOSED_SESSION_MS } from '../../agent/session/session-age.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { UnusedSession } from '../../nats/sessions/session-store.ts';
 import type { GatewayDeps } from '../deps.ts';
 
-interface SessionOwner {
+export interface SessionOwner {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
+  /** Its sessions are closed when they were not used for this long. */
+  readonly sessionIdleMs: number;
 }
 
 export interface IdleSessionDeps extends Pick<GatewayDeps, 'sessionsOf' | 'closeTools' | 'clock'> {
@@ -57,7 +59,7 @@ export async function closeIdleSessions(deps: IdleSessionDeps, signal: AbortSign
 
 async function closeSessionsOf(agent: SessionOwner, deps: IdleSessionDeps, signal: AbortSignal): Promise<void> {
   const now = deps.clock.now().getTime();
-  const since = { open: now - SESSION_IDLE_MS, closed: now - CLOSED_SESSION_MS };
+  const since = { open: now - agent.sessionIdleMs, closed: now - CLOSED_SESSION_MS };
   const unused = await deps.sessionsOf(agent.uid).unused(since);
   if (unused.length === 0) return;
   // A message that is delivered after this look marks its session as used, which `discard` notices.

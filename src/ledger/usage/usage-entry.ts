@@ -1,3 +1,4 @@
+import type { Amounts } from '../port.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 
 /** What model calls used. */
@@ -26,6 +27,16 @@ export interface DatedUsage extends UsageEntry {
   /** UTC, `2026-05-04`. */
   readonly day: string;
   readonly team: string;
+}
+
+/** What one call of a model was charged. */
+export function usageOfCall(
+  agent: string,
+  { id, unpriced }: { readonly id: string; readonly unpriced?: boolean | undefined },
+  { inputTokens = 0, outputTokens = 0, costMicros = 0 }: Amounts,
+): UsageEntry {
+  const counts = { calls: 1, inputTokens, outputTokens, costMicros };
+  return { agent, model: id, ...counts, ...(unpriced === true ? { unpriced } : {}) };
 }
 
 const COUNTS = ['calls', 'inputTokens', 'outputTokens', 'costMicros'] as const;

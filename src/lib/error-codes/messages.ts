@@ -36,6 +36,14 @@ export const MESSAGE_ERROR_CODES = {
     meaning: 'A user dropped a dead-lettered message.',
     fix: 'Send it again if it still matters.',
   },
+  TEMPER_SCHEDULE_NOT_SERVED: {
+    meaning: 'An agent made a schedule in a run of temper run that starts no runs of schedules.',
+    fix: 'Start temper run --serve with the same manifests and the same state folder.',
+  },
+  TEMPER_SCHEDULE_STOPPED: {
+    meaning: 'A schedule starts no further run in this process, because its last five runs failed.',
+    fix: 'Correct the cause that the errors of the runs name, then change the spec of the agent; a schedule that an agent made can be deleted and made again.',
+  },
   TEMPER_CHILD_REFUSED: {
     meaning:
       'A child agent or a nested agent is not admitted: it asks for more than its parent has, its template is none, or there are too many.',

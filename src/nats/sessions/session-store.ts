@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
+import { MIN_SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { sessionClosed } from '../../agent/session/session-id.ts';
 import type { HistoryEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -92,10 +94,12 @@ const NO_SESSION: SessionHead = {
 const LARGE_BYTES = 1_024 * 1_024;
 /** Bytes of a head, about. */
 const HEAD_BYTES = 256;
-/** The time of the last use is exact to a day. */
-const USED_AGAIN_MS = 24 * 3_600_000;
+/** How exact the time of the last use is. A session that may be closed as idle is marked as used by every read: see `discard`. */
+const USED_AGAIN_MS = MIN_SESSION_IDLE_MS / 2;
 const MAX_PARTS = 64;
 const MAX_READS = 5;
+/** Each conflict means that the head changed, by a mark or by an equal append. */
+const MAX_APPEND_ATTEMPTS = 5;
 const REREAD_MS = 100;
 /** Each conflict means that another writer succeeded, and an agent works on one message at a time. */
 const MAX_CLOSE_ATTEMPTS = 20;
@@ -214,15 +218,30 @@ class BucketSessionStore implements NatsSessionStore {
     const known = this.#heads.get(this.#key(session, 'head'));
     // A remembered head can only confirm that the append fits: whether it is a repeated one, the stored head decides.
     if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry))) return afterSeq + items.length;
-    const current = (await this.#openHead(session)) ?? { head: NO_SESSION, revision: 0 };
-    if (isRepeated(current.head, entry)) return current.head.items;
-    if (current.head.items !== afterSeq) {
-      throw corrupt(session, `it has ${current.head.items} items, not ${afterSeq}: another writer appended`);
+    for (let attempt = 1; attempt <= MAX_APPEND_ATTEMPTS; attempt += 1) {
+      const found = await this.#openHead(session);
+      const { head, revision } = found ?? { head: NO_SESSION, revision: 0 };
+      if (isRepeated(head, entry)) return head.items;
+      if (head.items !== afterSeq) {
+        if (found !== undefined && (await this.#holds(session, found, entry))) return head.items;
+        throw corrupt(session, `it has ${head.items} items, not ${afterSeq}: another writer appended`);
+      }
+      // False: an equal append, a mark of the session, or another writer was faster; or a replica of NATS that lags behind was read.
+      if (await this.#appendTo(session, { head, revision }, entry)) return afterSeq + items.length;
     }
-    if (await this.#appendTo(session, current, entry)) return afterSeq + items.length;
-    const winner = (await this.#openHead(session))?.head;
-    if (winner !== undefined && isRepeated(winner, entry)) return winner.items;
-    throw corrupt(session, 'another writer appended first');
+    throw corrupt(session, 'other writers change it without a pause');
+  }
+
+  /**
+   * Whether an equal append is further back in the history: model calls that an agent makes at the same time carry the same append, and the
+   * session can have gone on when the last of them arrives.
+   */
+  async #holds(session: string, found: StoredHead, { after, items, tainted }: HistoryEntry): Promise<boolean> {
+    const { head } = found;
+    if (items.length === 0 || head.items < after + items.length || (tainted && !head.tainted)) return false;
+    const load = () => this.#load(session, found);
+    const { history } = await ((head.bytes ?? LARGE_BYTES) < LARGE_BYTES ? load() : this.#largeRead(load));
+    return isDeepStrictEqual(history.items.slice(after, after + items.length), storedForm(items));
   }
 
   /** False when the head has another revision. */
@@ -443,6 +462,11 @@ function emptyHistory(): SessionHistory {
 /** The append is the last one of the session: its response was lost. */
 function isRepeated({ before, entry: last, previous }: SessionHead, entry: HistoryEntry): boolean {
   return before === entry.after && last.startsWith(sessionEntry(entry, previous).name);
+}
+
+/** The items as a load returns them. */
+function storedForm(items: readonly ModelMessage[]): unknown {
+  return JSON.parse(JSON.stringify(items));
 }
 
 async function runNow<T>(work: () => Promise<T>): Promise<T> {

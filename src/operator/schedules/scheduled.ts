@@ -2,7 +2,7 @@ import { scheduleOf } from '../../api/schedule/definition.ts';
 import type { ScheduleId } from '../../nats/schedules/schedule-states.ts';
 import { type OwnSchedule, definitionOf } from '../../schedule/agent-schedule.ts';
 import type { ScheduleDefinition } from '../../schedule/definition.ts';
-import { type RunMessage, runMessage } from '../../schedule/run-message.ts';
+import { type RunMessage, runOf as runOfSchedule } from '../../schedule/run-message.ts';
 import { scheduleKey } from '../../schedule/wanted-schedule.ts';
 import { parseKey } from '../kube/cache.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -64,8 +64,7 @@ export function ownSchedule(
 }
 
 export function runOf({ agent, own }: Scheduled, due: number): RunMessage & { readonly tainted?: boolean } {
-  if (own === undefined) return runMessage(agent.spec.schedule ?? {}, due);
-  return { ...runMessage(own, due, own), ...(own.tainted === true ? { tainted: true } : {}) };
+  return runOfSchedule({ spec: agent.spec.schedule, own }, due);
 }
 
 /** No run starts for an agent that gets no pod. */

@@ -142,7 +142,7 @@ function namespacePorts(
   return {
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: withheld === undefined ? events : withheldEvents(events, withheld),
-    schedules: withheld === undefined ? schedules : withheldSchedules(schedules, withheld),
+    schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),
   };
 }
 

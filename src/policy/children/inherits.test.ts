@@ -147,6 +147,7 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.schedule', { schedule: { mode: 'Reactive', session: 'x' } }],
   ['spec.schedule', { schedule: { mode: 'Continuous', message: 'Look.' } }],
   ['spec.limits.turns', { limits: { turns: 11 } }],
+  ['spec.prompt.context.files', { prompt: { system: 'x', context: { files: ['notes.md'], memory: ['self.a'] } } }],
   ['spec.limits.steps', { limits: { steps: 31 } }],
   ['spec.limits.concurrency', { limits: { concurrency: 5 } }],
   ['spec.limits.toolTimeout', { limits: { toolTimeout: '21s' } }],

@@ -28,7 +28,7 @@ const free: FieldRule = () => [];
  */
 const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
-  prompt: free,
+  prompt: contextOfParent,
   invocation: free,
   returns: free,
   idle: free,
@@ -72,6 +72,13 @@ export function inherits(child: AgentSpec, parent: AgentSpec): Refusal[] {
   const stated = Object.entries(pair.child).filter(([, value]) => value !== undefined);
   const refused = stated.flatMap(([field]) => rules.get(field)?.(pair) ?? []);
   return [...refused, ...limitRefusals(pair.child, parent), ...unruledFields(pair.child, parent)];
+}
+
+/** A child reads the files that its parent has in its context: their text reaches the model without a grant for a tool. */
+function contextOfParent({ child, parent }: Pair): Refusal[] {
+  const has = parent.prompt.context?.files ?? [];
+  const outside = (child.prompt.context?.files ?? []).filter((path) => !has.includes(path));
+  return outside.map((path) => refusal('spec.prompt.context.files', `"${path}"`, quotedList(has)));
 }
 
 function samePolicy({ child, parent }: Pair): Refusal[] {

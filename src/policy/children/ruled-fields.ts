@@ -5,9 +5,11 @@ import { refusal, type Refusal } from './refusal.ts';
 export const FREE_FIELDS: readonly string[] = [
   'description',
   'prompt.system',
+  'prompt.context.memory',
   'invocation',
   'returns',
   'idle.scaleToZeroAfter',
+  'idle.closeSessionsAfter',
   'suspend',
   'model.temperature',
   'denyTools',
@@ -20,6 +22,7 @@ export const FREE_FIELDS: readonly string[] = [
 /** Fields that a rule of `inherits` compares with those of the parent. */
 export const COMPARED_FIELDS: readonly string[] = [
   'trustPolicyRef.name',
+  'prompt.context.files',
   'model.primary',
   'model.fallbacks',
   'model.routing',

@@ -8,6 +8,8 @@ import { Notifier } from '../../lib/async/notifier.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { outcomeOf } from '../../policy/trust/task-outcome.ts';
+import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
 import { type Member, memberKey, withholdsSources } from '../team/member.ts';
 import type { OpenedAgent } from '../team/opened-agent.ts';
 import type { DeliveredMessage, LocalAsks } from './local-asks.ts';
@@ -141,6 +143,18 @@ export class Dispatcher {
     await Promise.all(this.#work);
   }
 
+  /** Resolves when the signal aborts; rejects when the process failed. */
+  async untilFailed(signal: AbortSignal): Promise<void> {
+    await this.#failed(signal).catch((error: unknown) => {
+      if (this.#failure !== undefined) throw error;
+    });
+  }
+
+  /** How many sessions of the agent have a message in work. */
+  inWork(key: string): number {
+    return this.#serving.get(key)?.current.size ?? 0;
+  }
+
   /** Whether a message is in work or will be delivered without a decision. */
   isBusy(): boolean {
     return [...this.#serving].some(([key, { current }]) => current.size > 0 || this.#deps.inboxes.hasWork(key));
@@ -235,6 +249,7 @@ export class Dispatcher {
   ): Promise<void> {
     const { message } = delivery;
     const { asks } = this.#deps;
+    const run = runOutcome(userEnd);
     // The process ends: the message is delivered again by the next one.
     if (this.#stopping.signal.aborted && !this.#cancelOf(message.root).signal.aborted) return;
     if (signal.aborted) return delivery.ack();
@@ -243,15 +258,15 @@ export class Dispatcher {
       const { reply, finishReason } = outcome;
       const text = withholdsSources(member) ? this.#deps.withoutSources(reply) : reply;
       const end = { state: 'Answered', text, finishReason, tainted: await isTainted(member, message) } as const;
-      return delivery.endWith((inboxes) => asks.ending(inboxes, message, end));
+      return delivery.endWith(run, (inboxes) => asks.ending(inboxes, message, end));
     }
     // A user sees the error, and can send the message again.
     if (isOfUser(message)) return delivery.ack();
-    if (outcome.end === 'retry') return delivery.retry(outcome.delayMs);
+    if (outcome.end === 'retry') return delivery.retry(outcome.delayMs, run === 'excused');
     const error = 'error' in userEnd && isTemperError(userEnd.error) ? userEnd.error : undefined;
     const { code, message: text } = error ?? new TemperError('TEMPER_INTERNAL', 'the message could not be processed');
     const end = { state: 'Failed', text, code, tainted: await isTainted(member, message) } as const;
-    return delivery.endWith((inboxes) => asks.ending(inboxes, message, end));
+    return delivery.endWith(run, (inboxes) => asks.ending(inboxes, message, end));
   }
 
   #cancelOf(root: string): AbortController {
@@ -259,6 +274,12 @@ export class Dispatcher {
     this.#cancelled.set(root, found);
     return found;
   }
+}
+
+/** How the run of a schedule ended, by the rules of tasks. */
+function runOutcome(end: UserEnd): ScheduledRunOutcome {
+  if ('handled' in end) return end.handled.finishReason === 'complete' ? 'completed' : 'failed';
+  return isTemperError(end.error) ? outcomeOf(end.error.code) : 'failed';
 }
 
 /** A history that cannot be read may have anything. */

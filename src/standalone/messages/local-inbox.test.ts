@@ -107,7 +107,7 @@ describe('the messages of one process', () => {
     const answer = async (): Promise<void> => {
       const delivery = await inboxes.receiver(RECEIVER).next(callOptions());
       const { message } = delivery;
-      await delivery.endWith((all) =>
+      await delivery.endWith('completed', (all) =>
         asks.ending(all, message, {
           state: 'Answered',
           text: `re ${message.text}`,

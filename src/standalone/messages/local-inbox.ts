@@ -5,6 +5,7 @@ import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import { sha256 } from '../../lib/canonical.ts';
 import { type Clock, MAX_TIMER_MS } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
 import { bytesOf, type Inboxes, inboxOf, type MessageEntry, type QueuedMessage } from './message-entries.ts';
 import type { MessageLog } from './message-log.ts';
 
@@ -19,8 +20,10 @@ export type LocalMessage = Omit<Envelope, 'id' | 'root'> & { root?: string };
 export interface LocalDelivery extends Delivery {
   /** Milliseconds for which the message waited for decisions. */
   readonly parkedMs: number;
-  /** Ends the delivery together with these changes: all are stored, or none. */
-  endWith(entries: (inboxes: Inboxes) => readonly MessageEntry[]): Promise<void>;
+  /** Ends the delivery together with these changes: all are stored, or none. The outcome is for the run of a schedule. */
+  endWith(outcome: ScheduledRunOutcome, entries: (inboxes: Inboxes) => readonly MessageEntry[]): Promise<void>;
+  /** `excused`: the cause is outside the agent, so it is no failure of a run. */
+  retry(delayMs: number, excused?: boolean): Promise<void>;
   /** The message waits for the decisions about these requests. */
   park(requests: readonly string[]): Promise<void>;
 }
@@ -182,7 +185,8 @@ export class LocalInboxes {
       const { message, deliveries } = found;
       const undelivered = this.#undeliverable(found);
       if (undelivered !== undefined) {
-        const ended: MessageEntry = { op: 'ended', agent, id: message.id, time: this.#now() };
+        const outcome = undeliveredOutcome(found);
+        const ended: MessageEntry = { op: 'ended', agent, id: message.id, time: this.#now(), outcome };
         const others = this.#deps.onUndelivered?.(inboxes, agent, message, undelivered) ?? [];
         return { entries: [ended, ...others], result: undefined };
       }
@@ -236,17 +240,27 @@ export class LocalInboxes {
         this.#open.delete(keyOf(agent, id));
         this.wake();
       });
-    const ended = (): MessageEntry => ({ op: 'ended', agent, id, time: this.#now() });
+    const ended = (outcome: ScheduledRunOutcome): MessageEntry => ({
+      op: 'ended',
+      agent,
+      id,
+      time: this.#now(),
+      outcome,
+    });
     return {
       message,
       token,
       parkedMs,
-      ack: () => close(() => [ended()]),
-      endWith: (entries) => close((inboxes) => [ended(), ...entries(inboxes)]),
-      retry: (delayMs) => close(() => [{ op: 'delayed', agent, id, until: this.#now() + Math.max(0, delayMs) }]),
+      ack: () => close(() => [ended('excused')]),
+      endWith: (outcome, entries) => close((inboxes) => [ended(outcome), ...entries(inboxes)]),
+      retry: (delayMs, excused = false) =>
+        close(() => [{ op: 'delayed', agent, id, until: this.#now() + Math.max(0, delayMs), excused }]),
       reject: (code) => {
         const error = new TemperError(code, 'the message cannot be processed');
-        return close((inboxes) => [ended(), ...(this.#deps.onUndelivered?.(inboxes, agent, message, error) ?? [])]);
+        return close((inboxes) => [
+          ended('failed'),
+          ...(this.#deps.onUndelivered?.(inboxes, agent, message, error) ?? []),
+        ]);
       },
       park: (requests) => close(() => [{ op: 'parked', agent, id, requests, time: this.#now() }]),
     };
@@ -263,6 +277,11 @@ function heads(messages: ReadonlyMap<string, QueuedMessage>): QueuedMessage[] {
   for (const queued of messages.values())
     if (!sessions.has(queued.message.session)) sessions.set(queued.message.session, queued);
   return [...sessions.values()];
+}
+
+/** A run that no process delivered is no failure of the agent. */
+function undeliveredOutcome({ deliveries, excused = false }: QueuedMessage): ScheduledRunOutcome {
+  return excused || deliveries === 0 ? 'excused' : 'failed';
 }
 
 function keyOf(agent: string, id: string): string {

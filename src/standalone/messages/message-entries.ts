@@ -1,19 +1,30 @@
 import type { Ask } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
+import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
+import {
+  applyScheduleEntry,
+  endRun,
+  noScheduleRecords,
+  type ScheduleEntry,
+  type ScheduleRecords,
+} from '../schedules/schedule-entries.ts';
 
-/** What changes the messages of a state folder. The entries of one change are stored together or not at all. */
+/** What changes the messages and the schedules of a state folder. The entries of one change are stored together or not at all. */
 export type MessageEntry =
   | { op: 'stored'; agent: string; sequence: number; message: Envelope }
   /** A delivery begins: its number. */
   | { op: 'attempted'; agent: string; id: string; deliveries: number }
-  | { op: 'delayed'; agent: string; id: string; until: number }
+  /** `excused`: the cause is outside the agent. */
+  | { op: 'delayed'; agent: string; id: string; until: number; excused?: boolean }
   /** The message waits for the decisions about these requests. */
   | { op: 'parked'; agent: string; id: string; requests: readonly string[]; time: number }
   | { op: 'resumed'; agent: string; id: string; time: number }
-  | { op: 'ended'; agent: string; id: string; time: number }
+  /** `outcome`: how the run of a schedule ended; absent for one that does not count. */
+  | { op: 'ended'; agent: string; id: string; time: number; outcome?: ScheduledRunOutcome }
   | { op: 'asked'; agent: string; ticket: string; ask: Ask }
   /** The agent is gone, with its inbox and its questions. */
-  | { op: 'removed'; agent: string };
+  | { op: 'removed'; agent: string }
+  | ScheduleEntry;
 
 /** A message that has not ended. */
 export interface QueuedMessage {
@@ -26,9 +37,11 @@ export interface QueuedMessage {
   readonly parked?: { readonly requests: readonly string[]; readonly since: number };
   /** Milliseconds for which it waited for decisions; its deadline moves by them. */
   readonly parkedMs: number;
+  /** The last delivery failed by a cause outside the agent. */
+  readonly excused?: boolean;
 }
 
-/** The messages and questions of one agent. */
+/** The messages, questions and schedules of one agent. */
 export interface Inbox {
   /** By id, oldest first. */
   readonly messages: Map<string, QueuedMessage>;
@@ -36,6 +49,7 @@ export interface Inbox {
   readonly ended: Map<string, { readonly time: number; readonly root: string }>;
   /** By ticket, oldest first. */
   readonly asks: Map<string, Ask>;
+  readonly schedules: ScheduleRecords;
   bytes: number;
 }
 
@@ -48,9 +62,17 @@ const MAX_ASKS = 500;
 const ENDED_MS = 24 * 3_600_000;
 
 export function inboxOf(inboxes: Inboxes, agent: string): Inbox {
-  const found = inboxes.get(agent) ?? { messages: new Map(), ended: new Map(), asks: new Map(), bytes: 0 };
-  inboxes.set(agent, found);
-  return found;
+  const found = inboxes.get(agent);
+  if (found !== undefined) return found;
+  const created = {
+    messages: new Map(),
+    ended: new Map(),
+    asks: new Map(),
+    schedules: noScheduleRecords(),
+    bytes: 0,
+  };
+  inboxes.set(agent, created);
+  return created;
 }
 
 /** Applies a stored entry. One about a message that is not there changes nothing. */
@@ -61,6 +83,8 @@ export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
     inbox.asks.set(entry.ticket, entry.ask);
     return trimAsks(inbox);
   }
+  if (entry.op === 'scheduled' || entry.op === 'schedule-made' || entry.op === 'unscheduled')
+    return applyScheduleEntry(inbox.schedules, entry);
   if (entry.op === 'stored') {
     const { message, sequence } = entry;
     inbox.messages.set(message.id, { sequence, message, deliveries: 0, notBefore: 0, parkedMs: 0 });
@@ -73,6 +97,7 @@ export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
     inbox.messages.delete(entry.id);
     inbox.bytes -= bytesOf(queued.message);
     inbox.ended.set(entry.id, { time: entry.time, root: queued.message.root });
+    endRun(inbox.schedules, entry.id, entry);
     return;
   }
   inbox.messages.set(entry.id, changed(queued, entry));
@@ -85,7 +110,7 @@ function changed(queued: QueuedMessage, entry: ChangeOfMessage): QueuedMessage {
     case 'attempted':
       return { ...queued, deliveries: entry.deliveries };
     case 'delayed':
-      return { ...queued, notBefore: entry.until };
+      return { ...queued, notBefore: entry.until, excused: entry.excused === true };
     case 'parked':
       // A delivery that parks is no failed attempt.
       return { ...queued, deliveries: 0, parked: { requests: entry.requests, since: entry.time } };

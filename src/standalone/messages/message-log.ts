@@ -2,6 +2,7 @@ import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { Durability, RecordStore } from '../../lib/record-store.ts';
+import { parseScheduleRecords, storedScheduleRecords } from '../schedules/schedule-entries.ts';
 import { applyEntry, type Inboxes, inboxOf, type MessageEntry, trimEnded } from './message-entries.ts';
 
 const STATE = 'messages';
@@ -9,8 +10,9 @@ const STATE = 'messages';
 const MAX_LOG_LINES = 1_000;
 
 /**
- * The messages of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a crash leaves all of
- * it or nothing: a message that ended and the answer that it brought are never apart.
+ * The messages and schedules of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a crash leaves all of
+ * it or nothing: a message that ended and the
+ * answer that it brought are never apart, nor a run and its message.
  *
  *     records:  messages/state  {generation: n, inboxes}     snapshot
  *               messages/journal-n  [entry, …]               changes since the snapshot
@@ -38,7 +40,8 @@ export class MessageLog {
     if (generation > 0) await records.deleteCollection(logOf(generation - 1));
     const log = new MessageLog(records, inboxes, generation);
     const isEmpty = [...inboxes.values()].every(
-      ({ messages, ended, asks }) => messages.size + ended.size + asks.size === 0,
+      ({ messages, ended, asks, schedules }) =>
+        messages.size + ended.size + asks.size + schedules.states.size + schedules.own.size === 0,
     );
     if (!isEmpty) await log.#rotate(now);
     return log;
@@ -77,11 +80,12 @@ export class MessageLog {
   async #rotate(now: number): Promise<void> {
     trimEnded(this.inboxes, now);
     const generation = this.#generation + 1;
-    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks }]) => ({
+    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks, schedules }]) => ({
       agent,
       messages: [...messages.values()],
       ended: [...ended],
       asks: [...asks],
+      schedules: storedScheduleRecords(schedules),
     }));
     await this.#records.put(STATE, 'state', { generation, inboxes } as unknown as Json);
     await this.#records.deleteCollection(logOf(this.#generation));
@@ -109,9 +113,10 @@ async function restore(records: RecordStore): Promise<{ inboxes: Inboxes; genera
 /** The folder is private and written by this module, so its form is checked as far as a damaged file would mislead. */
 function restoreInbox(inboxes: Inboxes, value: Json): void {
   if (!isJsonObject(value) || typeof value.agent !== 'string') throw corrupt();
-  const { agent, messages, ended, asks } = value;
+  const { agent, messages, ended, asks, schedules } = value;
   if (!Array.isArray(messages) || !Array.isArray(ended) || !Array.isArray(asks)) throw corrupt();
-  const inbox = inboxOf(inboxes, agent);
+  const inbox = { ...inboxOf(inboxes, agent), schedules: parseScheduleRecords(schedules) };
+  inboxes.set(agent, inbox);
   for (const queued of messages) {
     if (!isJsonObject(queued) || !isJsonObject(queued.message) || typeof queued.message.id !== 'string')
       throw corrupt();

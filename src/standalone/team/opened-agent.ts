@@ -1,4 +1,4 @@
-import { SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
+import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
@@ -34,7 +34,7 @@ export interface OpenedAgentOptions {
   /** Receives the events of this agent. */
   events: EventSink;
   /** The ports of the agent to the other agents. */
-  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
+  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }
@@ -112,6 +112,8 @@ function portsOf(
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
+  const team = ancestors.at(-1)?.name ?? agent.name;
+  const onCharged = shared.usage.of({ name: agent.name, namespace: agent.namespace, team });
   const ledger = shared.book.ledger(accountsOf(agent, ancestors));
   const approvals = createFileApprovals({
     records,
@@ -125,7 +127,7 @@ function portsOf(
   const ports: EnginePorts = {
     clock,
     ids,
-    models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}` }),
+    models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}`, onCharged }),
     sandbox,
     ledger,
     sessions: member.sessions,
@@ -176,11 +178,11 @@ function engineAgent(
 
 /** Closes sessions that were not used for long, with their tools. One whose last message has not ended stays. */
 async function closeIdleSessions(
-  { sessions, parked }: Member,
+  { agent, sessions, parked }: Member,
   engine: Engine,
   { hasUnended }: Pick<OpenedAgentOptions, 'hasUnended'>,
 ): Promise<void> {
-  for (const session of await sessions.idle(SESSION_IDLE_MS)) {
+  for (const session of await sessions.idle(sessionIdleMs(agent.spec))) {
     const isUnended = hasUnended(session) || (await parked.unended(session)) !== undefined;
     if (!isUnended) await engine.closeSession(session);
   }

@@ -11,6 +11,8 @@ import { Dispatcher, isOfUser } from '../messages/dispatcher.ts';
 import { LocalAsks } from '../messages/local-asks.ts';
 import { localBus, unknownAgent } from '../messages/local-bus.ts';
 import { LocalInboxes } from '../messages/local-inbox.ts';
+import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
+import { madeSchedules, type MadeSchedulesDeps } from '../schedules/made-schedules.ts';
 import type { QueuedMessage } from '../messages/message-entries.ts';
 import { inboxOf } from '../messages/message-entries.ts';
 import { MessageLog } from '../messages/message-log.ts';
@@ -40,6 +42,8 @@ export interface PostDeps {
   open(member: Member): Promise<OpenedAgent>;
   /** A suspended agent gets no messages of agents. */
   isSuspended(key: string): boolean;
+  /** An agent made a schedule, or deleted one. */
+  readonly onSchedule: (member: Member, schedule: OwnSchedule, change: 'created' | 'deleted') => void;
   /** The children of an agent. */
   readonly children: (member: Member, decider: Decider) => Children;
 }
@@ -84,6 +88,11 @@ export class Post {
   static async open(deps: PostDeps): Promise<Post> {
     const { records, clock } = deps.shared;
     return new Post(deps, await MessageLog.open(records, clock.now().getTime()));
+  }
+
+  /** The inboxes, for what else puts messages there. */
+  get inboxes(): LocalInboxes {
+    return this.#inboxes;
   }
 
   /** Delivers the messages of the agent from now on; of those that wait for decisions some may have been decided meanwhile. */
@@ -160,6 +169,16 @@ export class Post {
     return this.#dispatcher.idle(signal);
   }
 
+  /** Resolves when the signal aborts. Throws what ended the work on messages. */
+  untilFailed(signal: AbortSignal): Promise<void> {
+    return this.#dispatcher.untilFailed(signal);
+  }
+
+  /** How many sessions of the agent have a message in work. */
+  inWork(key: string): number {
+    return this.#dispatcher.inWork(key);
+  }
+
   stop(): Promise<void> {
     return this.#dispatcher.stop();
   }
@@ -170,10 +189,11 @@ export class Post {
   }
 
   /** The ports of an agent for its messages. */
-  ports(member: Member, agent: EngineAgent): Required<Pick<EnginePorts, 'bus' | 'tasks' | 'children'>> {
-    const { workspace, shared, children } = this.#deps;
+  ports(member: Member, agent: EngineAgent): Required<Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>> {
+    const { workspace, shared, children, onSchedule } = this.#deps;
     const key = memberKey(member);
-    const decider = createDeciders(agent, workspace)(false);
+    const deciders = createDeciders(agent, workspace);
+    const decider = deciders(false);
     const sender = {
       key,
       name: member.name,
@@ -191,7 +211,16 @@ export class Post {
     const deps = { inboxes: this.#inboxes, asks: this.#asks, clock: shared.clock };
     const of = (session: string) => localBus(deps, sender, session);
     const own = children(member, decider);
-    return { bus: of, tasks: of, children: () => own };
+    const made: MadeSchedulesDeps = {
+      inboxes: this.#inboxes,
+      clock: shared.clock,
+      audit: shared.audit,
+      decider: deciders,
+      current: (session) => this.#dispatcher.current(key, session).message,
+      clean: (input) => (withholdsSources(member) ? shared.withheld.json(input) : input),
+      onChange: (schedule, change) => onSchedule(member, schedule, change),
+    };
+    return { bus: of, tasks: of, children: () => own, schedules: (caller) => madeSchedules(member, made, caller) };
   }
 
   #undelivered(key: string, message: Envelope, error: TemperError): void {

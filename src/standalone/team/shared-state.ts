@@ -20,6 +20,7 @@ import { localCanaries } from '../local-canaries.ts';
 import { lockState } from '../lock.ts';
 import { ensureStateFormat } from '../state-format.ts';
 import type { StateKeys } from '../trust/state-key.ts';
+import { LocalUsage } from '../usage/local-usage.ts';
 import { trustedKey } from '../trust/trust.ts';
 
 export interface SharedStateOptions {
@@ -47,6 +48,7 @@ export interface SharedState {
   /** Knows the withheld sources of all agents. */
   readonly withheld: WithheldSources;
   readonly book: LedgerBook;
+  readonly usage: LocalUsage;
   readonly models: NamedModelSet;
   readonly canaries: Canaries;
   readonly sandbox: Supervisor;
@@ -81,6 +83,7 @@ export async function openSharedState(
   });
   const book = await openLedgerBook(records, clock);
   opening.defer(() => book.close());
+  const usage = opening.use(new LocalUsage({ records, clock }));
   const sandbox = opening.use(await createSupervisor({ clock }));
   return {
     folder: state,
@@ -92,6 +95,7 @@ export async function openSharedState(
     sources,
     withheld,
     book,
+    usage,
     models,
     canaries: localCanaries(records, audit, judges),
     sandbox,

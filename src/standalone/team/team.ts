@@ -8,6 +8,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
 import { type Family, localChildren } from '../children/local-children.ts';
+import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { unknownAgent } from '../messages/local-bus.ts';
 import { storeDecision } from '../stored-decision.ts';
@@ -19,6 +20,7 @@ import {
   memberKey,
   withholdsSources,
 } from './member.ts';
+import { LocalSchedules } from '../schedules/local-schedules.ts';
 import { openAgent, type OpenedAgent, type OpenedAgentOptions } from './opened-agent.ts';
 import { Post, type UserMessage, type WaitingMessage } from './post.ts';
 import type { SharedState } from './shared-state.ts';
@@ -32,6 +34,8 @@ export interface TeamOptions
   events: TeamEvents;
 }
 
+const REOPENED_AFTER_MS = 3_600_000;
+
 /** The agents of this process. An agent is opened for its first work, as a pod is started for the first message. */
 export class Team implements AsyncDisposable {
   readonly #shared: SharedState;
@@ -39,12 +43,16 @@ export class Team implements AsyncDisposable {
   readonly #policies: ReadonlyMap<string, TrustPolicy>;
   readonly #members: Map<string, Member>;
   readonly #opened = new Map<string, OpenedAgent>();
+  /** Monotonic milliseconds. */
+  readonly #openedAt = new Map<string, number>();
   readonly #opening = new SingleFlight<OpenedAgent>();
   readonly #familyChanges = new SerialQueue();
   /** Names of children that were ended. */
   readonly #ended = new Set<string>();
   readonly #removals = new Set<Promise<void>>();
   #post: Post | undefined;
+  #schedules: LocalSchedules | undefined;
+  #isServing = false;
 
   constructor(shared: SharedState, options: TeamOptions) {
     this.#shared = shared;
@@ -73,9 +81,18 @@ export class Team implements AsyncDisposable {
       workspace: this.#options.workspace,
       events: this.#options.events,
       member: (scope) => this.#members.get(memberKey(scope)),
-      open: (member) => this.open(member),
+      open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
       children: (member, decider) => localChildren(member, decider, this.#family(member)),
+      onSchedule: (member, schedule, change) => this.#onSchedule(member, schedule, change),
+    });
+    this.#schedules = new LocalSchedules({
+      inboxes: this.#post.inboxes,
+      clock,
+      workspace: this.#options.workspace,
+      events: this.#options.events,
+      members: () => this.members(),
+      isSuspended: (key) => this.#isSuspended(key),
     });
   }
 
@@ -89,11 +106,7 @@ export class Team implements AsyncDisposable {
     const key = memberKey(scope);
     const opened = this.#opened.get(key);
     if (opened !== undefined) return Promise.resolve(opened);
-    return this.#opening.run(key, async () => {
-      const agent = await this.#openMember(this.#memberOf(scope));
-      this.#opened.set(key, agent);
-      return agent;
-    });
+    return this.#opening.run(key, () => this.#openNow(key, scope));
   }
 
   handle(scope: AgentScope, message: UserMessage, op: CallOptions): Promise<HandledMessage> {
@@ -126,6 +139,23 @@ export class Team implements AsyncDisposable {
     await this.#post?.decided(this.members(), decision.target);
   }
 
+  /**
+   * Starts the runs of schedules until the signal aborts; messages in work then stay for the next process. Throws what ended the work on
+   * messages.
+   */
+  async serve(signal: AbortSignal): Promise<void> {
+    this.#isServing = true;
+    const failed = new AbortController();
+    const ended = AbortSignal.any([signal, failed.signal]);
+    const schedules = this.#schedules?.run(ended);
+    try {
+      await Promise.race([this.#startedPost().untilFailed(ended), schedules]);
+    } finally {
+      failed.abort();
+      await schedules?.catch(() => undefined);
+    }
+  }
+
   isBusy(): boolean {
     return this.#startedPost().isBusy();
   }
@@ -144,6 +174,31 @@ export class Team implements AsyncDisposable {
     await Promise.allSettled(this.#removals);
     await using closing = new AsyncDisposableStack();
     for (const agent of this.#opened.values()) closing.use(agent);
+  }
+
+  /**
+   * A process that serves lives long: an agent that was opened long ago is opened again for its next message, unless it works on another.
+   * Its level is evaluated then, idle sessions are closed, and the tests of its tools that are due run.
+   */
+  #openForWork(scope: AgentScope): Promise<OpenedAgent> {
+    const key = memberKey(scope);
+    const before = this.#opened.get(key);
+    const age = this.#shared.clock.monotonic() - (this.#openedAt.get(key) ?? 0);
+    const isOld = this.#isServing && age > REOPENED_AFTER_MS;
+    if (before === undefined || !isOld || this.#startedPost().inWork(key) > 1) return this.open(scope);
+    this.#opened.delete(key);
+    return this.#opening.run(key, async () => {
+      await before.engine.settled();
+      await before[Symbol.asyncDispose]();
+      return this.#openNow(key, scope);
+    });
+  }
+
+  async #openNow(key: string, scope: AgentScope): Promise<OpenedAgent> {
+    const agent = await this.#openMember(this.#memberOf(scope));
+    this.#opened.set(key, agent);
+    this.#openedAt.set(key, this.#shared.clock.monotonic());
+    return agent;
   }
 
   async #openMember(member: Member): Promise<OpenedAgent> {
@@ -231,6 +286,14 @@ export class Team implements AsyncDisposable {
     this.#opened.delete(memberKey(child));
     await opened?.[Symbol.asyncDispose]();
     await deleteAgentData(this.#shared, child);
+  }
+
+  /** A user of a run that ends has to know that the schedule starts no run yet. */
+  #onSchedule({ name, namespace }: Member, schedule: OwnSchedule, change: 'created' | 'deleted'): void {
+    this.#schedules?.wake();
+    if (this.#isServing || change === 'deleted') return;
+    const message = `its schedule "${schedule.name}" starts runs only while temper run --serve runs`;
+    this.#options.events({ type: 'warning', code: 'TEMPER_SCHEDULE_NOT_SERVED', message }, { name, namespace });
   }
 
   #ancestorsOf(member: Member): Member[] {

@@ -8,6 +8,11 @@ import { EVENT_MEMBERS, StampedEvent } from './agent-event.ts';
 const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind }> } = {
   'session-start': { type: 'session-start', session: 's-1', model: 'm', policy: 'p', level: 'standard' },
   'message-received': { type: 'message-received', text: '' },
+  context: {
+    type: 'context',
+    characters: 9,
+    parts: [{ kind: 'File', name: 'SOUL.md', state: 'Included', characters: 9 }],
+  },
   'turn-start': { type: 'turn-start', turn: 1 },
   message: { type: 'message', text: 'hi', delta: true },
   reasoning: { type: 'reasoning', text: 'because' },

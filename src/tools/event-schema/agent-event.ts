@@ -53,6 +53,13 @@ export const EVENT_MEMBERS = {
   'session-start': { session: SessionId, model: line(512), policy: ObjectName, level: LevelName },
   /** `from`: the agent that sent the message. */
   'message-received': { text: note(), from: Type.Optional(line(253)) },
+  /** The files and memory values that every session of the agent begins with, as they are for this message. */
+  context: {
+    characters: count,
+    parts: Type.Array(Type.Object({ kind: line(16), name: line(256), state: line(16), characters: count }, closed), {
+      maxItems: 16,
+    }),
+  },
   'turn-start': { turn: count },
   message: { text: note(), delta: Type.Boolean() },
   reasoning: { text: note() },

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import type { ApprovalRequest } from '../../../src/api/v1alpha1/approvalrequest.ts';
 import type { EmergentTool } from '../../../src/api/v1alpha1/emergenttool.ts';
 import type { KubeObject } from '../../../src/kube/informer/store.ts';
+import { chartReplayRules } from '../../support/chart-replay.ts';
 import { GitOpsController } from '../../support/gitops/gitops-controller.ts';
 import { poll } from '../../support/poll.ts';
 import { CONNECTION, type GitHost, TREE } from '../support/git-host.ts';
@@ -26,9 +26,8 @@ const NO_TOOL = /◂ reporter: No tool of mine counts this: /;
 /** A gateway looks every 15 seconds, and two of them share the work. */
 const PULL_REQUEST_TIMEOUT_MS = 90_000;
 
-/** The replay script of the quick start, in which an agent also answers the question about a table with the tool. */
+/** The replay script of the chart, in which an agent also answers the question about a table with the tool. */
 export async function replayScript(): Promise<string> {
-  const script = parse(await readFile(join(ROOT, 'manifests/quickstart/replay.yaml'), 'utf8')) as { rules: object[] };
   const when = { lastUser: QUESTION };
   const toolCalls = [{ id: 'sum', name: TOOL, arguments: { rows: ORDERS } }];
   const rules = [
@@ -44,7 +43,7 @@ export async function replayScript(): Promise<string> {
       answer: { text: 'No tool of mine counts this: {{lastTool}}' },
     },
   ];
-  return stringify({ ...script, rules: [...rules, ...script.rules] });
+  return stringify({ rules: [...rules, ...(await chartReplayRules())] }, { aliasDuplicateObjects: false });
 }
 
 /**

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
+import { loadManifests } from '../../../src/api/manifests.ts';
 import type { ApiResponse, ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
 import { INVALID_OBJECTS, type InvalidObject } from '../../support/api-server/invalid-objects.ts';
@@ -35,6 +37,8 @@ interface Cause {
 const ROOT = new URL('../../../', import.meta.url);
 const CRDS = readFolder<Crd>('crds/');
 const SAMPLES = readFolder<Sample>('manifests/samples/');
+/** One object of each kind, and the configuration of another program. */
+const NOT_RUN: readonly string[] = ['samples', 'prometheus'];
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const CRD_PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
@@ -68,6 +72,17 @@ describe('the custom resources on a real API server', () => {
       assert.deepEqual(rest, added === undefined ? sentRest : { ...sentRest, status: added }, file);
       const { name } = metadata as Sample['metadata'];
       assert.equal(name, sent.name);
+    }
+  });
+
+  it('the API server accepts the agents and policies of every sample that runs', async () => {
+    const folders = readdirSync(new URL('manifests/', ROOT)).filter((name) => !NOT_RUN.includes(name));
+    const { objects } = await loadManifests(folders.map((name) => fileURLToPath(new URL(`manifests/${name}`, ROOT))));
+    assert.ok(objects.length >= 2 * folders.length - 1, `${objects.length} objects of ${folders.join()}`);
+    for (const { object, file } of objects) {
+      const path = `${collection(object as unknown as Sample)}?dryRun=All&fieldValidation=Strict`;
+      const { status, body } = await call('POST', path, { body: object });
+      assert.equal(status, 201, `${file}: ${String(body['message'])}`);
     }
   });
 

@@ -7,8 +7,10 @@ import { parse, stringify } from 'yaml';
 import { parseConnections } from '../../../src/connections/connection.ts';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
 import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
+import { chartReplayRules } from '../../support/chart-replay.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
+import { readReplayScript } from '../../../src/models/replay/script/read-script.ts';
 import { GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 
 const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
@@ -32,6 +34,18 @@ describe('the chart', () => {
     await assertGolden('webhooks.yaml', changes(standard, briefs(await renderChart(...WEBHOOKS))));
     await assertGolden('nats-exporter.yaml', changes(standard, briefs(await renderChart(...EXPORTER))));
     await assertGolden('three-nats-servers.yaml', changes(standard, briefs(await renderChart(...THREE_SERVERS))));
+  });
+
+  it('the scripted model answers the samples and the quick start, unless the values have a script', async () => {
+    const scriptOf = (objects: readonly ChartObject[]): string => {
+      const found = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'temper-replay');
+      assert.ok(found !== undefined);
+      return (found['data'] as Record<string, string>)['replay.yaml'] ?? '';
+    };
+    const { rules } = readReplayScript(scriptOf(await renderChart(...REPLAY)), 'replay.yaml');
+    assert.deepEqual(rules, await chartReplayRules());
+    const own = 'rules: [{answer: {text: own}}]';
+    assert.equal(scriptOf(await renderChart(...REPLAY, '--set-json', `replay.script=${JSON.stringify(own)}`)), own);
   });
 
   it('every value has a description, and every described value has a default', async () => {

@@ -91,6 +91,43 @@ describe('sessions in NATS', () => {
     const { items, tainted } = await elsewhere.load('s');
     assert.deepEqual([items.map(({ text }) => text), tainted], [['new', 'next'], false]);
   });
+  it('an append is stored once also when an equal one arrives after later ones, and one with other items is refused', async () => {
+    const uid = newUid();
+    const [one, two] = [createSessionStore(nats.gateway, uid), createSessionStore(nats.gateway, uid)];
+    const [a, b, c] = [userMessage('a'), userMessage('b'), userMessage('c')];
+    await one.append('s', 0, [a, b]);
+    await one.append('s', 2, [c], { tainted: true });
+    assert.equal(await two.append('s', 0, [a, b]), 3);
+    const isCorrupt = (error: unknown) => isTemperError(error, 'TEMPER_STATE_CORRUPT');
+    await assert.rejects(two.append('s', 0, [a, c]), isCorrupt);
+    await assert.rejects(two.append('s', 2, [c, c]), isCorrupt);
+    await assert.rejects(two.append('s', 1, []), isCorrupt);
+    assert.deepEqual((await one.load('s')).items, [a, b, c]);
+  });
+  it('equal appends of several processes at the same time succeed, while others mark the session and append the next items', async () => {
+    const uid = newUid();
+    const [connection, elsewhere] = [await nats.bus.connect('gateway'), await nats.bus.connect('gateway')];
+    const heads = new SessionHeads(connection);
+    const stores = [
+      createSessionStore(connection, uid, { heads }),
+      createSessionStore(connection, uid, { heads }),
+      createSessionStore(elsewhere, uid),
+    ];
+    const [first] = stores;
+    for (let seq = 0; seq < 20; seq += 2) {
+      const item = userMessage(`item ${seq}`);
+      const appends = stores.map((store) => store.append('s', seq, [item]));
+      const next = Promise.any(appends).then(() => first?.append('s', seq + 1, [userMessage(`item ${seq + 1}`)]));
+      const marks = seq === 10 ? [createSessionStore(elsewhere, uid).taint('s')] : [];
+      await Promise.all([...appends, next, ...marks]);
+    }
+    const { items, tainted } = await createSessionStore(connection, uid).load('s');
+    assert.deepEqual(
+      items.map(({ text }) => text),
+      Array.from({ length: 20 }, (_, seq) => `item ${seq}`),
+    );
+    assert.equal(tainted, true);
+  });
   it('a load reads the head once', async () => {
     const [uid, connection] = [newUid(), await nats.bus.connect('gateway')];
     const store = createSessionStore(connection, uid);

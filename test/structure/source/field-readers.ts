@@ -95,6 +95,8 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'engine/engine-hooks.ts': ['spec.model.agent', 'spec.returns'],
     'agent/hooks/agent-hooks.ts': ['events', 'tool', 'timeout', 'onFailure'].map((name) => `spec.hooks[].${name}`),
     'operator/agent/plan.ts': ['spec.idle.scaleToZeroAfter'],
+    'engine/settings/agent-context.ts': ['spec.prompt.context.files', 'spec.prompt.context.memory'],
+    'agent/session/session-age.ts': ['spec.idle.closeSessionsAfter'],
     'gateway/a2a/served-agent.ts': ['enabled', 'callers[].serviceAccount', 'callers[].namespace'].map(
       (name) => `spec.a2a.${name}`,
     ),

@@ -109,6 +109,9 @@ describe('a team in one process', () => {
       'user lead s-1',
       'writer lead s-1',
     ]);
+    const usage = await project.temper('usage', '--by', 'team', '--output', 'json');
+    const teams = jsonLines<{ name: string; calls: number }>(usage.stdout).map(({ name, calls }) => `${name} ${calls}`);
+    assert.deepEqual(teams.toSorted(), ['lead 3', 'reader 2', 'writer 1'], usage.stderr);
     const listed = await project.temper('sessions', '--output', 'json');
     const names = jsonLines<{ agent: string; session: string }>(listed.stdout).map(
       (one) => `${one.agent} ${one.session}`,

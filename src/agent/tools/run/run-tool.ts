@@ -148,7 +148,10 @@ class AgentRun {
     const trace = createTrace(hostDeps.clock, events, 1);
     // The key of the call is equal in each attempt at it, so an interrupted run resumes where it stopped.
     const incoming = { session, rootMessage, text, message: op.key };
-    const state = await openMessage(hostDeps, incoming, agent, trace, { caller, key: op.key, runner: run.id });
+    const state = await openMessage(hostDeps, incoming, agent, trace, {
+      op,
+      nested: { caller, key: op.key, runner: run.id },
+    });
     const { code, task } = state;
     if (code !== undefined && memory !== undefined && task.resume === undefined) {
       code.memory = { ...code.memory, values: { ...code.memory.values, ...memory } };

@@ -1,6 +1,13 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Json, JsonObject } from '../../../lib/json.ts';
 
+/** The session of a call. */
+export interface ScheduleCaller {
+  readonly session: string;
+  /** The session has untrusted content. */
+  readonly isTainted: boolean;
+}
+
 /** The schedules that one agent made for itself. The implementation decides about each request itself, whatever its caller checked. */
 export interface OwnSchedules {
   /**

@@ -1,11 +1,12 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
-import type { Tool, ToolDescriptor } from '../../../tools/contract.ts';
-import type { OwnSchedules } from './port.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
+import type { OwnSchedules, ScheduleCaller } from './port.ts';
 
 export interface ScheduleToolDeps {
   /** Absent where nothing starts runs; every call then fails with TEMPER_NOT_FOUND. */
-  schedules?: OwnSchedules;
+  schedules?: (caller: ScheduleCaller) => OwnSchedules;
+  isTainted: (caller: CallerContext) => boolean;
 }
 
 const NAME = {
@@ -95,22 +96,22 @@ export function scheduleTools(deps: ScheduleToolDeps): Tool[] {
   return [
     {
       descriptor: CREATE_SCHEDULE_TOOL,
-      call: async (input, { op }) => ({ ...(await schedulesOf(deps).create(input, op)) }),
+      call: async (input, context) => ({ ...(await schedulesOf(deps, context).create(input, context.op)) }),
     },
     {
       descriptor: DELETE_SCHEDULE_TOOL,
-      async call(input, { op }) {
+      async call(input, context) {
         const name = nameOf(input);
-        await schedulesOf(deps).delete(name, op);
+        await schedulesOf(deps, context).delete(name, context.op);
         return { name };
       },
     },
-    { descriptor: LIST_SCHEDULES_TOOL, call: (_input, { op }) => schedulesOf(deps).list(op) },
+    { descriptor: LIST_SCHEDULES_TOOL, call: (_input, context) => schedulesOf(deps, context).list(context.op) },
   ];
 }
 
-function schedulesOf({ schedules }: ScheduleToolDeps): OwnSchedules {
-  if (schedules !== undefined) return schedules;
+function schedulesOf({ schedules, isTainted }: ScheduleToolDeps, caller: CallerContext): OwnSchedules {
+  if (schedules !== undefined) return schedules({ session: caller.session, isTainted: isTainted(caller) });
   throw new TemperError('TEMPER_NOT_FOUND', 'nothing starts scheduled runs here; schedules need a cluster');
 }
 

@@ -93,7 +93,7 @@ export const AgentSchedule = Type.Object(
   {
     ...closed,
     description:
-      'When the agent works without a message of a user. Only on a cluster. See docs/reference/schedules.md.',
+      'When the agent works without a message of a user; with temper run only with --serve. See docs/reference/schedules.md.',
   },
 );
 export type AgentSchedule = Static<typeof AgentSchedule>;

@@ -87,9 +87,13 @@ const LISTED_KEYS: readonly ListedKey[] = [
   { key: 'mcp_servers.**', result: 'NotImported', note: `${LATER}: agents have no tools of MCP servers` },
   { key: 'allowed_plugins.**', result: 'NotImported', note: 'Temper has no plugins' },
   { key: 'metadata.**', result: 'NotImported', note: 'use metadata.annotations' },
-  { key: 'workspace', result: 'NotImported', note: 'each agent has a workspace; see spec.sandbox.workspace' },
+  {
+    key: 'workspace',
+    result: 'NotImported',
+    note: 'each agent has a workspace of its own; spec.sandbox.workspace.files has shared files',
+  },
   { key: 'state_dir', result: 'NotImported', note: 'the gateway stores the state of agents' },
-  { key: 'generate_identity_files', result: 'NotImported', note: 'write the identity into spec.prompt.system' },
+  { key: 'generate_identity_files', result: 'NotImported', note: 'name the files in spec.prompt.context.files' },
   { key: 'cache_context', result: 'NotImported', note: 'the prompt is read once per message' },
   {
     key: 'max_history_messages',

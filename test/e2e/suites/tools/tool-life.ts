@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import type { ApprovalRequest } from '../../../../src/api/v1alpha1/approvalrequest.ts';
@@ -9,6 +9,7 @@ import type { KubeObject } from '../../../../src/kube/informer/store.ts';
 import { jsonLines } from '../../../support/json-lines.ts';
 import { poll } from '../../../support/poll.ts';
 import { type ClusterUser, createClusterUser } from '../../support/cluster-user.ts';
+import { type CommandValues, readDocumentedCommands, type WordsOf } from '../../support/documented-page.ts';
 import { type CommandResult, type InstalledCluster, ROOT } from '../../support/installed-cluster.ts';
 
 type Stored<T> = KubeObject & T;
@@ -32,13 +33,13 @@ export function toolLife(current: () => InstalledCluster): void {
 }
 
 function lifeTests(current: () => InstalledCluster): void {
-  let page: string;
+  let wordsOf: WordsOf;
   let approver: ClusterUser;
   let session: string;
   let request: Stored<ApprovalRequest>;
 
   before(async () => {
-    page = await readFile(PAGE, 'utf8');
+    wordsOf = await readDocumentedCommands(PAGE);
     approver = await createClusterUser(current(), 'alice', {
       namespace: NAMESPACE,
       roles: ['temper-approver', 'temper-user'],
@@ -48,15 +49,13 @@ function lifeTests(current: () => InstalledCluster): void {
   });
 
   /** Runs a command of the page as it stands there, with a value for each of its placeholders. */
-  async function documented(command: string, values: Readonly<Record<string, string>> = {}): Promise<CommandResult> {
-    assert.ok(page.includes(`\n${command}`), `docs/quickstart.md does not show: ${command}`);
-    const filled = Object.entries(values).reduce((text, [name, value]) => text.replace(name, value), command);
-    const words = [...filled.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+  async function documented(command: string, values: CommandValues = {}): Promise<CommandResult> {
+    const words = wordsOf(command, values);
     assert.deepEqual(words.slice(0, 2), ['kubectl', 'temper']);
     return approver.temper(...words.slice(2));
   }
 
-  async function succeeds(command: string, values: Readonly<Record<string, string>> = {}): Promise<string> {
+  async function succeeds(command: string, values: CommandValues = {}): Promise<string> {
     const { code, stdout, stderr } = await documented(command, values);
     assert.equal(code, 0, `${command}: ${stdout}${stderr}`);
     return stdout;

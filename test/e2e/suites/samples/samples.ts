@@ -1,0 +1,26 @@
+import { before, describe } from 'node:test';
+import type { InstalledCluster } from '../../support/installed-cluster.ts';
+import { approvals } from './approvals.ts';
+import { autonomous } from './autonomous.ts';
+import { outside } from './outside.ts';
+import { questions } from './questions.ts';
+import { SampleWorld } from './sample-world.ts';
+import { scheduled } from './scheduled.ts';
+
+/** Each sample is started by its documented command, and shows its effect. The cluster has the quick start, with webhooks. */
+export function samples(current: () => InstalledCluster): void {
+  describe('the samples', () => {
+    let world: SampleWorld;
+    before(async () => {
+      world = await SampleWorld.open(current());
+    });
+
+    const byItself = autonomous(() => world);
+    byItself.starts();
+    questions(() => world);
+    approvals(() => world);
+    outside(() => world);
+    scheduled(() => world);
+    byItself.hasRun();
+  });
+}
