@@ -52,6 +52,8 @@ export const PRIORITY_CLASS = 'temper-agent';
 /** Objects with a fixed name in the release namespace. */
 export const RELEASE_OBJECTS = {
   gateway: 'temper-gateway',
+  /** The ServiceAccount and the Service of the egress proxy. */
+  egress: 'temper-egress',
   nats: 'temper-nats',
   /** Headless Service: the DNS names of the single NATS servers of a cluster. */
   natsServers: 'temper-nats-headless',

@@ -363,7 +363,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: clusterAuthenticator({ ...context, clock }),
+    identity: clusterAuthenticator({ ...context, releaseNamespace: context.config.releaseNamespace, clock }),
     directory,
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     ...signatures(keys),

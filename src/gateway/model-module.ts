@@ -14,6 +14,7 @@ import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { createUsageRecorder } from './ledger/usage-recorder.ts';
 import { specialistRoutes } from './children/specialist.ts';
+import { egressRoutes } from './egress/routes.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
 import { modelRoutes } from './models/routes.ts';
@@ -69,6 +70,7 @@ export const openModelModule: OpenModule = async (context) => {
       reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
       sessionRoutes({ sessionsOf, registry, demotions }),
       specialistRoutes(modelDeps),
+      egressRoutes(modelDeps),
       memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
       discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
     ],

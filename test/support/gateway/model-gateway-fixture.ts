@@ -270,6 +270,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isVerified: () => true,
         isStillBound: () => true,
         verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
+        egress: rejectUserToken,
+        egressClient: rejectUserToken,
         user: rejectUserToken,
         peer: rejectUserToken,
       },
