@@ -99,6 +99,8 @@ export const AUDIENCES = {
 export const PORTS = {
   /** HTTPS, for pods and users. */
   gateway: 8443,
+  /** HTTPS, for pods: the proxy for their connections to the internet. */
+  egress: 8445,
   /** HTTP, in every role: `/healthz`, `/readyz`, `/metrics`. */
   health: 9090,
   nats: 4222,

@@ -29,6 +29,7 @@ function parseCount(text: string): number {
 export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addPodRoles(serve, io, finish);
   addConfiguredRole(serve, 'gateway', 'the gateway: the HTTP API for pods and users', io, finish);
+  addConfiguredRole(serve, 'egress', 'the egress proxy: connections of agents to the internet', io, finish);
   addConfiguredRole(serve, 'operator', 'the operator: the controllers of the custom resources', io, finish);
 }
 

@@ -73,11 +73,10 @@ export function egressConfig(value: unknown): EgressConfig {
 
 /** Reads YAML or JSON. Throws TEMPER_CONFIGURATION_INVALID. */
 export async function readEgressConfig(path: string): Promise<EgressConfig> {
-  let value: unknown;
   try {
-    value = parse(await readFile(path, 'utf8'));
+    return egressConfig(parse(await readFile(path, 'utf8')));
   } catch (error) {
-    throw new TemperError('TEMPER_CONFIGURATION_INVALID', `${path} cannot be read: ${messageOf(error, 500)}`);
+    const message = `${path}: ${messageOf(error, 1_000)}`;
+    throw new TemperError('TEMPER_CONFIGURATION_INVALID', message, { cause: error });
   }
-  return egressConfig(value);
 }

@@ -1,5 +1,9 @@
 import type { GatewayClient } from '../gateway-client/gateway-client.ts';
-import { EGRESS_API_PATHS, type EgressAuthorization, type EgressReportResult } from '../gateway-api/egress/egress-api.ts';
+import {
+  EGRESS_API_PATHS,
+  type EgressAuthorization,
+  type EgressReportResult,
+} from '../gateway-api/egress/egress-api.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import { isErrorCode } from '../lib/error-codes.ts';
 import { TemperError } from '../lib/errors.ts';

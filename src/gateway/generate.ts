@@ -6,6 +6,7 @@ import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
+import { egressRoutes } from './egress/routes.ts';
 import { metricsPage } from './metrics-page.ts';
 import { memoryRoutes } from './pods/memory.ts';
 import { modelRoutes } from './models/routes.ts';
@@ -32,6 +33,7 @@ const routes: readonly RouteModule[] = [
   reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
   sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),
   memoryRoutes({} as Parameters<typeof memoryRoutes>[0]),
+  egressRoutes({} as Parameters<typeof egressRoutes>[0]),
   discoveryRoutes({} as Parameters<typeof discoveryRoutes>[0]),
 ];
 const server = await createGatewayServer(deps, { tls: undefined, routes });

@@ -65,8 +65,8 @@ const MODULES: Record<string, readonly string[]> = {
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'operator'],
-  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
+  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'egress', 'operator'],
+  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'egress', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],

@@ -1,3 +1,4 @@
+import { MAX_REPORTED_CONNECTIONS } from '../../gateway-api/egress/report-limits.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -18,7 +19,6 @@ const INTERVAL_MS = 1_500;
 const REPORT_TIMEOUT_MS = 1_000;
 /** Without an answer for so long, no connection stays open: the proxy alone cannot know whether it may. */
 const MAX_SILENCE_MS = 4_000;
-const BATCH = 128;
 
 /**
  * Reports the bytes of all connections at an interval, and earlier when one of them waits for it, and ends the connections that may not stay
@@ -63,8 +63,9 @@ export class ConnectionReporter {
     const { connections, clock, log } = this.#options;
     this.#isDue = false;
     const all = connections.reportable;
-    const batches = Array.from({ length: Math.ceil(all.length / BATCH) }, (_, index) =>
-      all.slice(index * BATCH, (index + 1) * BATCH),
+    const size = MAX_REPORTED_CONNECTIONS;
+    const batches = Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
+      all.slice(index * size, (index + 1) * size),
     );
     const results = await Promise.allSettled(batches.map((batch) => this.#report(batch)));
     const failed = results.find((result) => result.status === 'rejected');

@@ -7,6 +7,7 @@ import { printable } from '../../lib/printable.ts';
 import { dialTcp, type Network, validateAddresses } from '../../net/dialer.ts';
 import type { Target } from '../../net/targets.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import type { EgressMetrics } from '../../telemetry/temper-metrics.ts';
 import { credentialsOf } from '../request/credentials.ts';
 import type { Admission } from './admission.ts';
 import type { OpenConnection } from './open-connection.ts';
@@ -19,6 +20,7 @@ export interface ExchangeDeps {
   network: Network;
   admission: Admission;
   connections: OpenConnections;
+  metrics: Pick<EgressMetrics, 'count'>;
   /** Called when the request of a client is authorized. */
   onAuthorized: (client: Socket) => void;
 }
@@ -88,9 +90,21 @@ export class Exchange {
       ...(bytes === undefined ? {} : { sentBytes: bytes.sent, receivedBytes: bytes.received }),
       durationMs: Math.round(this.#deps.clock.monotonic() - this.#startedAt),
     };
+    this.#count(line.outcome);
     if (error?.code === 'TEMPER_INTERNAL') this.#deps.log.error({ ...line, error }, 'a request failed');
     else this.#deps.log.info(line, error === undefined ? 'request served' : printable(error.message, 500));
     return error;
+  }
+
+  #count(outcome: string): void {
+    const { metrics } = this.#deps;
+    metrics.count('temper_egress_requests_total', {
+      method: this.#request.method === 'CONNECT' ? 'CONNECT' : 'other',
+      outcome,
+    });
+    const { sent = 0, received = 0 } = this.#connection?.bytes ?? {};
+    metrics.count('temper_egress_bytes_total', { direction: 'sent' }, sent);
+    metrics.count('temper_egress_bytes_total', { direction: 'received' }, received);
   }
 
   readonly #onClientClose = (): void => {

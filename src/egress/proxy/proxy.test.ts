@@ -6,7 +6,8 @@ import { connect as connectTls } from 'node:tls';
 import { pollAssertion } from '../../../test/support/poll.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { helloFor } from '../tls/client-hello.testing.ts';
-import { CREDENTIALS, PUBLIC, TestProxy, type TestProxyOptions } from './proxy.testing.ts';
+import { CREDENTIALS } from './proxy-client.testing.ts';
+import { PUBLIC, TestProxy, type TestProxyOptions } from './proxy.testing.ts';
 
 let test: TestProxy;
 async function start(options: TestProxyOptions = {}): Promise<TestProxy> {

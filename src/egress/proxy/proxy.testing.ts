@@ -3,8 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttps } from 'node:https';
 import { type AddressInfo, connect as connectTcp, type Server, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
@@ -15,13 +13,14 @@ import type { Authorizer, ConnectionReport, ConnectionRequest, EndedConnection }
 import { Admission } from './admission.ts';
 import { ConnectionReporter } from './connection-reporter.ts';
 import { DEFAULT_LIMITS, type OpenConnectionLimits, OpenConnections } from './open-connections.ts';
+import { ProxyClient } from './proxy-client.testing.ts';
 import { createProxyServer, type ProxyServerOptions } from './server.ts';
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 export const PUBLIC = '93.184.215.14';
 
 /** Allows the hosts below `example.com`, and what a test sets. */
-export class TestAuthorizer implements Authorizer {
+class TestAuthorizer implements Authorizer {
   readonly requests: ConnectionRequest[] = [];
   readonly reports: ConnectionReport[][] = [];
   ended: (connection: ConnectionReport) => EndedConnection | undefined = () => undefined;
@@ -53,7 +52,7 @@ export interface TestProxyOptions extends Partial<Pick<ProxyServerOptions, 'conn
   isExcluded?: (address: string) => boolean;
 }
 
-export class TestProxy implements AsyncDisposable {
+export class TestProxy extends ProxyClient implements AsyncDisposable {
   readonly authorizer = new TestAuthorizer();
   readonly lines: Record<string, unknown>[] = [];
   /** Names that were resolved, and addresses that were connected to, in order. */
@@ -61,12 +60,9 @@ export class TestProxy implements AsyncDisposable {
   readonly dialled: string[] = [];
   names: Record<string, readonly string[]> = { 'api.example.com': [PUBLIC], 'other.example.com': ['1.1.1.1'] };
   handler: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end('hello');
-  port = 0;
-  certificate = '';
   reporter!: ConnectionReporter;
   connections!: OpenConnections;
   readonly #servers: Server[] = [];
-  readonly #sockets: Socket[] = [];
 
   static async start(options: TestProxyOptions = {}): Promise<TestProxy> {
     const test = new TestProxy();
@@ -82,47 +78,8 @@ export class TestProxy implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    this.destroyAll();
     await Promise.all(this.#servers.map((server) => new Promise((done) => server.close(done))));
-  }
-
-  /** A TLS connection to the proxy. */
-  async open(): Promise<TLSSocket> {
-    const socket = connectTls({ host: '127.0.0.1', port: this.port, rejectUnauthorized: false });
-    socket.on('error', () => undefined);
-    this.#sockets.push(socket);
-    await new Promise<void>((resolve, reject) => {
-      socket.once('secureConnect', resolve);
-      socket.once('close', () => reject(new Error('the proxy closed the connection')));
-    });
-    return socket;
-  }
-
-  /** Sends the text on a connection of its own, and returns all that arrives until the proxy closes it. */
-  async exchange(sent: string): Promise<string> {
-    const socket = await this.open();
-    socket.write(sent);
-    return text(socket).catch(() => '');
-  }
-
-  /** A socket with the established tunnel; throws with the response of a refusal. */
-  async tunnel(authority: string, head = CREDENTIALS): Promise<TLSSocket> {
-    const socket = await this.open();
-    socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${head}\r\n`);
-    let received = '';
-    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-      received += String(chunk);
-      if (received.endsWith('\r\n\r\n') && received.startsWith('HTTP/1.1 200')) return socket;
-    }
-    throw new Error(received);
-  }
-
-  /** A request over TLS through a tunnel. */
-  async get(authority: string, path = '/', servername = authority.replace(/:\d+$/, '')): Promise<string> {
-    const tunnel = await this.tunnel(authority);
-    const socket = connectTls({ socket: tunnel, servername, ca: [this.certificate], rejectUnauthorized: false });
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
-    return text(socket);
   }
 
   #proxy(
@@ -142,7 +99,8 @@ export class TestProxy implements AsyncDisposable {
     this.reporter = new ConnectionReporter({ clock: systemClock, log, authorizer, connections });
     const admission = new Admission({ clock: systemClock, authorizer });
     const network = { ...this.#network(ports), ...(isExcluded === undefined ? {} : { isExcluded }) };
-    return createProxyServer({ ...options, tls, clock: systemClock, log, network, admission, connections });
+    const deps = { clock: systemClock, log, network, admission, connections, metrics: { count: () => undefined } };
+    return createProxyServer({ ...options, ...deps, tls });
   }
 
   #network({ plain, secure }: { plain: number; secure: number }): Network {
@@ -154,7 +112,7 @@ export class TestProxy implements AsyncDisposable {
       connect: async (address, port) => {
         this.dialled.push(`${address}:${port}`);
         const socket = connectTcp({ host: '127.0.0.1', port: port === 80 ? plain : secure });
-        this.#sockets.push(socket);
+        this.sockets.push(socket);
         await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
         return socket;
       },
@@ -163,10 +121,8 @@ export class TestProxy implements AsyncDisposable {
 
   async #listen(server: Server): Promise<number> {
     this.#servers.push(server);
-    server.on('connection', (socket: Socket) => this.#sockets.push(socket));
+    server.on('connection', (socket: Socket) => this.sockets.push(socket));
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     return (server.address() as AddressInfo).port;
   }
 }
-
-export const CREDENTIALS = 'Proxy-Authorization: Bearer a.b.c\r\ntemper-delivery-token: d1.x.y\r\n';

@@ -30,7 +30,8 @@ export function createProxyServer(options: ProxyServerOptions): Server {
   const connections = new ConnectionLimits(
     {
       clock: options.clock,
-      onRefused: (reason, address) => options.log.warn({ reason, address }, 'a connection was refused'),
+      // A flood of connections must not become one of log lines.
+      onRefused: (reason) => options.metrics.count('temper_egress_refused_connections_total', { reason }),
     },
     options.connectionLimits,
   );

@@ -13,7 +13,7 @@ export function vector(size: number, content: Buffer): Buffer {
   return Buffer.concat([length, content]);
 }
 
-export function extension(type: number, content: Buffer): Buffer {
+function extension(type: number, content: Buffer): Buffer {
   const head = Buffer.alloc(2);
   head.writeUInt16BE(type);
   return Buffer.concat([head, vector(2, content)]);

@@ -15,6 +15,3 @@ export const EGRESS_API_PATHS = {
   /** POST `EgressReport`: `EgressReportResult`. */
   report: '/v1/egress/report',
 } as const;
-
-/** Connections of one report: with the longest delivery tokens they are within the limit of a body. */
-export const MAX_REPORTED_CONNECTIONS = 128;

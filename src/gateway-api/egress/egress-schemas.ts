@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
 import { Code } from '../../tools/event-schema/parts.ts';
 import { AgentName, DeliveryToken } from '../schema-parts.ts';
-import { MAX_REPORTED_CONNECTIONS } from './egress-api.ts';
+import { MAX_REPORTED_CONNECTIONS } from './report-limits.ts';
 
 const Host = Type.String({
   pattern: '^[A-Za-z0-9._:-]+$',

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, before, describe, it } from 'node:test';
+import { egressConfig } from '../../../../src/egress/config.ts';
+import { runEgress } from '../../../../src/egress/egress.ts';
+import { ProxyClient } from '../../../../src/egress/proxy/proxy-client.testing.ts';
+import { writeGatewayConfig } from '../../../../src/gateway-client/certificates.testing.ts';
+import { createLogger } from '../../../../src/telemetry/log.ts';
+import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
+import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/gateway/model-gateway-fixture.ts';
+
+const TLS = new URL('../../../fixtures/tls/', import.meta.url);
+const HOST = 'api.example.com:443';
+
+export interface EgressWorld {
+  fixture: ModelGatewayFixture;
+  gateway: ModelGatewayReplica;
+}
+
+/** A replica of the egress proxy; the public address of every name ends at the server. */
+async function startProxy({ fixture, gateway }: EgressWorld, target: Server, signal: AbortSignal) {
+  const folder = await mkdtemp(join(fixture.folder, 'egress-'));
+  const authority = await readFile(new URL('certificate.pem', TLS), 'utf8');
+  const url = `https://127.0.0.1:${gateway.port}`;
+  await writeGatewayConfig(folder, { url, name: 'api.example.com', authority, token: 'egress-1' });
+  const [certificate = '', key = ''] = ['certificate.pem', 'key.pem'].map((name) => fileURLToPath(new URL(name, TLS)));
+  const config = egressConfig({
+    listen: { host: '127.0.0.1', port: 0 },
+    health: { host: '127.0.0.1', port: 0 },
+    tls: { certificate, key },
+    gateway: { endpoints: folder, tokenFile: join(folder, 'token') },
+  });
+  const { port } = target.address() as AddressInfo;
+  const network = {
+    resolve: async () => ['93.184.215.14'],
+    connect: async () => {
+      const socket = connect({ host: '127.0.0.1', port });
+      await once(socket, 'connect');
+      return socket;
+    },
+  };
+  const lines: Record<string, unknown>[] = [];
+  const destination = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const log = createLogger({ level: 'info', destination, secrets: createSecretRedactor() });
+  const ready = Promise.withResolvers<{ port: number; healthPort: number }>();
+  const running = runEgress(config, { log, signal, network, listening: ready.resolve });
+  running.catch(ready.reject);
+  return { ...(await ready.promise), running, lines, certificate: authority };
+}
+
+/** Connections of agents through the egress proxy, decided and charged by a real gateway. */
+export function egressSuite(open: () => EgressWorld): void {
+  describe('connections through the egress proxy', () => {
+    const stop = new AbortController();
+    const client = new ProxyClient();
+    let target: Server;
+    let proxy: Awaited<ReturnType<typeof startProxy>>;
+
+    before(async () => {
+      const [cert, key] = await Promise.all(
+        ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
+      );
+      target = createServer({ cert: cert ?? '', key: key ?? '' }, ({ url }, response) => {
+        response.end(Buffer.alloc(Number(url?.slice(1)), 'a'));
+      });
+      await new Promise<void>((done) => target.listen(0, '127.0.0.1', done));
+      proxy = await startProxy(open(), target, stop.signal);
+      Object.assign(client, { port: proxy.port, certificate: proxy.certificate });
+      open().fixture.setPolicy('connected', {
+        level: { initial: 'restricted', ceiling: 'restricted' },
+        egress: { allow: ['*.example.com'] },
+      });
+    });
+    after(async () => {
+      client.destroyAll();
+      stop.abort();
+      await proxy?.running;
+      target?.closeAllConnections();
+      target?.close();
+    });
+
+    const head = (agent: string, token = open().fixture.deliveryToken(agent)): string =>
+      `Proxy-Authorization: Bearer ${agent}\r\ntemper-delivery-token: ${token}\r\n`;
+    const setAgent = (name: string, spec: object = {}) =>
+      open().fixture.setAgent(name, { grants: { network: ['api.example.com'] }, ...spec }, 'connected');
+    const refused = (agent: string, authority: string, words: RegExp, token?: string): Promise<void> =>
+      assert.rejects(client.tunnel(authority, head(agent, token)), (error) => {
+        assert.match((error as Error).message, words);
+        return true;
+      });
+
+    it('an agent reaches the hosts that it and its policy name, with the delivery token of its message', async () => {
+      setAgent('fetcher');
+      assert.match(await client.get(HOST, '/5', head('fetcher')), /^HTTP\/1\.1 200 .*aaaaa$/s);
+      await refused('fetcher', 'other.example.com:443', /403 .*TEMPER_POLICY_DENIED.*not granted/s);
+      await refused('fetcher', 'api.example.com:8443', /403 .*TEMPER_POLICY_DENIED/s);
+      await refused('fetcher', HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID/s, 'd1.x.y');
+      setAgent('neighbour');
+      const stolen = open().fixture.deliveryToken('neighbour');
+      await refused('fetcher', HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID.*another pod/s, stolen);
+      const served = proxy.lines.filter(({ outcome }) => outcome === 'ok');
+      assert.deepEqual(
+        served.map(({ agent, host, session, messageId }) => [agent, host, session, messageId]),
+        [['fetcher', 'api.example.com', 's1', 'message-1']],
+      );
+      const page = await (await fetch(`http://127.0.0.1:${proxy.healthPort}/metrics`)).text();
+      assert.match(page, /temper_egress_requests_total\{method="CONNECT",outcome="TEMPER_POLICY_DENIED"\} 2/);
+    });
+
+    it('suspending an agent ends its open connections within five seconds, and those of no other agent', async () => {
+      setAgent('suspended');
+      setAgent('other');
+      const [tunnel, others] = await Promise.all([
+        client.tunnel(HOST, head('suspended')),
+        client.tunnel(HOST, head('other')),
+      ]);
+      const closed = once(tunnel.resume(), 'close', { signal: AbortSignal.timeout(5_000) });
+      setAgent('suspended', { suspend: true });
+      await closed;
+      assert.equal(others.destroyed, false);
+      await refused('suspended', HOST, /403 .*TEMPER_AGENT_SUSPENDED/s);
+      others.destroy();
+    });
+
+    it('a used networkBytesPerHour ends the open connections of the agent, and refuses further ones', async () => {
+      setAgent('greedy', { quotas: { networkBytesPerHour: '100Ki' } });
+      const idle = await client.tunnel(HOST, head('greedy'));
+      const closed = once(idle.resume(), 'close', { signal: AbortSignal.timeout(5_000) });
+      const received = await client.get(HOST, '/1000000', head('greedy'));
+      assert.ok(received.length > 1_000_000, String(received.length));
+      await closed;
+      await refused('greedy', HOST, /429 .*TEMPER_QUOTA_EXCEEDED.*networkBytesPerHour are used/s);
+    });
+  });
+}
