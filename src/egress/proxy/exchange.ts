@@ -29,6 +29,13 @@ const DIAL_TIMEOUT_MS = 5_000;
 /** Without a byte in either direction for so long, a connection ends. */
 const IDLE_TIMEOUT_MS = 120_000;
 
+/** Ends the connection when the socket neither sends nor receives: its peer may hold back the last bytes that it is to read. */
+export function endWhenIdle(socket: Socket, connection: OpenConnection): void {
+  socket.setTimeout(IDLE_TIMEOUT_MS, () => {
+    connection.end(new TemperError('TEMPER_TIMEOUT', `no data for ${IDLE_TIMEOUT_MS / 1_000} seconds`));
+  });
+}
+
 export class Exchange {
   readonly #deps: ExchangeDeps;
   readonly #request: IncomingMessage;
@@ -63,9 +70,7 @@ export class Exchange {
     const upstream = await this.#dial(target, network, signal);
     this.#upstream = upstream;
     upstream.on('error', () => undefined);
-    upstream.setTimeout(IDLE_TIMEOUT_MS, () => {
-      connection.end(new TemperError('TEMPER_TIMEOUT', `no data for ${IDLE_TIMEOUT_MS / 1_000} seconds`));
-    });
+    endWhenIdle(upstream, connection);
     return { connection, upstream, signal };
   }
 

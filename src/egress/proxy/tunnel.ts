@@ -6,7 +6,7 @@ import type { Target } from '../../net/targets.ts';
 import { tunnelTarget } from '../request/target.ts';
 import { type ClientHello, readClientHello } from '../tls/client-hello.ts';
 import { serverNameProblem } from '../tls/server-name.ts';
-import { Exchange, type ExchangeDeps } from './exchange.ts';
+import { endWhenIdle, Exchange, type ExchangeDeps } from './exchange.ts';
 import { metered } from './metered.ts';
 import type { OpenConnection } from './open-connection.ts';
 import { refuseTunnel } from './refusal.ts';
@@ -34,6 +34,7 @@ export async function serveTunnel(
   try {
     const target = tunnelTarget(request.url ?? '');
     const { connection, upstream, signal } = await exchange.open(target);
+    endWhenIdle(client, connection);
     client.write(ESTABLISHED);
     established = true;
     const first = await firstMessage(client, head, target, signal);
