@@ -15,7 +15,7 @@ cannot() {
 
 has_tools() {
   local all=(control-plane nats-server helm)
-  [ "$tier" != integration ] || all+=(gitea registry nats-exporter)
+  [ "$tier" != integration ] || all+=(gitea registry nats-exporter qwen-code)
   [ "$tier" != e2e ] || all+=(coredns pause gitea)
   "$here/cluster/build-tools.sh" "${all[@]}" >/dev/null
 }

@@ -243,6 +243,14 @@ const CASES: readonly BadText[] = [
     fix: /narrow/,
   },
   {
+    name: 'a higher priority than the policy allows',
+    text: `${AGENT}  priority: High\n---\n${POLICY}  {}\n`,
+    line: 8,
+    field: 'spec.priority',
+    rule: 'grant-exceeds-policy',
+    fix: /narrow/,
+  },
+  {
     name: 'more agents than the policy allows',
     text: `${AGENT}---\n${AGENT.replace('name: a', 'name: b')}---\n${POLICY}  quotas: {agents: 1}\n`,
     line: 13,

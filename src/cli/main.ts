@@ -84,8 +84,8 @@ async function readStandardInput(): Promise<string> {
 }
 
 async function* readLines(signal: AbortSignal): AsyncGenerator<string> {
-  const { createInterface } = await import('node:readline');
-  yield* createInterface({ input: process.stdin, signal });
+  const { inputLines } = await import('./input/input-lines.ts');
+  yield* inputLines(process.stdin, signal);
 }
 
 // A bundle of an image; the sources need no map.

@@ -4,8 +4,8 @@ import { printableDocument } from '../lib/printable.ts';
 import {
   addClusterOptions,
   isPlugin,
+  refusePlugin,
   stateOption as state,
-  PLUGIN,
   type ClusterOptions,
   selectsCluster,
 } from './cluster/options.ts';
@@ -14,6 +14,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addImport } from './interop/import-program.ts';
+import { addAcp, addMcp } from './serving/serving-program.ts';
 import { addNats } from './nats/nats-program.ts';
 import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
@@ -46,6 +47,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
   addAcp(program, io, finish);
+  addMcp(program.command('mcp', { hidden: isPlugin(io) }).description('serve the tools of an agent'), io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addReactivate(program, io, finish);
@@ -120,26 +122,6 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { run } = await import('./run/run.ts');
       finish(await run(options, io));
-    });
-}
-
-function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
-    .command('acp', { hidden: isPlugin(io) })
-    .description('serve an agent to an editor (Agent Client Protocol on standard input and output)')
-    .addOption(files())
-    .option('--agent <name>', 'agent name, when the manifests contain several agents')
-    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
-    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
-    .option('--providers <file>', 'file with model providers')
-    .addOption(
-      new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
-    )
-    .addOption(state())
-    .action(async (options) => {
-      refusePlugin('acp', io);
-      const { acp } = await import('./acp/acp.ts');
-      finish(await acp(options, io));
     });
 }
 
@@ -271,12 +253,6 @@ async function decideOnCluster(
 }
 
 /** The kubectl plug-in never acts on a state folder. Its help and its completion omit such verbs. */
-function refusePlugin(verb: string, io: CliIo): void {
-  if (!isPlugin(io)) return;
-  const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;
-  throw new TemperError('TEMPER_USAGE', message);
-}
-
 function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
   program
     .command('init [folder]')

@@ -48,6 +48,19 @@ export function builtInNames(): ReadonlySet<string> {
   return new Set([...builtInDescriptors().map(({ name }) => name), ...CODE_MODE_NAMES, FINISH_TOOL_NAME]);
 }
 
+const FOR_MODEL_ONLY: ReadonlySet<string> = new Set([
+  ...CODE_MODE_NAMES,
+  FINISH_TOOL_NAME,
+  FORGE_TOOL.name,
+  DROP_TOOL.name,
+  RUN_TOOL.name,
+]);
+
+/** Tools that work for the model of an agent, inside of a message: what they make is recorded as the work of that model. */
+export function isForModelOnly(name: string): boolean {
+  return FOR_MODEL_ONLY.has(name);
+}
+
 /** The built-in tools for a view of descriptors. */
 export function describedBuiltInTools(): Tool[] {
   return builtInDescriptors().map((descriptor) => ({ descriptor, call: unreachable }));

@@ -32,7 +32,8 @@ import {
 import type { MessageSource } from '../bus/port.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
-import { LoopGuards } from './loop-guards.ts';
+import { type ClientCalls, createClientCalls } from './calls/client-calls.ts';
+import { LoopGuards } from './calls/loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
 import { agentContext } from './settings/agent-context.ts';
@@ -61,6 +62,8 @@ export interface Engine {
   handle(message: EngineMessage, op: CallOptions): Promise<HandledMessage>;
   /** Calls one tool on behalf of the agent, with all checks. */
   invoke(tool: string, input: Json, session: string, op: CallOptions): Promise<ToolResult>;
+  /** What programs of users call in place of the model. */
+  readonly clientCalls: ClientCalls;
   /** Removes a tool from every view immediately. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
   demote(digest: Digest, reason: string, actor: string): Promise<void>;
   /** Verifies a deactivated tool again and reactivates it; a failure is an event. Throws TEMPER_POLICY_DENIED when the tool lifecycle is remote. */
@@ -105,6 +108,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
     },
     invoke: (tool, input, session, op) =>
       guards.withGuard(newMessage(), (root) => invoker.invoke(tool, input, callerIn(session, root), op)),
+    clientCalls: createClientCalls({ agent: name, namespace }, { invoker, guards }),
     demote: (digest, reason, actor) => lifecycle.demote(digest, reason, actor),
     reactivate: (digest, reason, actor) => lifecycle.reactivate(digest, reason, actor),
     async submitPendingImports(session, op) {

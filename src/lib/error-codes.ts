@@ -55,6 +55,10 @@ export const ERROR_CODES = {
     meaning: 'No approver decided in time, and the policy treats a timeout as a denial.',
     fix: 'Request the approval again when an approver is available, or change approvals.onTimeout.',
   },
+  TEMPER_APPROVAL_PENDING: {
+    meaning: 'The call or the message waits for the decision of a user.',
+    fix: 'Decide with the command that the message states, then make the same call again.',
+  },
   TEMPER_APPROVAL_USED: {
     meaning:
       'The approved call had started when its process ended, so its effect is unknown. An approval permits one call.',

@@ -2,7 +2,9 @@ import type { ChildRequestSource } from './children/child-requests.ts';
 import type { KubeClient, KubeReader, ResourceType } from '../kube/client/kube-client.ts';
 import type { Transport } from '../kube/client/transport.ts';
 import { createRateLimiter } from '../kube/controller/rate-limiter.ts';
-import { WorkQueue } from '../kube/controller/work-queue.ts';
+import type { RankOf } from '../kube/controller/priority-fifo.ts';
+import { WorkQueue, type WorkQueueOptions } from '../kube/controller/work-queue.ts';
+import { agentRank } from './agent/work-order.ts';
 import type { EventRecorder } from '../kube/events/event-recorder.ts';
 import type { Metrics } from '../kube/metrics.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -179,7 +181,7 @@ export function createComponents(
   const { sourceKeys = new SourceKeyring(), withheld } = deps;
   const reader = readerWithSources(client, withheld);
   const pki = new ReleasePki({ client, clock, config, sourceKeys });
-  const queues = createQueues(deps);
+  const queues = createQueues(deps, (key) => agentRank(agents, policies, key));
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
   return {
@@ -298,10 +300,11 @@ function admissionAgeOf(
   };
 }
 
-function createQueues(deps: OperatorDeps): AllQueues {
-  const queue = (name: keyof AllQueues) => new WorkQueue({ ...deps, name, limiter: createRateLimiter(deps.clock) });
+function createQueues(deps: OperatorDeps, rankOf: RankOf): AllQueues {
+  const queue = (name: keyof AllQueues, ranks?: Pick<WorkQueueOptions, 'rankOf'>) =>
+    new WorkQueue({ ...deps, ...ranks, name, limiter: createRateLimiter(deps.clock) });
   return {
-    agents: queue('agents'),
+    agents: queue('agents', { rankOf }),
     policies: queue('policies'),
     pools: queue('pools'),
     namespaces: queue('namespaces'),
@@ -310,7 +313,7 @@ function createQueues(deps: OperatorDeps): AllQueues {
     tools: queue('tools'),
     requests: queue('requests'),
     approvals: queue('approvals'),
-    schedules: queue('schedules'),
+    schedules: queue('schedules', { rankOf }),
   };
 }
 

@@ -45,6 +45,8 @@ export interface Job {
   timeAndRandomness?: TimeAndRandomness;
   /** The session for which it runs. A process never runs jobs of two owners, and jobs without one count as one owner. */
   owner?: string;
+  /** Among waiting jobs a higher rank starts first, without one that waits forever. Absent: 0. Only where agents share a sandbox. */
+  rank?: number;
 }
 
 /** Failures that a runner may report. */

@@ -1,3 +1,5 @@
+import type { PriorityTurns } from '../lib/async/priority-turns.ts';
+
 /** A runner of the pool, as far as the choice of one goes. */
 interface ChoosableRunner {
   state: string;
@@ -8,6 +10,13 @@ interface ChoosableRunner {
 interface ChoosableJob {
   /** Undefined for a wait that runs nothing. */
   owner: string | undefined;
+  rank: number;
+}
+
+interface Turn {
+  /** The owner of the last job that started. */
+  lastOwner: string | undefined;
+  turns: PriorityTurns;
 }
 
 /** An idle runner that may run a job of this owner: one that it used before, or else an unused one. No process serves two owners. */
@@ -21,11 +30,32 @@ export function runnerFor<R extends ChoosableRunner>(runners: Iterable<R>, owner
   return unused;
 }
 
+/** The waiting job that runs next, with its runner. The ranks decide first, then the owners. The caller starts it: the turn is taken. */
+export function nextJob<J extends ChoosableJob, R extends ChoosableRunner>(
+  queue: Iterable<J>,
+  runners: ReadonlySet<R>,
+  { lastOwner, turns }: Turn,
+): { job: J; runner: R } | undefined {
+  const jobs = [...queue];
+  const waiting = jobs.map(({ rank }) => rank);
+  for (const rank of turns.order(waiting)) {
+    const found = nextOfRank(
+      jobs.filter((job) => job.rank === rank),
+      runners,
+      lastOwner,
+    );
+    if (found === undefined) continue;
+    turns.taken(rank, waiting);
+    return found;
+  }
+  return undefined;
+}
+
 /**
- * The waiting job that runs next, with its runner: a job of an owner that has no running one and did not start the last one comes first,
+ * Of the jobs of one rank: a job of an owner that has no running one and did not start the last one comes first,
  * then the oldest. So a session with many jobs waits for itself.
  */
-export function nextJob<J extends ChoosableJob, R extends ChoosableRunner>(
+function nextOfRank<J extends ChoosableJob, R extends ChoosableRunner>(
   queue: Iterable<J>,
   runners: ReadonlySet<R>,
   lastOwner: string | undefined,

@@ -117,6 +117,32 @@ describe('the supervisor', () => {
     assert.ok(!one.processes.some((pid) => processOfA.includes(pid) || processOfB.includes(pid)));
   });
 
+  it('a waiting job of higher rank starts before older ones', async () => {
+    await using one = await createSupervisor({ clock: systemClock, warm: 0, maxRunners: 1 });
+    const [entered, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const host: HostCalls = {
+      async call() {
+        entered.resolve();
+        await free.promise;
+        return '';
+      },
+    };
+    const held = one.run(
+      aJob('async function execute() { return fs.readFile("x"); }', { apis: ['fs.readFile'] }),
+      host,
+      anOp(),
+    );
+    await entered.promise;
+    const ended: string[] = [];
+    const waiting = (['low', 'high'] as const).map(async (owner, rank) => {
+      await one.run(aJob('function execute() { return 1; }', { owner, rank }), echoHost, anOp());
+      ended.push(owner);
+    });
+    free.resolve();
+    await Promise.all([held, ...waiting]);
+    assert.deepEqual(ended, ['high', 'low']);
+  });
+
   it('the supervisor replaces a runner after at most a hundred calls', async () => {
     const seen = new Set<number>();
     for (let times = 0; times < 205; times += 1) {

@@ -37,6 +37,7 @@ import type { HostCalls, Job, JobOutcome, Sandbox, SandboxFailure } from './port
 import { linkRunnerProgram } from './program.ts';
 import { encodeFrame, MAX_DEPTH, MAX_INPUT_BYTES, MAX_SOURCE_BYTES } from './protocol.ts';
 import { type MemoryReader, createMemoryReader } from './memory-usage.ts';
+import { PriorityTurns } from '../lib/async/priority-turns.ts';
 import { nextJob, runnerFor, runnerToReplace } from './runner-choice.ts';
 import { RunnerProcess } from './runner-process.ts';
 import type { SessionOptions, SessionRunner, SessionSandbox } from './session-port.ts';
@@ -113,6 +114,7 @@ interface JobRefusal {
 interface WaitingJob {
   /** Undefined for a wait that runs no job. */
   owner: string | undefined;
+  rank: number;
   take(pooled: PooledRunner): void;
   refuse(code: SandboxFailure, message: string): void;
 }
@@ -127,6 +129,7 @@ class RunnerPool implements Supervisor {
   readonly #runners = new Set<PooledRunner>();
   readonly #exits = new Set<Promise<void>>();
   readonly #queue = new Set<WaitingJob>();
+  readonly #turns = new PriorityTurns();
   readonly #program: Promise<Buffer>;
   readonly #sessions: SessionProcesses;
   #failedStarts = 0;
@@ -165,7 +168,7 @@ class RunnerPool implements Supervisor {
     if (this.#warm === 0) return;
     this.#wake();
     for (let index = 0; index < this.#warm; index += 1) this.#start();
-    const first = await this.#enqueue(undefined, new AbortController().signal);
+    const first = await this.#enqueue({ owner: undefined, rank: 0 }, new AbortController().signal);
     if ('code' in first) {
       const details = { stderr: printable(this.#lastStderr) };
       throw new TemperError('TEMPER_SANDBOX_UNAVAILABLE', first.message, { details });
@@ -179,7 +182,7 @@ class RunnerPool implements Supervisor {
     if (tooLarge !== undefined || input === undefined) {
       return failure('TEMPER_SANDBOX_INPUT_TOO_LARGE', tooLarge ?? 'the input cannot be written as JSON');
     }
-    const pooled = await this.#acquire(job.owner ?? NO_SESSION, op.signal);
+    const pooled = await this.#acquire({ owner: job.owner ?? NO_SESSION, rank: job.rank ?? 0 }, op.signal);
     if ('code' in pooled) return failure(pooled.code, pooled.message);
     this.#jobs += 1;
     const { runner } = pooled;
@@ -213,13 +216,13 @@ class RunnerPool implements Supervisor {
   }
 
   /** Resolves with a runner in state busy, or with the reason of a refusal. */
-  #acquire(owner: string, signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
+  #acquire({ owner, rank }: { owner: string; rank: number }, signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
     if (this.#closed) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the sandbox is closed' });
     if (signal.aborted) return Promise.resolve({ code: 'TEMPER_CANCELLED', message: 'the caller cancelled the call' });
     this.#wake();
     const idle = this.#busyCount() < this.#maxRunners ? runnerFor(this.#runners, owner) : undefined;
     if (idle === undefined) {
-      const waitingResult = this.#enqueue(owner, signal);
+      const waitingResult = this.#enqueue({ owner, rank }, signal);
       this.#keepWarm();
       return waitingResult;
     }
@@ -229,7 +232,10 @@ class RunnerPool implements Supervisor {
     return Promise.resolve(idle);
   }
 
-  #enqueue(owner: string | undefined, signal: AbortSignal): Promise<PooledRunner | JobRefusal> {
+  #enqueue(
+    { owner, rank }: Pick<WaitingJob, 'owner' | 'rank'>,
+    signal: AbortSignal,
+  ): Promise<PooledRunner | JobRefusal> {
     return new Promise((resolve) => {
       const leave = (): void => {
         this.#queue.delete(waiting);
@@ -237,6 +243,7 @@ class RunnerPool implements Supervisor {
       };
       const waiting: WaitingJob = {
         owner,
+        rank,
         take: (pooled) => {
           leave();
           pooled.state = 'busy';
@@ -399,7 +406,7 @@ class RunnerPool implements Supervisor {
 
   #dispatch(): void {
     while (this.#busyCount() < this.#maxRunners) {
-      const next = nextJob(this.#queue, this.#runners, this.#lastOwner);
+      const next = nextJob(this.#queue, this.#runners, { lastOwner: this.#lastOwner, turns: this.#turns });
       if (next === undefined) return;
       next.job.take(next.runner);
     }

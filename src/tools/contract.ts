@@ -36,8 +36,9 @@ export interface ToolDescriptor {
 /**
  * Who makes a call. Agent: the model of the agent. Code: a program of the model, in the session runner. Compose: a step of a composed
  * tool. ForgeTest: a forge that tests a tool. Hook: a hook of the agent. Schedule, Trigger: a schedule or an event, without a model in between.
+ * Client: a program of a user, over MCP.
  */
-export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger'] as const;
+export const CALL_ORIGINS = ['Agent', 'Code', 'Compose', 'ForgeTest', 'Hook', 'Schedule', 'Trigger', 'Client'] as const;
 type CallOrigin = (typeof CALL_ORIGINS)[number];
 
 /** A run of `agent_run`: an agent that works below a message, with a part of the tools. */

@@ -4,6 +4,7 @@
 #   control-plane  etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl
 #   nats-server, nats-exporter, helm, coredns, kwok, pause, registry (CNCF distribution)
 #   gitea (needs a C compiler; its folder also contains its templates and settings)
+#   qwen-code (an agent program from npm, with settings.json beside it; needs npm and openssl, not Go)
 # KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
@@ -21,6 +22,9 @@ coredns=1.15.0
 kwok=0.8.0
 gitea=1.26.0
 registry=3.1.2
+qwen_code=0.24.4
+qwen_code_sha512=pmexy/Nj+BKd3Un1ogqGQE8V4GJn5B6N9PQOrU1GH+lMR29kn6Bgf6YdbZa8hNIoTmAKT1LTPK+P8TibZRPPVg==
+qwen_code_settings=$here/../fixtures/qwen-code/settings.json
 
 case $kubernetes in
   "$newest") sources=hyperkube components='etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl' ;;
@@ -42,9 +46,10 @@ key_of() {
     kwok) echo "kwok-$kwok" ;;
     gitea) echo "gitea-$gitea" ;;
     registry) echo "registry-$registry" ;;
+    qwen-code) echo "qwen-code-$qwen_code-$(digest <"$qwen_code_settings")" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry and gitea" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry, gitea and qwen-code" >&2
       return 1
       ;;
   esac
@@ -96,6 +101,18 @@ build() {
       chmod -R u+w "$2/static"
       ;;
     registry) GOBIN=$2 go_ install -ldflags '-s -w' "github.com/distribution/distribution/v3/cmd/registry@v$registry" ;;
+    qwen-code)
+      # The package has no dependencies that it needs, so that one archive is all of it.
+      (cd "$2" && npm pack --silent "@qwen-code/qwen-code@$qwen_code" >&2 && mv ./*.tgz archive.tgz)
+      if [ "$(openssl dgst -sha512 -binary "$2/archive.tgz" | openssl base64 -A)" != "$qwen_code_sha512" ]; then
+        echo "build-tools: the archive of qwen-code $qwen_code has another digest than expected" >&2
+        return 1
+      fi
+      mkdir "$2/qwen-code"
+      tar -xzf "$2/archive.tgz" -C "$2/qwen-code" --strip-components=1
+      rm "$2/archive.tgz"
+      cp "$qwen_code_settings" "$2"
+      ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
   esac
 }
@@ -108,7 +125,7 @@ provide() {
   key=$(key_of "$1")
   folder=$cache/$key
   if [ ! -d "$folder" ]; then
-    if ! command -v go >/dev/null; then
+    if [ "$1" != qwen-code ] && ! command -v go >/dev/null; then
       echo "build-tools: Go 1.26 or later is needed to build $key (https://go.dev/dl)" >&2
       return 1
     fi

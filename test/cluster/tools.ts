@@ -20,11 +20,12 @@ const BUILDS = {
   pause: 'pause',
   gitea: 'gitea',
   registry: 'registry',
+  'qwen-code': 'qwen-code',
 } as const;
 
 export type ToolName = keyof typeof BUILDS;
 
-/** The path of the program. Builds it first when it is not cached (takes minutes). Throws the tail of the build's output. */
+/** The path of the program, or of the folder of a package. Builds it first when it is not cached (takes minutes). Throws the tail of the build's output. */
 export async function tool(name: ToolName): Promise<string> {
   const script = fileURLToPath(new URL('build-tools.sh', import.meta.url));
   const { stdout } = await promisify(execFile)(script, [BUILDS[name]], { maxBuffer: 16 * 1024 * 1024 });

@@ -43,7 +43,8 @@ const MODULES: Record<string, readonly string[]> = {
   discovery: [...TOOLS_MAY, 'tools'],
   tempering: [...TOOLS_MAY, 'tools', 'forge', 'discovery'],
   agent: [...TOOLS_MAY, 'tools', 'discovery'],
-  acp: [...TOOLS_MAY, 'tools', 'agent'],
+  mcp: [...TOOLS_MAY, 'tools'],
+  acp: [...TOOLS_MAY, 'tools', 'agent', 'mcp'],
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
   'tool-audit': [...ENGINE_MAY, 'engine'],
@@ -104,9 +105,9 @@ const PACKAGES: Record<string, readonly string[]> = {
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
   '@agentclientprotocol/sdk': ['acp', 'cli'],
-  '@modelcontextprotocol/server': ['acp'],
+  '@modelcontextprotocol/server': ['mcp'],
   // Only in tests.
-  '@modelcontextprotocol/client': ['acp'],
+  '@modelcontextprotocol/client': ['mcp'],
   '@a2a-js/sdk': ['gateway'],
 };
 

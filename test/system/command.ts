@@ -17,6 +17,8 @@ export interface CommandResult {
 export interface CommandOptions {
   cwd?: string;
   input?: string;
+  /** Leaves standard input open, for the test to write to and to end. */
+  keepOpen?: boolean;
   environment?: Record<string, string>;
 }
 
@@ -54,7 +56,7 @@ export function startTemper(args: readonly string[], options: CommandOptions = {
   child.stdin.on('error', () => {
     // The command may exit before it has read all its input.
   });
-  child.stdin.end(options.input ?? '');
+  if (options.keepOpen !== true) child.stdin.end(options.input ?? '');
   const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr }));
   return { child, printed: () => stdout, ended };
 }

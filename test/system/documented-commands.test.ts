@@ -113,6 +113,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
     'needs a package that was pulled from a registry',
   ],
   [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
+  [/^npm install --prefix \/opt\/qwen /, 'needs a registry; the test of Qwen Code installs the same package'],
   [/^vllm serve /, 'is a program of another project'],
   [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
 ];

@@ -31,7 +31,7 @@ const model = createModelEndpoint(
   () => 'id',
 );
 /** The tool server, without the protocol: the fixture only needs that its client connects. */
-const { createToolServer } = await import('../mcp/tool-server.ts');
+const { createToolServer } = await import('../../mcp/server/tool-server.ts');
 const tools = createToolServer({ list: async () => [], call: async () => ({ text: '', isError: false }) });
 const handler: FetchHandler = (request) => (new URL(request.url).pathname === '/mcp' ? tools(request) : model(request));
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripTypes } from '../../sandbox/program.ts';
 
-const FILES = ['agent-files.ts', 'agent-fetch.ts'];
+const FILES = ['agent-files.ts', 'agent-fetch.ts', 'agent-net.ts'];
 
 /** The programs that run in the process of an agent before its own, as text. A bundle holds them as such. */
 export async function preloadTexts(directory = import.meta.dirname): Promise<string[]> {

@@ -160,6 +160,15 @@ describe('an agent program as provider', () => {
     );
   });
 
+  it('HTTP clients that a program brings reach its model and its tools, and nothing else', async () => {
+    const { reply } = await programLoop([]).send('!clients');
+    const { undici, http, elsewhere } = JSON.parse(reply) as Record<string, unknown[]>;
+    assert.match(JSON.stringify(undici), /^\[400,.*the body is not a JSON object/);
+    assert.match(String(http?.[0]), /^\{"object":"list".*"id":"temper"/);
+    assert.equal(http?.[1], http?.[0]);
+    assert.deepEqual(elsewhere, ['ERR_ACCESS_DENIED', 'ERR_ACCESS_DENIED']);
+  });
+
   it('a failure of the model is the failure of the message', async () => {
     const ledger = scriptedLedger(0);
     const model = meteredStub(scriptedModel([says('never')]), { ledger, ids: ulids });

@@ -62,9 +62,9 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
   async #work(task: ProviderTask, host: ProviderHost, op: CallOptions, attempt: number): Promise<TaskAnswer> {
     const isNew = task.resume === undefined && attempt === 1;
     const open = isNew ? await this.#agents.find(task.session, task.base, task.context) : undefined;
-    const agent = open ?? (await this.#agents.start(task.session, op.signal));
     const run = new MessageRun(this.#deps.model, task, host, op);
-    agent.run = run;
+    const agent = open ?? (await this.#agents.start(task.session, run, op.signal));
+    agent.work.run = run;
     try {
       const first = open === undefined ? await firstPrompt(task, host) : task.message;
       const answer = await converse(agent, run, host, first, op);
@@ -73,7 +73,7 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
       return answer;
     } finally {
       run.close();
-      agent.run = undefined;
+      agent.work.run = undefined;
     }
   }
 }

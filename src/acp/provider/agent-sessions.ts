@@ -2,11 +2,12 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
-import { createToolServer } from '../mcp/tool-server.ts';
+import { createToolServer } from '../../mcp/server/tool-server.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import type { MessageRun } from './message-run.ts';
 import { TemperError } from '../../lib/errors.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** Most processes at the same time. The one that worked longest ago ends first. */
 const MAX_PROCESSES = 4;
@@ -19,11 +20,15 @@ export interface AgentSessionsDeps {
   ids: IdGenerator;
 }
 
+/** The message that the model and tool calls of a process belong to. */
+export interface AgentWork {
+  run: MessageRun | undefined;
+}
+
 /** A process of the agent, for one session of Temper. */
 export interface OpenAgent {
   readonly session: AgentSession;
-  /** The message that its model and tool calls belong to. */
-  run: MessageRun | undefined;
+  readonly work: AgentWork;
   /** Items of the session that it knows. */
   known: number;
   /** The context that it got when it started. */
@@ -55,21 +60,20 @@ export class AgentSessions implements AsyncDisposable {
     return open;
   }
 
-  /** Starts a process, after a wait that grows with each failure of the session. Throws TEMPER_ACP_AGENT_FAILED. */
-  async start(session: string, signal: AbortSignal): Promise<OpenAgent> {
+  /**
+   * Starts a process for a message, after a wait that grows with each failure of the session. The message is in work already, because programs
+   * list their tools while they open a session. Throws TEMPER_ACP_AGENT_FAILED.
+   */
+  async start(session: string, run: MessageRun, signal: AbortSignal): Promise<OpenAgent> {
     await this.end(session);
     await this.#endOldest();
     const failures = this.#failures.get(session) ?? 0;
     if (failures > 0) {
       await this.#deps.clock.sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1)), signal);
     }
-    let open: OpenAgent | undefined;
-    const run = (): MessageRun => {
-      if (open?.run !== undefined) return open.run;
-      throw new TemperError('TEMPER_CANCELLED', 'no message is in work');
-    };
-    const process = await AgentProcess.start(this.#deps.program, this.#handler(run));
-    open = { session: await AgentSession.open(process, signal), run: undefined, known: 0, context: undefined };
+    const work: AgentWork = { run };
+    const process = await AgentProcess.start(this.#deps.program, this.#handler(work));
+    const open = { session: await AgentSession.open(process, signal), work, known: 0, context: undefined };
     this.#open.set(session, open);
     return open;
   }
@@ -95,7 +99,7 @@ export class AgentSessions implements AsyncDisposable {
   async #endOldest(): Promise<void> {
     for (const [session, open] of this.#open) {
       if (this.#open.size < MAX_PROCESSES) return;
-      if (open.run === undefined) await this.end(session);
+      if (open.work.run === undefined) await this.end(session);
     }
     if (this.#open.size < MAX_PROCESSES) return;
     throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${MAX_PROCESSES} sessions have a process already`, {
@@ -104,13 +108,23 @@ export class AgentSessions implements AsyncDisposable {
   }
 
   /** What the process reaches: its model and its tools. */
-  #handler(run: () => MessageRun): FetchHandler {
+  #handler(work: AgentWork): FetchHandler {
+    let listed: readonly ToolDescriptor[] = [];
+    const run = (): MessageRun => {
+      if (work.run !== undefined) return work.run;
+      throw new TemperError('TEMPER_CANCELLED', 'no message is in work');
+    };
     const model = createModelEndpoint(
       (request, signal) => run().stream(request, signal),
       () => this.#deps.ids.next('call'),
     );
     const tools = createToolServer({
-      list: () => run().tools(),
+      // Between messages the list of the last one holds: some programs give up a server that has none.
+      list: async () => {
+        if (work.run !== undefined) listed = await work.run.tools();
+        // Its results are texts, as the session keeps them.
+        return listed.map(({ outputSchema: _schema, ...tool }) => tool);
+      },
       call: (name, input) => run().call(name, input),
     });
     return (request) => (new URL(request.url).pathname === '/mcp' ? tools(request) : model(request));

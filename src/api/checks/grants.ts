@@ -2,6 +2,7 @@ import { dottedPath } from '../findings.ts';
 import type { Finding, FieldPath, PatternKind, PatternRules, ValidPart } from '../findings.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { DEFAULT_PRIORITY, PRIORITIES } from '../limits/priority.ts';
 import { ceilingBase } from './levels.ts';
 import { itemsOf, present, quoted } from './shared.ts';
 
@@ -22,6 +23,7 @@ export const GRANT_CHECKS: readonly GrantCheck[] = [
   modelsAllowed,
   forgeWithinCeiling,
   autonomyNotLoosened,
+  priorityWithinPolicy,
 ];
 
 function exceeds(path: FieldPath, what: string, why: string, policyName: string): Finding {
@@ -108,4 +110,11 @@ function autonomyNotLoosened({ agent, policy, policyName }: Pairing): Finding[] 
   return [
     exceeds(['spec', 'autonomy'], quoted(requested), `autonomy is ${given}; an agent may only be stricter`, policyName),
   ];
+}
+
+/** Without maxPriority an agent is at most Normal, so no agent comes first because its manifest says so. */
+function priorityWithinPolicy({ agent: { priority }, policy, policyName }: Pairing): Finding[] {
+  const { maxPriority = DEFAULT_PRIORITY } = policy;
+  if (priority === undefined || PRIORITIES.indexOf(priority) <= PRIORITIES.indexOf(maxPriority)) return [];
+  return [exceeds(['spec', 'priority'], quoted(priority), `maxPriority is ${maxPriority}`, policyName)];
 }

@@ -26,6 +26,7 @@ import type { Resource } from './common.ts';
 import { A2aSettings } from './agent/a2a.ts';
 import { Hooks } from './agent/hooks.ts';
 import { Prompt } from './agent/prompt.ts';
+import { Priority } from './agent/priority.ts';
 import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
@@ -350,6 +351,11 @@ export const AgentSpec = Type.Object(
       ),
     ),
     schedule: Type.Optional(AgentSchedule),
+    priority: Type.Optional({
+      ...Priority,
+      description:
+        'Whose work starts first when work waits: that of agents with a higher priority, and no work waits forever. At most `maxPriority` of the TrustPolicy. See docs/reference/priority.md.',
+    }),
     suspend: Type.Optional(
       Type.Boolean({
         default: false,

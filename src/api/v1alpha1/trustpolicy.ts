@@ -1,3 +1,4 @@
+import { Priority } from './agent/priority.ts';
 import { Type, type Static } from 'typebox';
 import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
 import {
@@ -424,6 +425,10 @@ export const TrustPolicySpec = Type.Object(
       ),
     ),
     tainted: Type.Optional(Tainted),
+    maxPriority: Type.Optional({
+      ...Priority,
+      description: 'The highest `priority` that an agent may have.',
+    }),
     suspend: Type.Optional(
       Type.Boolean({ default: false, description: 'The kill switch: stops all agents under this policy.' }),
     ),

@@ -1,66 +1,31 @@
 import { realpath } from 'node:fs/promises';
-import { resolve, sep } from 'node:path';
+import { sep } from 'node:path';
 import { ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
-import { systemClock } from '../../lib/clock.ts';
 import { printable } from '../../lib/printable.ts';
-import { openModels } from '../../models/named-models.ts';
-import { openStandalone } from '../../standalone/standalone.ts';
-import { scopeOf } from '../../standalone/team/member.ts';
-import { stateKeys } from '../../standalone/trust/state-key.ts';
-import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
-import { withPrograms } from '../run/agent-program.ts';
-import { openModelSource } from '../run/model-source.ts';
-import { environmentRedactor, redactingIo } from '../run/redact.ts';
-import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
-import type { RunOptions } from '../run/run-options.ts';
-import { selectTeam } from '../run/select-agent.ts';
-import { configFolder } from '../state/config-folder.ts';
-import { startCommandTracing } from '../tracing.ts';
+import type { TeamEvents } from '../../standalone/team/team-events.ts';
+import type { CliIo } from '../io.ts';
+import { withServedAgent, type ServingOptions } from '../serving/serving-process.ts';
 import { EditorAgent } from './editor-agent.ts';
 
-export type AcpOptions = Omit<RunOptions, 'message' | 'session' | 'continue' | 'output'>;
-
 /** Serves an agent to an editor over the Agent Client Protocol on standard input and output, until the input ends. */
-export async function acp(options: AcpOptions, outer: CliIo): Promise<number> {
-  const redact = environmentRedactor(outer.environment);
-  const io = redactingIo(outer, redact);
-  const manifests = await readManifests(options, io);
-  if (manifests === undefined) return EXIT.refused;
-  const { agent, agents, note } = selectTeam(manifests, options);
-  if (note !== undefined) io.error(`note: ${note}\n`);
-  const workspace = await existingFolder(resolve(io.cwd, options.workspace));
-  const state = resolve(io.cwd, options.state);
-  const team = await withPrograms(agents, [workspace, state], io);
-  await using _tracing = await startCommandTracing(io);
-  await using source = await openModelSource(options, io);
-  const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
+export function acp(options: ServingOptions, outer: CliIo): Promise<number> {
   let editor: EditorAgent | undefined;
-  await using standalone = await openStandalone({
-    state,
-    keys: stateKeys(configFolder(io)),
-    workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd, team),
-    agents: team,
-    redact,
-    hasApprover: true,
-    models,
-    judges: source.config.judges,
-    events: (event, { session }) => editor?.observe(event, session),
+  const events: TeamEvents = (event, { session }) => editor?.observe(event, session);
+  return withServedAgent(options, outer, { hasApprover: true, events }, async (serving) => {
+    const { io, standalone, scope, own, workspace } = serving;
+    editor = new EditorAgent({
+      engine: own.engine,
+      handle: (message, op) => standalone.handle(scope, message, op),
+      records: standalone.records,
+      signal: io.signal,
+      assertFolder: (cwd) => assertFolder(cwd, workspace),
+      note: (text) => io.error(`note: ${printable(text, 1_000)}\n`),
+    });
+    const connection = editor.app().connect(ndJsonStream(outputOf(io), inputOf(io)));
+    io.signal.addEventListener('abort', () => connection.close(), { once: true });
+    if (io.signal.aborted) connection.close();
+    await connection.closed;
   });
-  const { engine } = await standalone.open(scopeOf({ agent }));
-  editor = new EditorAgent({
-    engine,
-    handle: (message, op) => standalone.handle(scopeOf({ agent }), message, op),
-    records: standalone.records,
-    signal: io.signal,
-    assertFolder: (cwd) => assertFolder(cwd, workspace),
-    note: (text) => io.error(`note: ${printable(text, 1_000)}\n`),
-  });
-  const connection = editor.app().connect(ndJsonStream(outputOf(io), inputOf(io)));
-  io.signal.addEventListener('abort', () => connection.close(), { once: true });
-  if (io.signal.aborted) connection.close();
-  await connection.closed;
-  return interruptExitCode(io.signal) ?? EXIT.ok;
 }
 
 /** The agent works in one folder. An editor with another project would see files change that it does not show. */

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { TemperError } from '../../lib/errors.ts';
 import type { CliIo } from '../io.ts';
 
 /** Options that select the cluster and namespace of a verb. */
@@ -10,11 +11,18 @@ export interface ClusterOptions {
 }
 
 /** Value of TEMPER_PROGRAM when the program runs as a kubectl plug-in; it then never acts on a state folder. */
-export const PLUGIN = 'kubectl-temper';
+const PLUGIN = 'kubectl-temper';
 
 export function isPlugin(io: CliIo): boolean {
   const { TEMPER_PROGRAM } = io.environment;
   return TEMPER_PROGRAM === PLUGIN;
+}
+
+/** Throws TEMPER_USAGE when a verb that acts on a state folder runs as a kubectl plug-in. */
+export function refusePlugin(verb: string, io: CliIo): void {
+  if (!isPlugin(io)) return;
+  const message = `${PLUGIN} ${verb} does not act on a cluster yet; \`temper ${verb}\` acts on a state folder`;
+  throw new TemperError('TEMPER_USAGE', message);
 }
 
 /** Does the command act on a cluster? */

@@ -8,7 +8,7 @@ import type { AgentEvent } from '../../tools/events.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { counted } from '../run/model-usage.ts';
 import { withPrintableStrings } from '../transcript/foreign-text.ts';
-import { type Screen, screenOf } from '../transcript/screen.ts';
+import { Screen, screenOf } from '../transcript/screen.ts';
 import { Transcript } from '../transcript/transcript.ts';
 import { eventsOf, findSession } from './sessions.ts';
 import { stateFolder } from './state-folder.ts';
@@ -39,6 +39,13 @@ export async function trace(options: TraceOptions, io: CliIo): Promise<number> {
 function writeEvents(line: Json, session: string, io: CliIo): void {
   const agent = textAt(line, ['agent']);
   for (const event of eventsOf(line)) if (isJsonObject(event)) writeJsonLine(io, { ...event, agent, session });
+}
+
+/** The conversation of a stored trace, as text without colours. */
+export function conversationText(lines: readonly Json[]): string {
+  const written: string[] = [];
+  showConversation(lines, new Screen({ out: (text) => void written.push(text), colour: false }));
+  return written.join('');
 }
 
 function showConversation(lines: readonly Json[], screen: Screen): void {

@@ -241,6 +241,7 @@ describe('the dialect of the documentation of OpenFang', () => {
       limits: { turns: 40, steps: 20 },
       idle: { scaleToZeroAfter: '600s' },
       autonomy: 'Supervised',
+      priority: 'Low',
     });
     const noteOf = (name: string): string => keys.find(({ key }) => key === name)?.note ?? '';
     assert.match(noteOf('resources.max_cost_per_hour'), /OpenFang itself does not read this key/);

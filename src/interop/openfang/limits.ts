@@ -1,14 +1,15 @@
 import type { FieldPath } from '../../api/findings.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { JsonObject } from '../../lib/json.ts';
+import { DEFAULT_PRIORITY, PRIORITIES, type AgentPriority } from '../../api/limits/priority.ts';
 import { automaticActions } from '../../policy/tables.ts';
 import { decimalText, MAX_AMOUNT } from './values/decimals.ts';
 import type { ImportContext } from './import-context.ts';
 import type { ImportLog } from './keys/import-log.ts';
-import { integerAt, isEmptyList, numberAt, textsAt } from './source/source-values.ts';
+import { integerAt, isEmptyList, numberAt, textAt, textsAt } from './source/source-values.ts';
 import { RENAMED_TOOLS } from './tool-names.ts';
 
-export type ImportedLimits = Pick<AgentSpec, 'quotas' | 'limits' | 'idle' | 'autonomy'>;
+export type ImportedLimits = Pick<AgentSpec, 'quotas' | 'limits' | 'idle' | 'autonomy' | 'priority'>;
 
 type Quotas = NonNullable<AgentSpec['quotas']>;
 
@@ -38,12 +39,33 @@ export function importLimits(
   const limits = importMessageLimits(source, log);
   const idle = importIdle(source, log);
   const autonomy = importApprovals(source, granted, context, log);
+  const priority = importPriority(source, log);
   return {
     ...(Object.keys(quotas).length === 0 ? {} : { quotas }),
     ...(Object.keys(limits).length === 0 ? {} : { limits }),
     ...(idle === undefined ? {} : { idle }),
     ...(autonomy === undefined ? {} : { autonomy }),
+    ...(priority === undefined ? {} : { priority }),
   };
+}
+
+/** OpenFang stores the priority and never reads it. The policy of the agent decides whether it may have a high one. */
+function importPriority(source: JsonObject, log: ImportLog): AgentPriority | undefined {
+  const path = ['priority'];
+  const value = textAt(source, path, log);
+  if (value === undefined) return undefined;
+  const priority = PRIORITIES.find((name) => name.toLowerCase() === value.toLowerCase());
+  if (priority === undefined) log.invalid(path, value, PRIORITIES.join(', ').toLowerCase());
+  else
+    log.imported(
+      path,
+      value,
+      'spec.priority',
+      PRIORITIES.indexOf(priority) > PRIORITIES.indexOf(DEFAULT_PRIORITY)
+        ? `needs spec.maxPriority: ${priority} in the TrustPolicy`
+        : undefined,
+    );
+  return priority;
 }
 
 function importCounts(source: JsonObject, log: ImportLog): Quotas {

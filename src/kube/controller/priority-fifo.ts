@@ -1,3 +1,5 @@
+import { PriorityTurns } from '../../lib/async/priority-turns.ts';
+
 /** The priority of a key: watch events come before the initial list and resyncs. */
 export const PRIORITY = { normal: 0, resync: -100 } as const;
 
@@ -25,9 +27,45 @@ class Fifo {
   }
 }
 
-/** One FIFO per namespace. The namespaces take turns, so thousands of keys of one delay a key of another by one key. */
+/** The keys of one namespace: those of higher rank first, without a rank that waits forever. */
+class RankedFifo {
+  readonly #ranks = new Map<number, Fifo>();
+  readonly #turns = new PriorityTurns();
+
+  get isEmpty(): boolean {
+    return this.#ranks.size === 0;
+  }
+
+  push(key: string, rank: number): void {
+    const own = this.#ranks.get(rank) ?? new Fifo();
+    own.keys.add(key);
+    this.#ranks.set(rank, own);
+  }
+
+  delete(key: string): boolean {
+    for (const [rank, { keys }] of this.#ranks) {
+      if (!keys.delete(key)) continue;
+      if (keys.size === 0) this.#ranks.delete(rank);
+      return true;
+    }
+    return false;
+  }
+
+  take(): string | undefined {
+    const waiting = [...this.#ranks.keys()];
+    const [rank] = waiting.length > 1 ? this.#turns.order(waiting) : waiting;
+    if (rank === undefined) return undefined;
+    this.#turns.taken(rank, waiting);
+    const own = this.#ranks.get(rank);
+    const key = own?.take();
+    if (own?.keys.size === 0) this.#ranks.delete(rank);
+    return key;
+  }
+}
+
+/** The keys of each namespace. The namespaces take turns, so thousands of keys of one delay a key of another by one key. */
 class FairFifo {
-  readonly #namespaces = new Map<string, Fifo>();
+  readonly #namespaces = new Map<string, RankedFifo>();
   /** Namespaces with keys, in the order of their turns. */
   readonly #turns = new Fifo();
   #size = 0;
@@ -37,10 +75,10 @@ class FairFifo {
   }
 
   /** The key is in no queue yet. */
-  push(key: string): void {
+  push(key: string, rank: number): void {
     const namespace = namespaceOf(key);
-    const own = this.#namespaces.get(namespace) ?? new Fifo();
-    own.keys.add(key);
+    const own = this.#namespaces.get(namespace) ?? new RankedFifo();
+    own.push(key, rank);
     this.#namespaces.set(namespace, own);
     this.#turns.keys.add(namespace);
     this.#size += 1;
@@ -49,9 +87,9 @@ class FairFifo {
   delete(key: string): boolean {
     const namespace = namespaceOf(key);
     const own = this.#namespaces.get(namespace);
-    if (own?.keys.delete(key) !== true) return false;
+    if (own?.delete(key) !== true) return false;
     this.#size -= 1;
-    if (own.keys.size === 0) {
+    if (own.isEmpty) {
       this.#namespaces.delete(namespace);
       this.#turns.keys.delete(namespace);
     }
@@ -64,7 +102,7 @@ class FairFifo {
     const key = own?.take();
     if (namespace === undefined || own === undefined || key === undefined) return undefined;
     this.#size -= 1;
-    if (own.keys.size === 0) this.#namespaces.delete(namespace);
+    if (own.isEmpty) this.#namespaces.delete(namespace);
     else this.#turns.keys.add(namespace);
     return key;
   }
@@ -76,12 +114,23 @@ function namespaceOf(key: string): string {
   return slash === -1 ? '' : key.slice(0, slash);
 }
 
-/** The keys that are ready for a worker: by priority, then by turns of their namespaces, then in the order in which they were added. */
+/** The rank of a key among the keys of its namespace: a higher one is taken first. */
+export type RankOf = (key: string) => number;
+
+/**
+ * The keys that are ready for a worker: by priority, then by turns of their namespaces, then by the rank of the key within its namespace,
+ * then in the order in which they were added.
+ */
 export class PriorityFifo {
+  readonly #rankOf: RankOf;
   readonly #normal = new FairFifo();
   readonly #resyncs = new FairFifo();
   /** Keys of normal priority that were taken since the last resync. */
   #sinceResync = 0;
+
+  constructor(rankOf: RankOf = () => 0) {
+    this.#rankOf = rankOf;
+  }
 
   get size(): number {
     return this.#normal.size + this.#resyncs.size;
@@ -93,12 +142,12 @@ export class PriorityFifo {
   }
 
   push(key: string, priority: Priority): void {
-    this.#of(priority).push(key);
+    this.#of(priority).push(key, this.#rankOf(key));
   }
 
   /** Moves a key of low priority to the end of the keys of normal priority. */
   raise(key: string): void {
-    if (this.#resyncs.delete(key)) this.#normal.push(key);
+    if (this.#resyncs.delete(key)) this.#normal.push(key, this.#rankOf(key));
   }
 
   take(): string | undefined {

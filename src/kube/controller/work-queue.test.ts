@@ -7,10 +7,14 @@ import { createRateLimiter } from './rate-limiter.ts';
 import { PRIORITY, RESYNC_EVERY } from './priority-fifo.ts';
 import { WorkQueue } from './work-queue.ts';
 
-function aQueue(): { queue: WorkQueue; clock: FakeClock; metrics: RecordingMetrics } {
+function aQueue(options: { rankOf?: (key: string) => number } = {}): {
+  queue: WorkQueue;
+  clock: FakeClock;
+  metrics: RecordingMetrics;
+} {
   const clock = new FakeClock();
   const metrics = new RecordingMetrics();
-  const queue = new WorkQueue({ name: 'agents', clock, limiter: createRateLimiter(clock), metrics });
+  const queue = new WorkQueue({ name: 'agents', clock, limiter: createRateLimiter(clock), metrics, ...options });
   return { queue, clock, metrics };
 }
 
@@ -72,6 +76,31 @@ describe('the work queue', () => {
     queue.add('modest/second');
     const first = (await takeAll(queue)).slice(0, 5);
     assert.deepEqual(first, ['greedy/0', 'modest/analyst', 'greedy/1', 'modest/second', 'greedy/2']);
+  });
+
+  it('keys of higher rank come first within their namespace, and the others get every ninth turn', async () => {
+    const { queue } = aQueue({ rankOf: (key) => (key.includes('high') ? 3 : 0) });
+    for (let key = 0; key < 20; key += 1) queue.add(`a/low-${key}`);
+    for (let key = 0; key < 20; key += 1) queue.add(`a/high-${key}`);
+    const taken = (await takeAll(queue)).map((key) => key.replace(/-.*/, ''));
+    assert.equal(taken.length, 40);
+    assert.deepEqual(taken.slice(0, 9), [...Array<string>(8).fill('a/high'), 'a/low']);
+    assert.equal(taken.slice(0, 22).filter((key) => key === 'a/high').length, 20);
+  });
+
+  it('keys of the highest rank of one namespace delay no key of another one', async () => {
+    const { queue } = aQueue({ rankOf: (key) => (key.startsWith('loud/') ? 3 : 0) });
+    for (let key = 0; key < 100; key += 1) queue.add(`loud/${key}`);
+    queue.add('quiet/only');
+    assert.equal((await takeAll(queue)).indexOf('quiet/only'), 1);
+  });
+
+  it('a resync that is raised keeps its rank', async () => {
+    const { queue } = aQueue({ rankOf: (key) => (key === 'a/high' ? 3 : 0) });
+    queue.add('a/high', PRIORITY.resync);
+    queue.add('a/low');
+    queue.add('a/high');
+    assert.deepEqual(await takeAll(queue), ['a/high', 'a/low']);
   });
 
   it('a namespace without a stop of changes does not stop the resyncs', async () => {

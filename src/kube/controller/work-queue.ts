@@ -1,7 +1,7 @@
 import { type Clock, MAX_TIMER_MS } from '../../lib/clock.ts';
 import type { Metrics } from '../metrics.ts';
 import type { RateLimiter } from './rate-limiter.ts';
-import { PRIORITY, type Priority, PriorityFifo } from './priority-fifo.ts';
+import { PRIORITY, type Priority, PriorityFifo, type RankOf } from './priority-fifo.ts';
 import { DelayingQueue } from './delaying-queue.ts';
 
 export interface WorkQueueOptions {
@@ -10,6 +10,8 @@ export interface WorkQueueOptions {
   clock: Clock;
   limiter: RateLimiter;
   metrics: Metrics;
+  /** Which keys of a namespace come first; absent: the oldest. Asked when a key becomes ready. Must not throw. */
+  rankOf?: RankOf;
 }
 
 /** A key for a worker, with the priority with which it was queued. */
@@ -24,14 +26,14 @@ interface DirtyKey {
 }
 
 /**
- * A deduplicating work queue with priorities, as client-go's workqueue, whose namespaces take turns. Invariant: every queued key is
+ * A deduplicating work queue with priorities, as client-go's workqueue, whose namespaces take turns, and whose keys have a rank within their namespace. Invariant: every queued key is
  * dirty, and no queued key is being processed. So a key is never processed by two workers at the same time, and a key that is added any number of times while it is processed is
  * processed exactly once more.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #labels: { name: string; controller: string };
-  readonly #queue = new PriorityFifo();
+  readonly #queue: PriorityFifo;
   readonly #dirty = new Map<string, DirtyKey>();
   readonly #processing = new Map<string, number>();
   readonly #delayed = new DelayingQueue();
@@ -42,6 +44,7 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    this.#queue = new PriorityFifo(options.rankOf);
     this.#labels = { name: options.name, controller: options.name };
     this.#reportDepth();
     for (const name of ['workqueue_adds_total', 'workqueue_retries_total'] as const) {

@@ -7,7 +7,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 export function inheritedSpec(child: AgentSpec, parent: AgentSpec): AgentSpec {
   return {
     ...child,
-    ...defaults(child, parent, ['autonomy', 'mode', 'toolProfile', 'idle']),
+    ...defaults(child, parent, ['autonomy', 'mode', 'toolProfile', 'idle', 'priority']),
     ...lists(child, parent),
     model: { ...child.model, ...defaults(child.model, parent.model, ['maxOutputTokens']) },
     ...section('limits', { ...parent.limits, ...stated(child.limits) }),

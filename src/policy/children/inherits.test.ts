@@ -146,6 +146,8 @@ const MORE: readonly (readonly [field: string, change: Partial<AgentSpec>, paren
   ['spec.children.template', { children: { template: true } }],
   ['spec.schedule', { schedule: { mode: 'Reactive', session: 'x' } }],
   ['spec.schedule', { schedule: { mode: 'Continuous', message: 'Look.' } }],
+  ['spec.priority', { priority: 'High' }],
+  ['spec.priority', { priority: 'Normal' }, { ...PARENT, priority: 'Low' }],
   ['spec.limits.turns', { limits: { turns: 11 } }],
   ['spec.prompt.context.files', { prompt: { system: 'x', context: { files: ['notes.md'], memory: ['self.a'] } } }],
   ['spec.limits.steps', { limits: { steps: 31 } }],
@@ -205,6 +207,14 @@ describe('what a child may have', () => {
   it('a child of an agent in mode Assist has at most mode Assist', () => {
     assert.deepEqual(fieldsRefused({ mode: 'Full' }, { ...PARENT, mode: 'Assist' }), ['spec.mode']);
     assert.equal(inheritedSpec(childOf(), { ...PARENT, mode: 'Assist' }).mode, 'Assist');
+  });
+
+  it('a child has the priority of its parent unless it states a lower one', () => {
+    const parent: AgentSpec = { ...PARENT, priority: 'High' };
+    assert.equal(inheritedSpec(childOf(), parent).priority, 'High');
+    assert.equal(inheritedSpec(childOf(), { ...PARENT, priority: 'Low' }).priority, 'Low');
+    assert.deepEqual(fieldsRefused({ priority: 'Low' }, parent), []);
+    assert.deepEqual(fieldsRefused({ priority: 'Critical' }, parent), ['spec.priority']);
   });
 
   it('a field or grant without a rule is refused', () => {

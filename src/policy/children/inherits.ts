@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { modelNames } from '../../api/names.ts';
 import { MAX_HOOKS } from '../../api/limits/hooks.ts';
 import { MAX_TOOL_SETTINGS } from '../../api/limits/tool-settings.ts';
+import { DEFAULT_PRIORITY, PRIORITIES } from '../../api/limits/priority.ts';
 import { TOOL_PROFILES, AGENT_MODES } from '../../api/v1alpha1/agent/tool-profiles.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { BoundedPatternRules } from '../patterns/pattern-rules.ts';
@@ -49,6 +50,8 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   quotas: free,
   sandbox: sandboxOfParent,
   schedule: scheduleOfParent,
+  priority: ({ child, parent }) =>
+    ordered('spec.priority', PRIORITIES, child.priority ?? DEFAULT_PRIORITY, parent.priority ?? DEFAULT_PRIORITY),
   // Only users decide who calls an agent from elsewhere.
   a2a: ({ child }) =>
     child.a2a === undefined ? [] : [refusal('spec.a2a', 'of a child', 'no child that is available')],

@@ -67,6 +67,7 @@ export const COMPARED_FIELDS: readonly string[] = [
   'sandbox.workspace.size',
   'sandbox.workspace.files[].configMap.name',
   'schedule',
+  'priority',
   'a2a',
 ];
 

@@ -4,6 +4,8 @@ import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
 import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
+import { priorityRank } from '../../api/limits/priority.ts';
+import { rankedSandbox } from './ranked-sandbox.ts';
 import { type EffectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
 import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
@@ -46,6 +48,8 @@ export interface OpenedAgent extends AsyncDisposable {
   readonly approvals: FileApprovals;
   /** The active forged tools that the agent sees in a session. */
   forgedTools(session: string): RegisteredTool[];
+  /** Calls the listener after each change of the forged tools; returns the function that unsubscribes it. */
+  onToolsChange(listener: () => void): () => void;
 }
 
 /**
@@ -84,6 +88,7 @@ export async function openAgent(
     agent,
     approvals,
     forgedTools: (session) => registry.resolve(agent.name, agent.namespace, session),
+    onToolsChange: (listener) => registry.onChange(listener),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
 }
@@ -128,7 +133,7 @@ function portsOf(
     clock,
     ids,
     models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}`, onCharged }),
-    sandbox,
+    sandbox: rankedSandbox(sandbox, priorityRank(agent.spec, agent.policy.spec)),
     ledger,
     sessions: member.sessions,
     memory: createRecordMemory(records, `memory/${agent.namespace}/${agent.name}`, {

@@ -30,7 +30,6 @@ const LISTED_KEYS: readonly ListedKey[] = [
   { key: 'routing.frontier_threshold', result: 'NotImported', note: ROUTED },
   { key: 'routing.smart_threshold', result: 'NotImported', note: ROUTED },
   { key: 'routing.balanced_threshold', result: 'NotImported', note: ROUTED },
-  { key: 'priority', result: 'NotImported', note: `${LATER}: agents have no priority` },
   { key: 'capabilities.ofp_*', result: 'Refused', note: NO_PEERS },
   { key: 'capabilities.ofp_connect.**', result: 'Refused', note: NO_PEERS },
   { key: 'capabilities.ofp_advertise.**', result: 'Refused', note: NO_PEERS },

@@ -1,5 +1,5 @@
-import type { CallerContext } from '../tools/contract.ts';
-import { createLoopGuard, type LoopGuard } from '../tools/loop-guard.ts';
+import type { CallerContext } from '../../tools/contract.ts';
+import { createLoopGuard, type LoopGuard } from '../../tools/loop-guard.ts';
 
 /** One loop guard per root message, for as long as a message of its chain is processed. */
 export class LoopGuards {

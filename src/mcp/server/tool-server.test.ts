@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { JsonObject } from '../../lib/json.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
-import { createToolServer, type ServedTools } from './tool-server.ts';
+import type { ServedTools } from './served.ts';
+import { createToolServer } from './tool-server.ts';
 
 const READ: ToolDescriptor = {
   name: 'file_read',

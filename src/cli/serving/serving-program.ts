@@ -1,0 +1,48 @@
+import { type Command, Option } from 'commander';
+import { isPlugin, refusePlugin, stateOption } from '../cluster/options.ts';
+import type { CliIo } from '../io.ts';
+
+type SetExitCode = (exitCode: number) => void;
+
+/** Adds the verb that serves an agent to an editor. */
+export function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('acp', { hidden: isPlugin(io) })
+    .description('serve an agent to an editor (Agent Client Protocol on standard input and output)')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--providers <file>', 'file with model providers')
+    .addOption(modelScript())
+    .addOption(stateOption())
+    .action(async (options) => {
+      refusePlugin('acp', io);
+      const { acp } = await import('../acp/acp.ts');
+      finish(await acp(options, io));
+    });
+}
+
+/** Adds the verb that serves the tools of an agent to a client. */
+export function addMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
+  mcp
+    .command('serve')
+    .description('serve the tools of an agent (Model Context Protocol on standard input and output)')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--session <id>', 'session of the calls, with its tools; default: a new one')
+    .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--providers <file>', 'file with model providers')
+    .addOption(modelScript())
+    .addOption(stateOption())
+    .action(async (options) => {
+      refusePlugin('mcp serve', io);
+      const { mcpServe } = await import('../mcp/mcp-serve.ts');
+      finish(await mcpServe(options, io));
+    });
+}
+
+const files = (): Option => new Option('-f, --filename <path...>', 'manifest files or folders').makeOptionMandatory();
+const modelScript = (): Option =>
+  new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers');
