@@ -83,6 +83,10 @@ describe('a tunnel through the proxy', { timeout: 60_000 }, () => {
     await start();
     test.authorizer.failure = new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'the gateway cannot be reached');
     assert.match(await connect('api.example.com:443'), /^HTTP\/1\.1 503 .*TEMPER_GATEWAY_UNAVAILABLE/s);
+    test.authorizer.failure = new TemperError('TEMPER_POD_INVALID', '/etc/temper/endpoints/gateway cannot be read');
+    const unusable = await connect('api.example.com:443');
+    assert.match(unusable, /^HTTP\/1\.1 503 .*TEMPER_GATEWAY_UNAVAILABLE.*no gateway decides/s);
+    assert.doesNotMatch(unusable, /etc/);
     test.authorizer.failure = new Error('a defect');
     const response = await connect('api.example.com:443');
     assert.match(response, /^HTTP\/1\.1 500 .*TEMPER_INTERNAL/s);

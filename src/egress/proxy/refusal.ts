@@ -22,7 +22,15 @@ const STATUSES: Partial<Record<ErrorCode, number>> = {
   TEMPER_FETCH_FAILED: 502,
   TEMPER_TIMEOUT: 504,
   TEMPER_INTERNAL: 500,
+  TEMPER_POD_STARTING: 503,
+  TEMPER_OVERLOADED: 503,
+  TEMPER_LEDGER_UNAVAILABLE: 503,
+  TEMPER_GATEWAY_UNAVAILABLE: 503,
 };
+/** What is wrong between proxy and gateway, such as a missing file, is in the log of the proxy only. */
+const NO_DECISION = new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'no gateway decides about the connection', {
+  retry: 1_000,
+});
 const MAX_MESSAGE_CHARACTERS = 1_000;
 /** A client that does not take its response is cut off. */
 const RESPONSE_TIMEOUT_MS = 5_000;
@@ -70,7 +78,8 @@ export function refuseBroken(error: Error, client: Socket): void {
   client.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`, () => client.destroy());
 }
 
-function refusalOf({ code, message, retry }: TemperError): Refusal {
+function refusalOf(refused: TemperError): Refusal {
+  const { code, message, retry } = STATUSES[refused.code] === undefined ? NO_DECISION : refused;
   const status = STATUSES[code] ?? 503;
   const error = { code, message: printable(message, MAX_MESSAGE_CHARACTERS) };
   const body = JSON.stringify({ error: typeof retry === 'number' ? { ...error, retryAfterMs: retry } : error });
