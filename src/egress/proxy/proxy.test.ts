@@ -307,8 +307,11 @@ describe('a plain request through the proxy', { timeout: 60_000 }, () => {
     await start();
     test.handler = (request) => request.socket.destroy();
     assert.match(await get('http://api.example.com/'), /^HTTP\/1\.1 502 .*TEMPER_FETCH_FAILED/s);
-    test.handler = (request) => request.socket.end('SSH-2.0-x\r\n');
-    assert.match(await get('http://api.example.com/'), /^HTTP\/1\.1 502 .*TEMPER_FETCH_FAILED/s);
+    const headers = `X-Large: ${'a'.repeat(20_000)}\r\n`;
+    for (const answer of ['SSH-2.0-x\r\n', 'HTTP/1.1 099 X\r\n\r\n', `HTTP/1.1 200 OK\r\n${headers}\r\n`]) {
+      test.handler = (request) => request.socket.end(answer);
+      assert.match(await get('http://api.example.com/'), /^HTTP\/1\.1 502 .*TEMPER_FETCH_FAILED/s, answer.slice(0, 40));
+    }
   });
 });
 

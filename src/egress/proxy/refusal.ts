@@ -95,8 +95,10 @@ function refusalOf(refused: TemperError): Refusal {
   };
 }
 
-/** Errors of sockets and of the HTTP parser have a code; defects have none. */
+/** Errors of sockets, of the HTTP parser, and of responses that Node does not send on have a code of these; defects have none. */
 function isNetworkError(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /^(?:E[A-Z]+|HPE_[A-Z_]+|ERR_STREAM_PREMATURE_CLOSE|UND_[A-Z_]+)$/.test(code);
+  return /^(?:E[A-Z]+|HPE_[A-Z_]+|ERR_STREAM_PREMATURE_CLOSE|ERR_HTTP_INVALID_STATUS_CODE|ERR_INVALID_CHAR)$/.test(
+    code,
+  );
 }
