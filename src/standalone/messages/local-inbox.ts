@@ -63,6 +63,11 @@ export class LocalInboxes {
     this.#deps = deps;
   }
 
+  /** Changes with every change of a message. */
+  get version(): number {
+    return this.#version;
+  }
+
   get inboxes(): Inboxes {
     return this.#deps.log.inboxes;
   }
