@@ -52,10 +52,19 @@ export function subjectOf(claims: JsonObject): TokenSubject {
   }
   if (audience === AUDIENCES.a2a) return peerOf(namespace, account);
   if (audience === AUDIENCES.egress) return egressClientOf(account, cluster, namespace);
-  if (account === RELEASE_OBJECTS.egress) return { kind: 'egress', ...podOf(cluster, namespace) };
+  if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
+  return gatewayPodOf(account, cluster, namespace);
+}
+
+/** A pod that calls the gateway: of an agent, a verifier or the egress proxy. */
+function gatewayPodOf(
+  account: string,
+  cluster: Json | undefined,
+  namespace: string,
+): PodToken | VerifierIdentity | EgressIdentity {
   if (account === NAMESPACE_OBJECTS.agentServiceAccount) return { kind: 'pod', ...podOf(cluster, namespace) };
   if (account === RELEASE_OBJECTS.verifierServiceAccount) return { kind: 'verifier', ...podOf(cluster, namespace) };
-  if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
+  if (account === RELEASE_OBJECTS.egress) return { kind: 'egress', ...podOf(cluster, namespace) };
   throw invalidToken();
 }
 
