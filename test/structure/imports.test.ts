@@ -61,7 +61,7 @@ const MODULES: Record<string, readonly string[]> = {
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
   egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
-  interop: ['lib', 'api', 'policy'],
+  interop: ['lib', 'events', 'api', 'policy'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */

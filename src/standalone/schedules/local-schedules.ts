@@ -37,11 +37,12 @@ export class LocalSchedules {
     this.#deps = deps;
   }
 
-  /** Starts runs until the signal aborts. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Starts runs until the signal aborts. `beside`: what else is looked at in each round, at least every minute. */
+  async run(signal: AbortSignal, beside: () => void = () => undefined): Promise<void> {
     while (!signal.aborted) {
       const [version, messages] = [this.#version, this.#deps.inboxes.version];
       const { waitMs, awaitsEnd } = await this.#round();
+      beside();
       const isChanged = this.#version !== version || (awaitsEnd && this.#deps.inboxes.version !== messages);
       if (!isChanged) await this.#wait(waitMs, awaitsEnd, signal);
     }
