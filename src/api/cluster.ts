@@ -60,6 +60,7 @@ export const RELEASE_OBJECTS = {
   /** Secrets that the operator maintains: the CA, the certificates that it issued, and keys. */
   ca: 'temper-ca',
   gatewayCertificate: 'temper-gateway-tls',
+  egressCertificate: 'temper-egress-tls',
   natsCertificate: 'temper-nats-tls',
   /** NATS server configuration with the public keys of the NATS users. */
   natsConfiguration: 'temper-nats-config',
@@ -110,9 +111,13 @@ export const PORTS = {
 
 /** Mount paths in an agent pod. */
 export const POD_PATHS = {
-  /** Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`. */
+  /**
+   * Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`, and with
+   * `egress` and `egress-name` where an egress proxy is installed.
+   */
   endpoints: '/etc/temper/endpoints',
   gatewayToken: '/var/run/temper/tokens/gateway',
+  egressToken: '/var/run/temper/tokens/egress',
   /** In-memory volume that both containers mount. The agent container creates its own folder in it. */
   run: '/run/temper',
   workspace: '/workspace',

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 
-/** Address of the gateway, the server name and CA its certificate must match, and the pod's token. */
+/** Address of the gateway or the egress proxy, the server name and CA its certificate must match, and the token for it. */
 export interface GatewayEndpoint {
   /** `https://address:port` */
   origin: string;
@@ -17,6 +17,8 @@ export interface GatewayEndpoint {
 export interface GatewayConfigFilesOptions {
   /** Folder with `gateway`, `gateway-name` and `ca.crt`. */
   folder: string;
+  /** `egress`: the files are `egress`, `egress-name` and `ca.crt`. Default `gateway`. */
+  server?: 'gateway' | 'egress';
   tokenFile: string;
   clock: Clock;
 }
@@ -25,7 +27,7 @@ export interface GatewayConfigFilesOptions {
 const CACHE_TTL_MS = 1_000;
 const MAX_BYTES = 65_536;
 
-/** Reads the pod's gateway configuration and token. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
+/** Reads the address of a server of the installation and the token for it. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
 export class GatewayConfigFiles {
   readonly #options: GatewayConfigFilesOptions;
   #endpoint: GatewayEndpoint | undefined;
@@ -46,16 +48,16 @@ export class GatewayConfigFiles {
   }
 
   async #read(): Promise<GatewayEndpoint> {
-    const { folder, tokenFile } = this.#options;
+    const { folder, tokenFile, server = 'gateway' } = this.#options;
     const [origin, serverName, ca, token] = await Promise.all([
-      textOf(join(folder, 'gateway')),
-      textOf(join(folder, 'gateway-name')),
+      textOf(join(folder, server)),
+      textOf(join(folder, `${server}-name`)),
       textOf(join(folder, 'ca.crt')),
       textOf(tokenFile),
     ]);
     const address = URL.parse(origin);
     if (address === null || address.protocol !== 'https:' || address.pathname !== '/') {
-      throw invalid(join(folder, 'gateway'), 'is not of the form https://address:port');
+      throw invalid(join(folder, server), 'is not of the form https://address:port');
     }
     return { origin: address.origin, serverName, ca, token };
   }

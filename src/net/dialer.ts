@@ -1,6 +1,7 @@
 /** Opens connections only to validated addresses. */
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -107,11 +108,12 @@ async function firstOf<T>(
   throw last;
 }
 
-async function secure(
-  socket: Socket,
+/** TLS on the socket, with the name of the target. Destroys the socket when it fails. */
+export async function secure(
+  socket: Duplex,
   target: Target,
   signal: AbortSignal,
-  certificateAuthorities: readonly string[] | undefined,
+  certificateAuthorities?: readonly string[],
 ): Promise<Socket> {
   const tls = connectTls({
     socket,
