@@ -358,8 +358,8 @@ function createPromotions(
     max: config.verifier?.max ?? DEFAULT_MAX_VERIFIERS,
     onDemand: () => queues.verifiers.add(VERIFIERS_KEY),
   });
-  const gatewayEndpoint = () => pki.gatewayEndpoint;
-  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
+  const endpoints = () => pki.endpoints;
+  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, endpoints });
   const store = template === undefined ? undefined : deps.promotions;
   const none = { promotions: undefined, promotionStore: undefined, reruns: undefined, toolAudits: undefined };
   if (store === undefined) return { verifierPods, verifierPool, reportedTools, ...none };
@@ -422,15 +422,16 @@ function prerequisiteOptions(
   namespace: string,
   { config, pki, policies, validation }: Pick<Components, 'config' | 'pki' | 'policies' | 'validation'>,
 ): PrerequisiteOptions | undefined {
-  const { gatewayEndpoint } = pki;
-  if (gatewayEndpoint === undefined) return undefined;
+  const { endpoints } = pki;
+  if (endpoints === undefined) return undefined;
   const own = policies.list().filter(({ metadata }) => metadata.namespace === namespace);
   const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + poolSize(sandboxClass, namespace), 0);
   return {
     namespace,
     releaseNamespace: config.namespace,
     gatewayLabels: config.gateway.podLabels,
-    gatewayEndpoint,
+    egressLabels: config.egress?.podLabels,
+    endpoints,
     // No pod runs under an invalid policy, and its quotas may not be readable.
     policies: own.filter((policy) => validation.specError(policy) === undefined),
     warmPods,

@@ -66,6 +66,17 @@ const Config = Type.Object(
       },
       closed,
     ),
+    /** The proxy for connections of agents to the internet. Absent: agents reach the gateway only. */
+    egress: Type.Optional(
+      Type.Object(
+        {
+          service: Name,
+          /** Labels of the proxy's pods, for the NetworkPolicy. */
+          podLabels: Labels,
+        },
+        closed,
+      ),
+    ),
     nats: Type.Optional(
       Type.Object(
         {
