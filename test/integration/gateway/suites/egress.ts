@@ -10,8 +10,12 @@ import { egressConfig } from '../../../../src/egress/config.ts';
 import { runEgress } from '../../../../src/egress/egress.ts';
 import { ProxyClient } from '../../../../src/egress/proxy/proxy-client.testing.ts';
 import { writeGatewayConfig } from '../../../../src/gateway-client/certificates.testing.ts';
+import { systemClock } from '../../../../src/lib/clock.ts';
+import { isTemperError } from '../../../../src/lib/errors.ts';
+import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { createLogger } from '../../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
+import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/gateway/model-gateway-fixture.ts';
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
@@ -110,6 +114,25 @@ export function egressSuite(open: () => EgressWorld): void {
       );
       const page = await (await fetch(`http://127.0.0.1:${proxy.healthPort}/metrics`)).text();
       assert.match(page, /temper_egress_requests_total\{method="CONNECT",outcome="TEMPER_POLICY_DENIED"\} 2/);
+    });
+
+    it('the fetch of a tool in a pod passes the proxy, and has the error of the gateway where it does not', async () => {
+      setAgent('smith');
+      const endpoint = { origin: `https://127.0.0.1:${proxy.port}`, serverName: 'api.example.com' };
+      const fetch = egressFetch({
+        files: { current: async () => ({ ...endpoint, ca: proxy.certificate, token: 'smith' }) },
+        deliveryToken: () => open().fixture.deliveryToken('smith'),
+        clock: systemClock,
+        certificateAuthorities: [proxy.certificate],
+      });
+      const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 20_000, key: 'test' };
+      const rules = { hostDenialReason: () => undefined };
+      const { status, body } = await fetch({ url: 'https://api.example.com/7' }, rules, op);
+      assert.deepEqual([status, body], [200, 'aaaaaaa']);
+      await assert.rejects(fetch({ url: 'https://other.example.com/7' }, rules, op), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_POLICY_DENIED'), String(error));
+        return /other\.example\.com.* is not granted to agent "smith"/.test(error.message);
+      });
     });
 
     it('suspending an agent ends its open connections within five seconds, and those of no other agent', async () => {
