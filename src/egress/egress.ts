@@ -43,9 +43,6 @@ export async function runEgress(config: EgressConfig, run: EgressRun): Promise<v
   const metrics = registerMetrics(registry, EGRESS_METRICS);
   metrics.gauge('temper_build_info', { version: run.version ?? '', node: process.versions.node }, 1);
   const pending = new Set(['listener']);
-  const health = stack.use(
-    await startHealthServer({ ...config.health, clock, registry, notReady: () => [...pending] }),
-  );
   const configFiles = new GatewayConfigFiles({
     folder: config.gateway.endpoints,
     tokenFile: config.gateway.tokenFile,
@@ -60,6 +57,8 @@ export async function runEgress(config: EgressConfig, run: EgressRun): Promise<v
   });
   const reporter = new ConnectionReporter({ clock, log, authorizer, connections });
   metrics.watch('temper_egress_open_connections', {}, () => connections.size);
+  const notReady = (): string[] => [...pending, ...(reporter.hasGateway ? [] : ['gateway'])];
+  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady }));
   const network = { ...(run.network ?? createSystemNetwork()), isExcluded: config.isExcluded };
   const admission = new Admission({ clock, authorizer });
   const server = await openServer(config, { clock, log, network, admission, connections, metrics }, stack);

@@ -36,14 +36,36 @@ describe('the reports of connections', () => {
     assert.equal(first?.count('sent', 7), undefined);
     const stop = new AbortController();
     const running = reporter.run(stop.signal);
-    await clock.advance(1_600);
+    await clock.advance(100);
     assert.deepEqual(batches, [[7, ...Array.from({ length: 19 }, () => 0)]]);
     assert.equal(first?.count('received', 5), undefined);
     for (const connection of all) connections.close(connection);
     await clock.advance(1_600);
-    assert.deepEqual(batches[1], [5]);
+    assert.deepEqual(batches.slice(1), [[5]]);
+    stop.abort();
+    await running;
+  });
+
+  it('without connections a report still says whether a gateway answers', async () => {
+    let isBroken = true;
+    const sizes: number[] = [];
+    const { clock, reporter } = world(async (reports) => {
+      sizes.push(reports.length);
+      if (isBroken) throw new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'it cannot be reached');
+      return [];
+    });
+    const stop = new AbortController();
+    assert.equal(reporter.hasGateway, false);
+    const running = reporter.run(stop.signal);
+    await clock.advance(100);
+    assert.equal(reporter.hasGateway, false);
+    isBroken = false;
     await clock.advance(1_600);
-    assert.equal(batches.length, 2);
+    assert.equal(reporter.hasGateway, true);
+    isBroken = true;
+    await clock.advance(1_600);
+    assert.equal(reporter.hasGateway, false);
+    assert.deepEqual(sizes, [0, 0, 0]);
     stop.abort();
     await running;
   });
@@ -60,9 +82,10 @@ describe('the reports of connections', () => {
     void connection.count('sent', 7);
     const stop = new AbortController();
     const running = reporter.run(stop.signal);
+    await clock.advance(100);
     await clock.advance(1_600);
     await clock.advance(1_600);
-    assert.deepEqual([seen, connection.signal.aborted], [[7, 7], false]);
+    assert.deepEqual([seen, connection.signal.aborted], [[7, 7, 7], false]);
     await clock.advance(1_600);
     assert.equal(connection.signal.aborted, true);
     assert.equal((connection.signal.reason as TemperError).code, 'TEMPER_GATEWAY_UNAVAILABLE');

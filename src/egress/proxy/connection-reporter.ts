@@ -29,10 +29,17 @@ export class ConnectionReporter {
   readonly #due = new Notifier();
   #isDue = false;
   #lastSuccess: number;
+  /** Undefined before the first report. */
+  #hasGateway: boolean | undefined;
 
   constructor(options: ConnectionReporterOptions) {
     this.#options = options;
     this.#lastSuccess = options.clock.monotonic();
+  }
+
+  /** A gateway took the last report. Before that, and without it, the replica cannot allow a connection. */
+  get hasGateway(): boolean {
+    return this.#hasGateway === true;
   }
 
   /** A report must not wait for its regular time. */
@@ -41,12 +48,12 @@ export class ConnectionReporter {
     this.#due.notifyAll();
   }
 
-  /** Reports until the signal aborts, and once more then. */
+  /** Reports at once, until the signal aborts, and once more then. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await this.#wait(signal);
+    do {
       await this.#reportAll();
-    }
+      await this.#wait(signal);
+    } while (!signal.aborted);
     await this.#reportAll();
   }
 
@@ -64,17 +71,20 @@ export class ConnectionReporter {
     this.#isDue = false;
     const all = connections.reportable;
     const size = MAX_REPORTED_CONNECTIONS;
-    const batches = Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
+    // Also without connections: the answer says whether this replica can allow one.
+    const batches = Array.from({ length: Math.max(1, Math.ceil(all.length / size)) }, (_, index) =>
       all.slice(index * size, (index + 1) * size),
     );
     const results = await Promise.allSettled(batches.map((batch) => this.#report(batch)));
     const failed = results.find((result) => result.status === 'rejected');
     const now = clock.monotonic();
+    const mustLog = this.#hasGateway !== false || all.length > 0;
+    this.#hasGateway = failed === undefined;
     if (failed === undefined) {
       this.#lastSuccess = now;
       return;
     }
-    log.warn({ error: failed.reason }, 'connections could not be reported; it will be retried');
+    if (mustLog) log.warn({ error: failed.reason }, 'connections could not be reported; it will be retried');
     if (now - this.#lastSuccess < MAX_SILENCE_MS) return;
     connections.endAll(
       new TemperError('TEMPER_GATEWAY_UNAVAILABLE', 'no gateway confirms that the connection may stay'),

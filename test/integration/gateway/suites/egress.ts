@@ -15,6 +15,7 @@ import { isTemperError } from '../../../../src/lib/errors.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
 import { createLogger } from '../../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
+import { pollValue } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
 import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/gateway/model-gateway-fixture.ts';
 
@@ -119,7 +120,7 @@ export function egressSuite(open: () => EgressWorld): void {
     it('the fetch of a tool in a pod passes the proxy, and has the error of the gateway where it does not', async () => {
       setAgent('smith');
       const endpoint = { origin: `https://127.0.0.1:${proxy.port}`, serverName: 'api.example.com' };
-      const fetch = egressFetch({
+      const fetchOfTool = egressFetch({
         files: { current: async () => ({ ...endpoint, ca: proxy.certificate, token: 'smith' }) },
         deliveryToken: () => open().fixture.deliveryToken('smith'),
         clock: systemClock,
@@ -127,12 +128,17 @@ export function egressSuite(open: () => EgressWorld): void {
       });
       const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 20_000, key: 'test' };
       const rules = { hostDenialReason: () => undefined };
-      const { status, body } = await fetch({ url: 'https://api.example.com/7' }, rules, op);
+      const { status, body } = await fetchOfTool({ url: 'https://api.example.com/7' }, rules, op);
       assert.deepEqual([status, body], [200, 'aaaaaaa']);
-      await assert.rejects(fetch({ url: 'https://other.example.com/7' }, rules, op), (error) => {
+      await assert.rejects(fetchOfTool({ url: 'https://other.example.com/7' }, rules, op), (error) => {
         assert.ok(isTemperError(error, 'TEMPER_POLICY_DENIED'), String(error));
         return /other\.example\.com.* is not granted to agent "smith"/.test(error.message);
       });
+    });
+
+    it('the replica is ready, because a gateway takes its reports', async () => {
+      const ready = async () => (await fetch(`http://127.0.0.1:${proxy.healthPort}/readyz`)).status;
+      await pollValue('the readiness', ready, (status) => status === 200);
     });
 
     it('suspending an agent ends its open connections within five seconds, and those of no other agent', async () => {
