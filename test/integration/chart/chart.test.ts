@@ -5,7 +5,9 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { parseConnections } from '../../../src/connections/connection.ts';
+import { egressConfig } from '../../../src/egress/config.ts';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
+import { addressRanges } from '../../../src/net/address-ranges.ts';
 import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
 import { chartReplayRules } from '../../support/chart-replay.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
@@ -75,6 +77,8 @@ describe('the chart', () => {
     ["admissionPolicies.systemAccounts={a' || true || 'b}", '/admissionPolicies/systemAccounts/0'],
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
+    ['egress.excludedRanges={10.0.0.0}', '/egress/excludedRanges/0'],
+    ['egress.excludedRanges={fd00::/8}', '/egress/excludedRanges/0'],
     ['nats.replicas=2', '/nats/replicas'],
     ['namespaces={Team A}', '/namespaces/0'],
     ['sandboxClasses=[]', '/sandboxClasses'],
@@ -282,7 +286,7 @@ describe('the chart', () => {
     };
     const flags = Object.entries(values).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
     const workloads = workloadsOf(await renderChart(...flags, ...REPLAY));
-    assert.equal(workloads.length, 4);
+    assert.equal(workloads.length, 5);
     for (const { name, template } of workloads) {
       assert.equal(template.metadata.labels['team'], 'x', name);
       assert.equal(template.metadata.annotations['example.com/a'], 'b', name);
@@ -322,6 +326,57 @@ describe('the chart', () => {
     assert.equal(environments['temper-operator']?.['HTTPS_PROXY'], undefined);
     const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-gateway');
     assert.ok(JSON.stringify(policy?.['spec']).includes('"port":3128'));
+  });
+
+  it('the egress proxy is reached by agent pods alone, and reaches no address of a private network or of an excluded range', async () => {
+    const flags = ['--set', 'egress.excludedRanges={34.118.224.0/20,2600:1f00::/24}'];
+    const objects = await renderChart(...flags);
+    const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-egress');
+    interface Rule {
+      ports?: { port: number }[];
+      from?: object[];
+      to?: { podSelector?: object; ipBlock?: { cidr: string; except?: string[] } }[];
+    }
+    const { ingress, egress } = policy?.['spec'] as { ingress: Rule[]; egress: Rule[] };
+    const agentPods = { namespaceSelector: {}, podSelector: { matchLabels: { 'temper.dev/agent-pod': 'true' } } };
+    assert.deepEqual(ingress, [{ ports: [{ protocol: 'TCP', port: 8445 }], from: [agentPods] }]);
+    const blocks = egress.at(-1)?.to?.map(({ ipBlock }) => ipBlock) ?? [];
+    assert.deepEqual(
+      blocks.map((block) => block?.cidr),
+      ['0.0.0.0/0', '2000::/3'],
+    );
+    const ranges = addressRanges(blocks[0]?.except ?? []);
+    const inside = [
+      '10.1.2.3',
+      '172.31.0.1',
+      '192.168.1.1',
+      '169.254.169.254',
+      '100.64.0.1',
+      '127.0.0.1',
+      '34.118.225.7',
+    ];
+    assert.deepEqual(
+      inside.filter((address) => !ranges(address)),
+      [],
+    );
+    assert.equal(ranges('93.184.215.14'), false);
+    assert.deepEqual(blocks[1]?.except, ['2600:1f00::/24']);
+    const config = egressConfig(configOf(objects, 'temper-egress', 'egress.yaml'));
+    assert.equal(config.isExcluded('34.118.225.7') && config.isExcluded('2600:1f00::1'), true);
+  });
+
+  it('gateway and operator know the egress proxy, and without egress.enabled there is no trace of it', async () => {
+    const known = (objects: readonly ChartObject[]) => {
+      const operator = parseOperatorConfig(stringify(configOf(objects, 'temper-operator', 'operator.yaml')));
+      const gateway = gatewayConfig(configOf(objects, 'temper-gateway', 'gateway.yaml'));
+      const names = objects.filter(({ metadata }) => metadata.name.startsWith('temper-egress')).map(({ kind }) => kind);
+      return { service: operator.egress?.service, namespace: gateway.releaseNamespace, names: names.length };
+    };
+    const off = ['--set', 'verifier.enabled=false'];
+    const namespace = 'temper-system';
+    assert.deepEqual(known(await renderChart(...off)), { service: 'temper-egress', namespace, names: 7 });
+    const without = known(await renderChart(...off, '--set', 'egress.enabled=false'));
+    assert.deepEqual(without, { service: undefined, namespace: undefined, names: 0 });
   });
 
   it('DNS is permitted to kube-system, OpenShift and NodeLocal DNSCache, on both ports', async () => {
@@ -382,7 +437,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the ServiceMonitor selects the metrics Services of operator and gateway', async () => {
+  it('the ServiceMonitor selects the metrics Services of operator, gateway and egress proxy', async () => {
     const objects = await renderChart('--set', 'monitoring.serviceMonitor.enabled=true');
     const monitor = objects.find(({ kind }) => kind === 'ServiceMonitor');
     assert.ok(monitor !== undefined);
@@ -403,6 +458,7 @@ describe('the chart', () => {
       (service['spec'] as { ports: { name: string }[] }).ports.some(({ name }) => name === endpoints[0]?.port),
     );
     assert.deepEqual(scraped.map(({ metadata }) => metadata.name).sort(), [
+      'temper-egress-metrics',
       'temper-gateway-metrics',
       'temper-operator-metrics',
     ]);

@@ -565,5 +565,6 @@ describe('temper check', () => {
     assert.match(io.printed(), /✗ API temper\.dev\/v1alpha1: not served .*clusterPrerequisites/);
     assert.match(io.printed(), /✗ Deployment temper-system\/temper-operator: does not exist/);
     assert.match(io.printed(), /✗ Deployment temper-system\/temper-gateway: 0 of 2 ready; see kubectl describe/);
+    assert.match(io.printed(), /✓ Deployment temper-system\/temper-egress: not part of this installation/);
   });
 });
