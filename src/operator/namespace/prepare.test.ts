@@ -93,7 +93,8 @@ describe('the objects of a namespace with agents', () => {
       const api = fakeApi();
       await new NamespaceObjects({ ...api.deps, options: () => options }).prepare('team-a', NEVER_ABORTED);
       const policy = api.stored.get(`networkpolicies/${NAMESPACE_OBJECTS.allowGateway}`);
-      const rules = (policy?.['spec'] as { egress: { to: { podSelector: object }[]; ports: { port: number }[] }[] })
+      assert.ok(policy !== undefined);
+      const rules = (policy['spec'] as { egress: { to: { podSelector: object }[]; ports: { port: number }[] }[] })
         .egress;
       const data = api.stored.get(`configmaps/${NAMESPACE_OBJECTS.endpoints}`)?.['data'] as Record<string, string>;
       return {

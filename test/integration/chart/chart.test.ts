@@ -337,7 +337,8 @@ describe('the chart', () => {
       from?: object[];
       to?: { podSelector?: object; ipBlock?: { cidr: string; except?: string[] } }[];
     }
-    const { ingress, egress } = policy?.['spec'] as { ingress: Rule[]; egress: Rule[] };
+    assert.ok(policy !== undefined);
+    const { ingress, egress } = policy['spec'] as { ingress: Rule[]; egress: Rule[] };
     const agentPods = { namespaceSelector: {}, podSelector: { matchLabels: { 'temper.dev/agent-pod': 'true' } } };
     assert.deepEqual(ingress, [{ ports: [{ protocol: 'TCP', port: 8445 }], from: [agentPods] }]);
     const blocks = egress.at(-1)?.to?.map(({ ipBlock }) => ipBlock) ?? [];

@@ -106,7 +106,8 @@ describe('an operator on a real API server', () => {
     assert.match(JSON.stringify(endpoints?.['data']), /"egress":"https:\/\/10\.96\.\d+\.\d+:8445"/);
     assert.ok(await get(TYPES.secrets, RELEASE_NAMESPACE, RELEASE_OBJECTS.egressCertificate));
     const policy = await get(TYPES.networkPolicies, 'team-a', NAMESPACE_OBJECTS.allowGateway);
-    const { egress } = policy?.['spec'] as { egress: { ports: { port: number }[]; to: { podSelector: object }[] }[] };
+    assert.ok(policy !== undefined);
+    const { egress } = policy['spec'] as { egress: { ports: { port: number }[]; to: { podSelector: object }[] }[] };
     assert.deepEqual(
       egress.map(({ ports }) => ports.map(({ port }) => port)),
       [[8443], [8445]],
