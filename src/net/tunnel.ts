@@ -4,7 +4,7 @@ import { Agent, buildConnector } from 'undici';
 import { abortable } from '../lib/async/abort.ts';
 import { readBody } from '../lib/async/read-body.ts';
 
-export interface TunnelProxy {
+interface TunnelProxy {
   /** `https://address:port` */
   origin: string;
   /** The name in its certificate. */
