@@ -13,7 +13,7 @@ import type { GatewayDeps } from '../deps.ts';
 import { memoryRoutes } from '../pods/memory.ts';
 import { egressRoutes } from '../egress/routes.ts';
 import { modelRoutes } from '../models/routes.ts';
-import { CORE_ROUTES } from '../core-routes.ts';
+import { CORE_ROUTES } from '../routes.ts';
 import { reviewRoutes } from '../review/routes.ts';
 import type { RouteAccess, GatewayServer } from './routes.ts';
 import { createGatewayServer } from './server.ts';
