@@ -28,6 +28,7 @@ import { NamespaceObjects } from './namespace/prepare.ts';
 import { SourceKeyring } from '../nats/sources/source-cipher.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import { ReleasePki } from './pki/release-pki.ts';
+import { TargetAuthorities } from './pki/target-authorities.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
 import { StartTimes } from './pods/start-times.ts';
@@ -186,7 +187,9 @@ export function createComponents(
   const templates = new PodTemplates(config);
   const { sourceKeys = new SourceKeyring(), withheld } = deps;
   const reader = readerWithSources(client, withheld);
-  const pki = new ReleasePki({ client, clock, config, sourceKeys });
+  const { caFile } = config.egress ?? {};
+  const targetAuthorities = caFile === undefined ? undefined : new TargetAuthorities(caFile, log);
+  const pki = new ReleasePki({ client, clock, config, sourceKeys, targetAuthorities });
   const queues = createQueues(deps, (key) => agentRank(agents, policies, key));
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });

@@ -73,6 +73,8 @@ const Config = Type.Object(
           service: Name,
           /** Labels of the proxy's pods, for the NetworkPolicy. */
           podLabels: Labels,
+          /** File with certificate authorities that agents trust for their targets beside the public ones, PEM. */
+          caFile: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
         },
         closed,
       ),

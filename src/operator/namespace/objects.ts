@@ -10,14 +10,22 @@ export interface Prerequisite {
   readonly object: PlainObject;
 }
 
+/** Address and server name of the egress proxy. */
+export interface EgressEndpoint {
+  readonly address: string;
+  readonly name: string;
+  /** Certificate authorities that agents trust for their targets beside the public ones, PEM. */
+  readonly targetAuthorities?: string;
+}
+
 /** Content of the endpoints ConfigMap: how agent pods reach the gateway and the egress proxy, and which CA they trust. */
 export interface EndpointData {
   /** `https://address:port` */
   readonly gateway: string;
   /** Server name in the certificate of the gateway. */
   readonly gatewayName: string;
-  /** Address and server name of the egress proxy; absent without one. */
-  readonly egress?: { readonly address: string; readonly name: string };
+  /** Absent without an egress proxy. */
+  readonly egress?: EgressEndpoint;
   /** The CA bundle, PEM. Several certificates during a CA rotation. */
   readonly caBundle: string;
 }
@@ -64,10 +72,15 @@ export function endpointsConfigMap({
     data: {
       gateway,
       'gateway-name': gatewayName,
-      ...(egress === undefined ? {} : { egress: egress.address, 'egress-name': egress.name }),
+      ...(egress === undefined ? {} : egressData(egress)),
       'ca.crt': caBundle,
     },
   };
+}
+
+function egressData({ address, name, targetAuthorities }: EgressEndpoint): Record<string, string> {
+  const own = { egress: address, 'egress-name': name };
+  return targetAuthorities === undefined ? own : { ...own, 'egress-ca.crt': targetAuthorities };
 }
 
 const AGENT_PODS = { matchLabels: { [LABELS.agentPod]: 'true' } };

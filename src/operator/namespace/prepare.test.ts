@@ -107,10 +107,11 @@ describe('the objects of a namespace with agents', () => {
     const files = ['gateway', 'gateway-name', 'ca.crt'];
     assert.deepEqual(await objectsOf(OPTIONS), { rules: [gateway], files, egress: undefined });
     const address = 'https://10.0.0.2:8445';
-    const endpoints = { ...OPTIONS.endpoints, egress: { address, name: 'temper-egress' } };
+    const egress = { address, name: 'temper-egress', targetAuthorities: 'CA of targets' };
+    const endpoints = { ...OPTIONS.endpoints, egress };
     const found = await objectsOf({ ...OPTIONS, endpoints, egressLabels: { app: 'egress' } });
     assert.deepEqual(found.rules, [gateway, [{ matchLabels: { app: 'egress' } }, 8445]]);
-    assert.deepEqual([found.files.length, found.egress], [5, address]);
+    assert.deepEqual([found.files.length, found.egress], [6, address]);
   });
 
   for (const cached of [false, true]) {

@@ -29,11 +29,12 @@ function namespace() {
       Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
     );
   };
+  const targetAuthorities = { read: async () => 'CA of targets' };
   const pki = (replicas: number, egress: Pick<OperatorConfig, 'egress'> = {}) => {
     const nats = { url: 'tls://temper-nats:4222', service: 'temper-nats', seedFile: '/seed', replicas };
     const gateway = { service: 'temper-gateway', podLabels: {} };
     const config = { namespace: 'temper-system', gateway, nats, ...egress };
-    return new ReleasePki({ client, clock: systemClock, config, sourceKeys: new SourceKeyring() });
+    return new ReleasePki({ client, clock: systemClock, config, sourceKeys: new SourceKeyring(), targetAuthorities });
   };
   return { secrets, read, pki };
 }
@@ -94,7 +95,8 @@ describe('the egress proxy of a release', () => {
     const own = pki(1, { egress: { service: 'temper-egress', podLabels: {} } });
     assert.equal(await own.reconcile(SIGNAL), true);
     const name = 'temper-egress.temper-system.svc';
-    assert.deepEqual(own.endpoints?.egress, { address: 'https://10.0.0.1:8445', name });
+    const address = 'https://10.0.0.1:8445';
+    assert.deepEqual(own.endpoints?.egress, { address, name, targetAuthorities: 'CA of targets' });
     const { 'tls.crt': certificate, 'ca.crt': authority } = read(RELEASE_OBJECTS.egressCertificate);
     assert.ok(readCertificate(certificate)?.names.includes(name));
     assert.equal(authority, own.endpoints?.caBundle);

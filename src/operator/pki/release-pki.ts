@@ -15,6 +15,7 @@ import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
 import { type NatsLayout, natsLayout } from './nats-layout.ts';
 import type { DesiredNatsServer } from './nats-reload.ts';
 import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
+import type { TargetAuthorities } from './target-authorities.ts';
 import { rotateSigningKeys, signingKeyData, signingKeysIn } from './signing-key-rotation.ts';
 
 export interface ReleasePkiDeps {
@@ -23,6 +24,8 @@ export interface ReleasePkiDeps {
   readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'egress' | 'nats'>;
   /** Gets the keys of withheld sources. */
   readonly sourceKeys: SourceKeyring;
+  /** Certificate authorities that agents trust for their targets; absent: the public ones only. */
+  readonly targetAuthorities?: Pick<TargetAuthorities, 'read'> | undefined;
 }
 
 const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
@@ -91,7 +94,8 @@ export class ReleasePki {
     await this.#signingKeys(signal);
     await this.#sourceKeys(signal);
     await this.#nats(state, bundle, systemSeed, signal);
-    const endpoints = endpointsOf(gateway, egress, bundle);
+    const targetAuthorities = await this.#deps.targetAuthorities?.read();
+    const endpoints = endpointsOf({ gateway, egress, caBundle: bundle, targetAuthorities });
     const isChanged = JSON.stringify(endpoints) !== JSON.stringify(this.#endpoints);
     this.#endpoints = endpoints;
     return isChanged;
@@ -204,18 +208,24 @@ export class ReleasePki {
   }
 }
 
+interface Endpoints {
+  gateway: ServerNames;
+  /** Undefined without an egress proxy. */
+  egress: ServerNames | undefined;
+  caBundle: string;
+  targetAuthorities: string | undefined;
+}
+
 /** Undefined while a Service has no address. */
-function endpointsOf(
-  gateway: ServerNames,
-  egress: ServerNames | undefined,
-  caBundle: string,
-): EndpointData | undefined {
+function endpointsOf({ gateway, egress, caBundle, targetAuthorities }: Endpoints): EndpointData | undefined {
   const gatewayAddress = addressOf(gateway, PORTS.gateway);
   if (gatewayAddress === undefined) return undefined;
   const own = { gateway: gatewayAddress, gatewayName: gateway.names[0] ?? '', caBundle };
   if (egress === undefined) return own;
   const address = addressOf(egress, PORTS.egress);
-  return address === undefined ? undefined : { ...own, egress: { address, name: egress.names[0] ?? '' } };
+  if (address === undefined) return undefined;
+  const trust = targetAuthorities === undefined ? {} : { targetAuthorities };
+  return { ...own, egress: { address, name: egress.names[0] ?? '', ...trust } };
 }
 
 function addressOf({ addresses: [address] }: ServerNames, port: number): string | undefined {

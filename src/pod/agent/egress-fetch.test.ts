@@ -66,7 +66,8 @@ describe('the fetch of a tool in a pod', () => {
     const port = await listen(proxy);
     folder = await mkdtemp(join(tmpdir(), 'temper-egress-'));
     const files = { egress: `https://127.0.0.1:${port}`, 'egress-name': 'api.example.com', 'ca.crt': certificate };
-    for (const [name, text] of Object.entries({ ...files, token: 'pod-token' }))
+    const trusted = { 'egress-ca.crt': certificate };
+    for (const [name, text] of Object.entries({ ...files, ...trusted, token: 'pod-token' }))
       await writeFile(join(folder, name), text);
   });
   beforeEach(() => {
@@ -90,7 +91,6 @@ describe('the fetch of a tool in a pod', () => {
       files,
       deliveryToken: () => 'd1.x.y',
       clock: systemClock,
-      certificateAuthorities: [certificate],
     });
     const op: CallOptions = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
     return fetch({ url }, rules, op);
@@ -151,6 +151,14 @@ describe('the fetch of a tool in a pod', () => {
 
   it('a tunnel to a server with the certificate of another host carries no request', async () => {
     await failsWith('TEMPER_FETCH_FAILED', get('https://evil.example.org/'), /ERR_TLS_CERT_ALTNAME_INVALID/);
+  });
+
+  it('without the certificate authorities of the platform, a pod trusts the public ones alone', async () => {
+    const other = await mkdtemp(join(tmpdir(), 'temper-egress-'));
+    for (const name of ['egress', 'egress-name', 'ca.crt', 'token'])
+      await writeFile(join(other, name), await readFile(join(folder, name)));
+    await failsWith('TEMPER_FETCH_FAILED', get('https://api.example.com/', ANY, other), /SELF_SIGNED_CERT/);
+    await rm(other, { recursive: true });
   });
 
   it('a pod without the address of a proxy says that it has no egress', async () => {

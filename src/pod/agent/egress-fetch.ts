@@ -1,5 +1,6 @@
 /** The `fetch` of forged tools in a pod: every connection is a tunnel through the egress proxy, which decides about it. */
 import type { Socket } from 'node:net';
+import { getCACertificates } from 'node:tls';
 import type { GatewayConfigFiles, GatewayEndpoint } from '../../gateway-client/gateway-config-files.ts';
 import { DELIVERY_TOKEN_HEADER } from '../../gateway-api/pod-api.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -18,8 +19,6 @@ export interface EgressFetchDeps {
   /** Of the current message: the proxy charges the connection to it. */
   deliveryToken: () => string;
   clock: Clock;
-  /** Certificates of targets to trust instead of the system's, PEM. */
-  certificateAuthorities?: readonly string[];
 }
 
 /** The decision of the gateway, the resolution of the name and the connection, together. */
@@ -47,7 +46,7 @@ async function connectThroughProxy(target: Target, deps: EgressFetchDeps, signal
   });
   if ('refusal' in opened) throw refusal(opened.refusal);
   const securing = AbortSignal.any([signal, AbortSignal.timeout(TLS_TIMEOUT_MS)]);
-  return secure(opened.stream, target, securing, deps.certificateAuthorities);
+  return secure(opened.stream, target, securing, authoritiesOf(proxy));
 }
 
 /** Without an egress proxy, the operator writes no address of one. */
@@ -62,6 +61,11 @@ async function endpointOf({ files }: EgressFetchDeps): Promise<GatewayEndpoint> 
       { cause },
     );
   }
+}
+
+/** Undefined: those of the system. */
+function authoritiesOf({ targetAuthorities }: GatewayEndpoint): readonly string[] | undefined {
+  return targetAuthorities === undefined ? undefined : [...getCACertificates('default'), targetAuthorities];
 }
 
 function unreachable(cause: unknown): TemperError {

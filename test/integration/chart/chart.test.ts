@@ -380,6 +380,21 @@ describe('the chart', () => {
     assert.deepEqual(without, { service: undefined, namespace: undefined, names: 0 });
   });
 
+  it('the operator reads the certificate authorities that agents trust for their hosts, where a ConfigMap has them', async () => {
+    const read = async (...flags: string[]) => {
+      const objects = await renderChart(...flags);
+      const operator = parseOperatorConfig(stringify(configOf(objects, 'temper-operator', 'operator.yaml')));
+      const pod = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'temper-operator');
+      return { file: operator.egress?.caFile, pod: JSON.stringify(pod?.['spec']) };
+    };
+    const { file, pod } = await read('--set', 'egress.caBundle.configMap=corporate-ca');
+    assert.equal(file, '/etc/temper/egress-ca/ca.crt');
+    assert.ok(pod.includes('{"name":"corporate-ca","items":[{"key":"ca.crt","path":"ca.crt"}]}'), pod);
+    assert.ok(pod.includes('"mountPath":"/etc/temper/egress-ca"'), pod);
+    const without = await read();
+    assert.deepEqual([without.file, without.pod.includes('egress-ca')], [undefined, false]);
+  });
+
   it('DNS is permitted to kube-system, OpenShift and NodeLocal DNSCache, on both ports', async () => {
     const policy = (await renderChart()).find(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-api-server',
