@@ -22,12 +22,21 @@ describe('the configuration of the egress proxy', () => {
     assert.equal(egressConfig({ ...LEAST, excludedRanges: ['34.118.224.0/20'] }).isExcluded('34.118.224.1'), true);
   });
 
+  it('an upstream proxy has a name and a port', () => {
+    const of = (httpsProxy: string) => egressConfig({ ...LEAST, httpsProxy }).upstreamProxy;
+    assert.deepEqual(of('http://Proxy.example:3128/'), { host: 'proxy.example', port: 3_128 });
+    assert.deepEqual(of('http://10.0.0.9'), { host: '10.0.0.9', port: 80 });
+  });
+
   it('a missing, unknown or invalid field is refused with its path', () => {
     const invalid: [value: unknown, words: RegExp][] = [
       [{}, /tls/],
       [{ ...LEAST, allow: ['**'] }, /additional|allow/i],
       [{ ...LEAST, listen: { port: 70_000 } }, /\/listen\/port/],
       [{ ...LEAST, excludedRanges: ['10.0.0.0'] }, /"10\.0\.0\.0" is not a range/],
+      [{ ...LEAST, httpsProxy: 'https://proxy.example:3128' }, /\/httpsProxy/],
+      [{ ...LEAST, httpsProxy: 'http://user:password@proxy.example:3128' }, /\/httpsProxy/],
+      [{ ...LEAST, httpsProxy: 'http://proxy.example:99999' }, /\/httpsProxy.*99999/],
       [undefined, /configuration of the egress proxy/],
     ];
     for (const [value, words] of invalid) {

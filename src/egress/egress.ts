@@ -13,6 +13,8 @@ import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { EGRESS_METRICS } from '../telemetry/temper-metrics.ts';
 import type { EgressConfig } from './config.ts';
+import { directRoute, type Route } from './route/route.ts';
+import { upstreamProxyRoute } from './route/upstream-proxy.ts';
 import { GatewayAuthorizer } from './gateway-authorizer.ts';
 import { Admission } from './proxy/admission.ts';
 import { ConnectionReporter } from './proxy/connection-reporter.ts';
@@ -59,9 +61,9 @@ export async function runEgress(config: EgressConfig, run: EgressRun): Promise<v
   metrics.watch('temper_egress_open_connections', {}, () => connections.size);
   const notReady = (): string[] => [...pending, ...(reporter.hasGateway ? [] : ['gateway'])];
   const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady }));
-  const network = { ...(run.network ?? createSystemNetwork()), isExcluded: config.isExcluded };
+  const route = routeOf(config, run.network ?? createSystemNetwork());
   const admission = new Admission({ clock, authorizer });
-  const server = await openServer(config, { clock, log, network, admission, connections, metrics }, stack);
+  const server = await openServer(config, { clock, log, route, admission, connections, metrics }, stack);
   const reporting = new AbortController();
   const reports = reporter.run(reporting.signal);
   await listen(server, config.listen);
@@ -73,6 +75,11 @@ export async function runEgress(config: EgressConfig, run: EgressRun): Promise<v
   await drain(server, connections);
   reporting.abort();
   await reports;
+}
+
+function routeOf({ upstreamProxy, isExcluded }: EgressConfig, system: Network): Route {
+  const network = { ...system, isExcluded };
+  return upstreamProxy === undefined ? directRoute(network) : upstreamProxyRoute(upstreamProxy, network);
 }
 
 /** Uses the current certificate, which the operator renews. */

@@ -4,11 +4,11 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { dialTcp, type Network, validateAddresses } from '../../net/dialer.ts';
 import type { Target } from '../../net/targets.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { EgressMetrics } from '../../telemetry/temper-metrics.ts';
 import { credentialsOf } from '../request/credentials.ts';
+import type { Route } from '../route/route.ts';
 import type { Admission } from './admission.ts';
 import type { OpenConnection } from './open-connection.ts';
 import type { OpenConnections } from './open-connections.ts';
@@ -17,7 +17,7 @@ import { publicError } from './refusal.ts';
 export interface ExchangeDeps {
   clock: Clock;
   log: Logger;
-  network: Network;
+  route: Route;
   admission: Admission;
   connections: OpenConnections;
   metrics: Pick<EgressMetrics, 'count'>;
@@ -59,7 +59,7 @@ export class Exchange {
   async open(target: Target): Promise<{ connection: OpenConnection; upstream: Socket; signal: AbortSignal }> {
     const { host, port } = target;
     Object.assign(this.#facts, { host, port });
-    const { admission, connections, network, onAuthorized } = this.#deps;
+    const { admission, connections, onAuthorized } = this.#deps;
     const credentials = credentialsOf(this.#request.headers);
     const address = this.#client.remoteAddress ?? '';
     const authorized = await admission.authorize({ ...credentials, address, host, port }, this.#clientGone.signal);
@@ -67,7 +67,7 @@ export class Exchange {
     const connection = connections.open(authorized, { ...credentials, host, port });
     this.#connection = connection;
     const signal = AbortSignal.any([this.#clientGone.signal, connection.signal]);
-    const upstream = await this.#dial(target, network, signal);
+    const upstream = await this.#dial(target, signal);
     this.#upstream = upstream;
     upstream.on('error', () => undefined);
     endWhenIdle(upstream, connection);
@@ -116,11 +116,10 @@ export class Exchange {
     this.#clientGone.abort(new TemperError('TEMPER_CANCELLED', 'the client closed the connection'));
   };
 
-  async #dial(target: Target, network: Network, signal: AbortSignal): Promise<Socket> {
+  async #dial(target: Target, signal: AbortSignal): Promise<Socket> {
     const dialling = AbortSignal.any([signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     try {
-      const addresses = await validateAddresses(target, network, dialling);
-      const { socket, address } = await dialTcp(target.port, addresses, network, dialling);
+      const { socket, address } = await this.#deps.route(target, dialling);
       this.note({ address });
       return socket;
     } catch (error) {

@@ -10,6 +10,7 @@ import type { Network } from '../../net/dialer.ts';
 import { createLogger } from '../../telemetry/log.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { Authorizer, ConnectionReport, ConnectionRequest, EndedConnection } from '../authorizer.ts';
+import { directRoute } from '../route/route.ts';
 import { Admission } from './admission.ts';
 import { ConnectionReporter } from './connection-reporter.ts';
 import { DEFAULT_LIMITS, type OpenConnectionLimits, OpenConnections } from './open-connections.ts';
@@ -99,7 +100,8 @@ export class TestProxy extends ProxyClient implements AsyncDisposable {
     this.reporter = new ConnectionReporter({ clock: systemClock, log, authorizer, connections });
     const admission = new Admission({ clock: systemClock, authorizer });
     const network = { ...this.#network(ports), ...(isExcluded === undefined ? {} : { isExcluded }) };
-    const deps = { clock: systemClock, log, network, admission, connections, metrics: { count: () => undefined } };
+    const route = directRoute(network);
+    const deps = { clock: systemClock, log, route, admission, connections, metrics: { count: () => undefined } };
     return createProxyServer({ ...options, ...deps, tls });
   }
 

@@ -77,6 +77,7 @@ describe('the chart', () => {
     ["admissionPolicies.systemAccounts={a' || true || 'b}", '/admissionPolicies/systemAccounts/0'],
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
+    ['egress.proxy.httpsProxy=https://proxy.corp', '/egress/proxy/httpsProxy'],
     ['egress.excludedRanges={10.0.0.0}', '/egress/excludedRanges/0'],
     ['egress.excludedRanges={fd00::/8}', '/egress/excludedRanges/0'],
     ['nats.replicas=2', '/nats/replicas'],
@@ -378,6 +379,17 @@ describe('the chart', () => {
     assert.deepEqual(known(await renderChart(...off)), { service: 'temper-egress', namespace, names: 7 });
     const without = known(await renderChart(...off, '--set', 'egress.enabled=false'));
     assert.deepEqual(without, { service: undefined, namespace: undefined, names: 0 });
+  });
+
+  it('with a proxy of the company, the egress proxy reaches its port and no other', async () => {
+    const objects = await renderChart('--set', 'egress.proxy.httpsProxy=http://proxy.corp:3128');
+    const config = egressConfig(configOf(objects, 'temper-egress', 'egress.yaml'));
+    assert.deepEqual(config.upstreamProxy, { host: 'proxy.corp', port: 3_128 });
+    const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-egress');
+    const { egress } = policy?.['spec'] as { egress: { ports?: { port: number }[] }[] };
+    const ports = egress.map((rule) => rule.ports?.map(({ port }) => port));
+    assert.deepEqual(new Set(ports.flat()), new Set([8443, 53, 5353, 3128]));
+    assert.ok(!ports.includes(undefined));
   });
 
   it('the operator reads the certificate authorities that agents trust for their hosts, where a ConfigMap has them', async () => {
