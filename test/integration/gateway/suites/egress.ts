@@ -6,9 +6,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
+import pLimit from 'p-limit';
 import { egressConfig } from '../../../../src/egress/config.ts';
 import { runEgress } from '../../../../src/egress/egress.ts';
 import { ProxyClient } from '../../../../src/egress/proxy/proxy-client.testing.ts';
+import { NO_PLAIN_REQUEST, NO_TUNNEL } from '../../../../src/egress/request/target.testing.ts';
 import { writeGatewayConfig } from '../../../../src/gateway-client/certificates.testing.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
@@ -21,6 +23,45 @@ import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 const HOST = 'api.example.com:443';
+const PUBLIC = '93.184.215.14';
+/** Addresses that no agent reaches, in the notations that a name server may give. */
+const INSIDE = [
+  '0.0.0.0',
+  '10.96.0.1',
+  '100.64.0.1',
+  '100.100.100.200',
+  '127.0.0.1',
+  '127.255.255.254',
+  '169.254.169.254',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.0.0.8',
+  '192.168.0.1',
+  '198.18.0.1',
+  '224.0.0.1',
+  '255.255.255.255',
+  '::',
+  '::1',
+  '::127.0.0.1',
+  '::ffff:10.0.0.1',
+  '::ffff:169.254.169.254',
+  '::ffff:0:a9fe:a9fe',
+  '64:ff9b::169.254.169.254',
+  '64:ff9b:1::1',
+  '2001::1',
+  '2002:a9fe:a9fe::1',
+  'fc00::1',
+  'fd00:ec2::254',
+  'fe80::1',
+  'fec0::1',
+  'ff02::1',
+];
+const NAMES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  INSIDE.flatMap((address, index) => [
+    [`inside-${index}.example.com`, [address]],
+    [`mixed-${index}.example.com`, [PUBLIC, address]],
+  ]),
+);
 
 export interface EgressWorld {
   fixture: ModelGatewayFixture;
@@ -42,7 +83,7 @@ async function startProxy({ fixture, gateway }: EgressWorld, target: Server, sig
   });
   const { port } = target.address() as AddressInfo;
   const network = {
-    resolve: async () => ['93.184.215.14'],
+    resolve: async (host: string) => NAMES[host] ?? [PUBLIC],
     connect: async () => {
       const socket = connect({ host: '127.0.0.1', port });
       await once(socket, 'connect');
@@ -71,7 +112,8 @@ export function egressSuite(open: () => EgressWorld): void {
         ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
       );
       target = createServer({ cert: cert ?? '', key: key ?? '' }, ({ url }, response) => {
-        response.end(Buffer.alloc(Number(url?.slice(1)), 'a'));
+        if (url === '/moved') response.writeHead(302, { location: 'https://169.254.169.254/latest/meta-data/' }).end();
+        else response.end(Buffer.alloc(Number(url?.slice(1)), 'a'));
       });
       await new Promise<void>((done) => target.listen(0, '127.0.0.1', done));
       proxy = await startProxy(open(), target, stop.signal);
@@ -140,6 +182,45 @@ export function egressSuite(open: () => EgressWorld): void {
         assert.ok(isTemperError(error, 'TEMPER_POLICY_DENIED'), String(error));
         return /other\.example\.com.* is not granted to agent "smith"/.test(error.message);
       });
+      const redirected = fetchOfTool({ url: 'https://api.example.com/moved' }, rules, op);
+      await assert.rejects(redirected, (error) => isTemperError(error, 'TEMPER_FETCH_DENIED'));
+    });
+
+    it('a name with an address inside, alone or beside a public one, is refused after it was allowed', async () => {
+      setAgent('resolver', { grants: { network: ['*.example.com'] } });
+      const before = proxy.lines.length;
+      const hosts = Object.keys(NAMES);
+      const limit = pLimit(8);
+      const words = /403 .*TEMPER_FETCH_DENIED.*not public/s;
+      await Promise.all(hosts.map((host) => limit(() => refused('resolver', `${host}:443`, words))));
+      const lines = proxy.lines.slice(before).filter(({ agent }) => agent === 'resolver');
+      assert.equal(lines.length, hosts.length);
+      // No connection was opened.
+      assert.deepEqual(
+        lines.filter(({ address }) => address !== undefined),
+        [],
+      );
+    });
+
+    it('every other form of an address is refused before a gateway is asked', async () => {
+      setAgent('writer', { grants: { network: ['**'] } });
+      // A parser drops the spaces around an authority.
+      const authorities = NO_TUNNEL.filter((authority) => authority.trim() === authority);
+      const lines = [
+        ...authorities.map((authority) => `CONNECT ${authority}`),
+        ...NO_PLAIN_REQUEST.map((url) => `GET ${url}`),
+      ];
+      const limit = pLimit(8);
+      const request = (line: string) =>
+        client.exchange(`${line} HTTP/1.1\r\nHost: api.example.com\r\n${head('writer')}\r\n`);
+      const answers = await Promise.all(lines.map((line) => limit(() => request(line))));
+      // A line that is not HTTP ends in the parser.
+      for (const [index, line] of lines.entries())
+        assert.match(answers[index] ?? '', /^HTTP\/1\.1 (?:403 .*TEMPER_FETCH_DENIED|400 )/s, line);
+      assert.deepEqual(
+        proxy.lines.filter(({ agent }) => agent === 'writer'),
+        [],
+      );
     });
 
     it('the replica is ready, because a gateway takes its reports', async () => {
