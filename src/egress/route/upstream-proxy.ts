@@ -16,8 +16,8 @@ export interface UpstreamProxy {
 const MAX_HEADER_BYTES = 16_384;
 
 /**
- * Asks the upstream proxy for a tunnel to each target. The upstream proxy resolves the names: inside such a network, often nobody else can. So
- * it must reach no private address for the egress proxy.
+ * Asks the upstream proxy for a tunnel to each target. The upstream proxy resolves the names, because name servers inside
+ * such a network often know no public name. So it must reach no private address for the egress proxy.
  */
 export function upstreamProxyRoute(proxy: UpstreamProxy, network: Network): Route {
   return async (target, signal) => {

@@ -386,7 +386,8 @@ describe('the chart', () => {
     const config = egressConfig(configOf(objects, 'temper-egress', 'egress.yaml'));
     assert.deepEqual(config.upstreamProxy, { host: 'proxy.corp', port: 3_128 });
     const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-egress');
-    const { egress } = policy?.['spec'] as { egress: { ports?: { port: number }[] }[] };
+    assert.ok(policy !== undefined);
+    const { egress } = policy['spec'] as { egress: { ports?: { port: number }[] }[] };
     const ports = egress.map((rule) => rule.ports?.map(({ port }) => port));
     assert.deepEqual(new Set(ports.flat()), new Set([8443, 53, 5353, 3128]));
     assert.ok(!ports.includes(undefined));
