@@ -16,7 +16,6 @@ const KEPT_IN_RELEASE = [
   'persistentvolumeclaims/data-temper-nats-0',
   'secrets/temper-audit-key',
   'secrets/temper-ca',
-  'secrets/temper-egress-tls',
   'secrets/temper-gateway-signing-keys',
   'secrets/temper-gateway-tls',
   'secrets/temper-nats-config',
