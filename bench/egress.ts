@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -123,9 +123,8 @@ async function openDirect({ targetPort, target }: World): Promise<TLSSocket> {
 /** From one of many addresses, because an address has limits. */
 async function openProxied({ proxyPort, target, own }: World, address: number): Promise<TLSSocket> {
   const localAddress = `127.0.1.${address + 1}`;
-  const outer = await secured(
-    connect({ host: '127.0.0.1', port: proxyPort, localAddress, servername: PROXY, ca: own.authority }),
-  );
+  const socket = connectTcp({ host: '127.0.0.1', port: proxyPort, localAddress });
+  const outer = await secured(connect({ socket, servername: PROXY, ca: own.authority }));
   const credentials = 'Proxy-Authorization: Bearer a.b.c\r\ntemper-delivery-token: d1.x.y\r\n';
   outer.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n${credentials}\r\n`);
   const [answer] = (await once(outer, 'data')) as [Buffer];
