@@ -3,7 +3,7 @@ import { dialTcp, type Network, validateAddresses } from '../../net/dialer.ts';
 import type { Target } from '../../net/targets.ts';
 
 /** A connection to a target, and the address that the proxy connected to. */
-export interface RoutedConnection {
+interface RoutedConnection {
   socket: Socket;
   address: string;
 }

@@ -11,7 +11,7 @@ export interface Prerequisite {
 }
 
 /** Address and server name of the egress proxy. */
-export interface EgressEndpoint {
+interface EgressEndpoint {
   readonly address: string;
   readonly name: string;
   /** Certificate authorities that agents trust for their targets beside the public ones, PEM. */
