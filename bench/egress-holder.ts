@@ -23,7 +23,10 @@ const network = {
     return socket;
   },
 };
-process.on('message', () => process.send?.({ rss: process.memoryUsage.rss() }));
+process.on('message', () => {
+  globalThis.gc?.();
+  process.send?.({ rss: process.memoryUsage.rss() });
+});
 process.once('disconnect', () => stop.abort());
 await runEgress(config, {
   log,

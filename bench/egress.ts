@@ -18,10 +18,10 @@ const LARGE_BYTES = 64 * 1_048_576;
 const CONNECTIONS = 500;
 const PER_ADDRESS = 20;
 const MIB = 1_048_576;
-/** Those of the image. */
-const FLAGS = ['--max-semi-space-size=2'];
-/** An idle connection of TLS in both directions, and what the proxy itself needs. */
-const MAX_RSS_MIB = 150;
+/** Those of the image, and one to measure without what is to be collected. */
+const FLAGS = ['--max-semi-space-size=2', '--expose-gc'];
+/** The goal is 150 MiB for the whole process of the image, which needs 90 of them without a connection. */
+const MAX_GROWTH_MIB = 60;
 const MAX_SMALL_RATIO = 6;
 const MIN_THROUGHPUT_PERCENT = 30;
 
@@ -96,7 +96,7 @@ async function large(world: World): Promise<BenchRow> {
   return { name: 'egress: a large response', figures, limit: `at least ${MIN_THROUGHPUT_PERCENT} %`, met };
 }
 
-/** Memory of the process, after its start and with many connections that have carried a request each. */
+/** Memory of the process, which runs from the sources, after its start and with many connections that have carried a request each. */
 async function many(world: World, child: ChildProcess): Promise<BenchRow> {
   const before = await rssOf(child);
   const sockets: TLSSocket[] = [];
@@ -112,8 +112,8 @@ async function many(world: World, child: ChildProcess): Promise<BenchRow> {
     'with them': `${(after / MIB).toFixed(0)} MiB`,
     'for each': `${((after - before) / CONNECTIONS / 1_024).toFixed(0)} KiB`,
   };
-  const met = sockets.length === CONNECTIONS && after <= MAX_RSS_MIB * MIB;
-  return { name: `egress: ${CONNECTIONS} connections`, figures, limit: `at most ${MAX_RSS_MIB} MiB`, met };
+  const met = sockets.length === CONNECTIONS && after - before <= MAX_GROWTH_MIB * MIB;
+  return { name: `egress: ${CONNECTIONS} connections`, figures, limit: `at most ${MAX_GROWTH_MIB} MiB more`, met };
 }
 
 async function openDirect({ targetPort, target }: World): Promise<TLSSocket> {

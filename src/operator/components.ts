@@ -187,9 +187,13 @@ export function createComponents(
   const templates = new PodTemplates(config);
   const { sourceKeys = new SourceKeyring(), withheld } = deps;
   const reader = readerWithSources(client, withheld);
-  const { caFile } = config.egress ?? {};
-  const targetAuthorities = caFile === undefined ? undefined : new TargetAuthorities(caFile, log);
-  const pki = new ReleasePki({ client, clock, config, sourceKeys, targetAuthorities });
+  const pki = new ReleasePki({
+    client,
+    clock,
+    config,
+    sourceKeys,
+    targetAuthorities: targetAuthoritiesOf(config, log),
+  });
   const queues = createQueues(deps, (key) => agentRank(agents, policies, key));
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
@@ -229,6 +233,10 @@ export function createComponents(
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
+}
+
+function targetAuthoritiesOf({ egress }: OperatorConfig, log: Logger): TargetAuthorities | undefined {
+  return egress?.caFile === undefined ? undefined : new TargetAuthorities(egress.caFile, log);
 }
 
 type ScheduleParts = Pick<Components, 'agents' | 'policies' | 'validation' | 'queues'>;

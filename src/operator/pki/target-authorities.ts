@@ -1,8 +1,7 @@
-import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { messageOf, TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/printable.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { readCertificate } from './certificates.ts';
 
 /** The endpoints ConfigMap of every namespace has a copy. */
 const MAX_BYTES = 262_144;
@@ -39,12 +38,7 @@ export function certificatesIn(text: string): string {
   if (text.length > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes`);
   const certificates = text.match(CERTIFICATE) ?? [];
   if (certificates.length === 0) throw new Error('it has no certificate in PEM');
-  for (const [index, certificate] of certificates.entries()) {
-    try {
-      new X509Certificate(certificate);
-    } catch (error) {
-      throw new Error(`certificate ${index + 1} is broken: ${printable(messageOf(error), 100)}`, { cause: error });
-    }
-  }
+  const broken = certificates.findIndex((certificate) => readCertificate(certificate) === undefined);
+  if (broken !== -1) throw new Error(`certificate ${broken + 1} is broken`);
   return `${certificates.join('\n')}\n`;
 }
