@@ -19,7 +19,7 @@ import {
 } from './killed-team-state.ts';
 
 /** `make chaos` sets more. */
-const WALKS = Number(process.env['KILLS'] ?? 8);
+const WALKS = Number(process.env['KILLS'] ?? 6);
 const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
 const LANES = 2;
 /** A kill comes up to this time after a line of output, to meet writes that print nothing; before the first line, a process starts and restores. */
