@@ -59,10 +59,10 @@ test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUB
 chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs for 3 minutes
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 	@KILLS=$(or $(TIMES),20) test/tier.sh integration $(NODE) --test --test-name-pattern='killed|ends before' \
-	  test/integration/operator/promotion.test.ts test/integration/gateway/drain.test.ts
+	  test/integration/operator/promotion.test.ts test/integration/gateway/drain.test.ts test/integration/gateway/delivery.test.ts
 	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test test/integration/nats/three-servers.test.ts
 	@KILLS=$(or $(TIMES),50) $(NODE) --test test/system/run/crash.test.ts
-	@KILLS=$(or $(TIMES),100) $(NODE) --test test/system/run/team.test.ts
+	@KILLS=$(or $(TIMES),100) $(NODE) --test test/system/run/killed-team.test.ts
 
 soak: setup ## Repeat the tiers beside busy processes (TIMES=4 LOAD=2 TIERS="test-unit test-system test-integration")
 	@TIMES=$(or $(TIMES),4) LOAD=$(or $(LOAD),2) test/soak.sh $(or $(TIERS),test-unit test-system test-integration)

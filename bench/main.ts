@@ -11,6 +11,8 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   'code-mode': async () => (await import('./code-mode.ts')).benchCodeMode(),
   decide: async () => (await import('./decide.ts')).benchDecide(),
   children: async () => (await import('./children.ts')).benchChildren(),
+  spawns: async () => (await import('./spawns.ts')).benchSpawns(),
+  'scheduled-agents': async () => (await import('./scheduled-agents.ts')).benchScheduledAgents(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),

@@ -5,7 +5,7 @@ import type { KindName } from './v1alpha1/kinds.ts';
 /** A spec field that is validated and stored, but that no code acts on yet. */
 export interface FieldNotInForce {
   readonly kind: KindName;
-  /** Dotted path below `spec`. Includes all fields below it. */
+  /** Dotted path below `spec`; `[]` stands for any item of a list. Includes all fields below it. */
   readonly field: string;
   /** `cluster`: `temper run` acts on the field, a cluster does not. `run`: a cluster does, `temper run` does not. */
   readonly where: 'everywhere' | 'cluster' | 'run';
@@ -38,16 +38,9 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Agent',
-    field: 'spec.grants.events',
+    field: 'spec.schedule.triggers[].webhook',
     where: 'run',
-    plan: 'let the agent publish events and subscribe to them',
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.schedule.triggers',
-    where: 'run',
-    plan: 'give the agent a message for each of these events',
-    inForce: isEmpty,
+    plan: 'give the agent a message for each signed request from outside',
   },
   {
     kind: 'Agent',
@@ -152,8 +145,8 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
 export function fieldsNotInForce(kind: KindName, spec: unknown): FieldNotInForce[] {
   return NOT_IN_FORCE.filter(({ kind: ofKind, field, inForce }) => {
     if (ofKind !== kind) return false;
-    const value = valueAt(spec, segmentsOf(field).slice(1));
-    return value !== undefined && value !== null && inForce?.(value) !== true;
+    const values = valuesAt(spec as Json, field.split('.').slice(1));
+    return values.some((value) => value !== null && inForce?.(value) !== true);
   });
 }
 
@@ -162,8 +155,9 @@ export function entryOf(kind: KindName, field: string): FieldNotInForce | undefi
   return NOT_IN_FORCE.find((entry) => entry.kind === kind && (field === entry.field || isBelow(field, entry.field)));
 }
 
+/** The path of the field, or of the first list above it. */
 export function segmentsOf(field: string): FieldPath {
-  return field.split('.');
+  return (field.split('[]', 1)[0] ?? '').split('.');
 }
 
 const PLACES: Readonly<Record<FieldNotInForce['where'], string>> = {
@@ -182,8 +176,14 @@ function isBelow(field: string, parent: string): boolean {
   return field.startsWith(`${parent}.`) || field.startsWith(`${parent}[`);
 }
 
-function valueAt(spec: unknown, path: FieldPath): Json | undefined {
-  let value = spec as Json | undefined;
-  for (const segment of path) value = isJsonObject(value) ? member(value, String(segment)) : undefined;
-  return value;
+function valuesAt(spec: Json | undefined, path: readonly string[]): Json[] {
+  let values = spec === undefined ? [] : [spec];
+  for (const segment of path) {
+    values = values.flatMap((value) => {
+      const found = isJsonObject(value) ? member(value, segment.replace('[]', '')) : undefined;
+      if (found === undefined) return [];
+      return segment.endsWith('[]') ? (Array.isArray(found) ? found : []) : [found];
+    });
+  }
+  return values;
 }

@@ -97,9 +97,15 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
       const { top: run } = await import('./cluster/verbs/reports.ts');
       finish(await run({ ...options, kind: 'tools', agent }, io));
     });
-  verb(program, 'events', 'list the latest events of a namespace')
+  verb(program, 'events', 'list the latest events of the state folder, or of a namespace of a cluster')
+    .addOption(stateOption())
     .addOption(outputOption())
     .action(async (options) => {
+      if (!selectsCluster(options, io)) {
+        const { stateEvents } = await import('./events/state-events.ts');
+        const { readingState } = await import('./state/state-folder.ts');
+        return finish(await readingState(options.state, () => stateEvents(options, io)));
+      }
       const { events } = await import('./cluster/events/events.ts');
       finish(await events(options, io));
     });
@@ -130,10 +136,6 @@ function addUsage(program: Command, io: CliIo, finish: SetExitCode): void {
       if (options.by !== undefined) {
         if (options.policy !== undefined) command.error('--by and --policy exclude each other');
         if (!selectsCluster(options, io)) {
-          if (options.by === 'Root')
-            command.error(
-              '--by root needs a cluster, because a state folder has no sums per message; name one with --context or -n',
-            );
           const { stateBreakdown } = await import('./usage/state-breakdown.ts');
           const { readingState } = await import('./state/state-folder.ts');
           return finish(await readingState(options.state, () => stateBreakdown({ ...options, agent }, io)));

@@ -97,7 +97,7 @@ export function builtInTools(
       ...(tasks === undefined ? {} : { tasks }),
     }),
     ...scheduleTools({ isTainted, ...(ports.schedules === undefined ? {} : { schedules: ports.schedules }) }),
-    ...eventTools(ports.events === undefined ? {} : { events: ports.events }),
+    ...eventTools({ isTainted, ...(ports.events === undefined ? {} : { events: ports.events }) }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
     discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
   ];

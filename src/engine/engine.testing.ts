@@ -85,7 +85,7 @@ export interface EngineChanges {
   onUse?: LocalLifecyclePorts['onUse'];
   records?: RecordStore;
   /** Other agents, for the tools that reach them. */
-  agents?: Pick<EnginePorts, 'bus' | 'tasks' | 'children'>;
+  agents?: Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules' | 'events'>;
 }
 
 /** An engine over records in memory, with its registry and everything that it reported. */

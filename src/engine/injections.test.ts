@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { journalItem } from '../agent/code/journal.ts';
 import { createRecordMemory } from '../agent/tools/memory.ts';
 import { createRecordSessionStore } from '../agent/session/session-store.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
@@ -77,6 +78,16 @@ describe('injected orders', () => {
         { role: 'user', text: injected, origin: 'Engine', summary },
       ]);
     }
+    if (prepare === 'journal') {
+      const sessions = createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' });
+      const read = { kind: 'answered', call: 1, digest: 'd' } as const;
+      await sessions.append('s-1', 0, [
+        { role: 'user', text: 'hello', origin: 'User' },
+        { role: 'assistant', text: '', toolCalls: [{ id: 'c-1', name: 'invoke', arguments: '{"code":""}' }] },
+        journalItem('c-1', read, 'File'),
+        { role: 'tool', toolCallId: 'c-1', name: 'invoke', text: injected, isError: false, origin: 'Tool' },
+      ]);
+    }
     const reached: string[] = [];
     const answer = { ticket: 't-1', agent: 'b', state: 'Answered', text: injected, tainted: true } as const;
     const built = await anEngine(
@@ -104,6 +115,17 @@ describe('injected orders', () => {
             },
             specialist: () => assert.fail('no specialist'),
             kill: async () => void reached.push('ends a child'),
+            list: async () => ({}),
+          }),
+          schedules: () => ({
+            create: async () => ({ name: `s-${reached.push('makes a schedule')}`, nextRun: '2026-03-02T08:00:00Z' }),
+            delete: async () => undefined,
+            list: async () => ({}),
+          }),
+          events: () => ({
+            publish: async () => ({ id: `e-${reached.push('publishes an event')}`, messages: 0, refused: 0 }),
+            subscribe: async () => ({}),
+            unsubscribe: async () => ({}),
             list: async () => ({}),
           }),
         },

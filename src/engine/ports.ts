@@ -3,7 +3,7 @@ import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { AgentProvider } from '../agent/provider/port.ts';
 import type { Children } from '../agent/tools/children/port.ts';
 import type { OwnSchedules, ScheduleCaller } from '../agent/tools/schedules/port.ts';
-import type { Events } from '../agent/tools/events/port.ts';
+import type { EventCaller, Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
@@ -66,8 +66,8 @@ export interface EnginePorts {
   children?: (session: string) => Children;
   /** Schedules that the agent makes; absent where nothing starts their runs. */
   schedules?: (caller: ScheduleCaller) => OwnSchedules;
-  /** Publishes events and subscribes to them; absent in a standalone run. */
-  events?: Events;
+  /** Publishes events and subscribes to them; absent for an agent that is alone. */
+  events?: (caller: EventCaller) => Events;
   /** Asks other agents for a session and gets their answers; absent for an agent that is alone. */
   tasks?: (session: string) => TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */

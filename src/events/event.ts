@@ -28,8 +28,3 @@ export interface EventChain {
   /** UIDs of the agents that the chain passed, the publisher last. */
   readonly ancestors: readonly string[];
 }
-
-/** Limit of the data of an event, in bytes of its JSON. */
-export const MAX_EVENT_BYTES = 8 * 1_024;
-/** Agents that one event reaches. */
-export const MAX_RECIPIENTS = 100;

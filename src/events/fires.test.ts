@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { fire, type FireLimits, NO_FIRES, parseFires, type TriggerFires } from './fires.ts';
+import { fire, type FireLimits, NO_FIRES, parseFires, refused, type TriggerFires } from './fires.ts';
 
 const HOUR = 3_600_000;
 const START = 500_000 * HOUR;
@@ -39,6 +39,19 @@ describe('the fires of a trigger', () => {
     const first = fire(NO_FIRES, limits, 'evt-a', START);
     assert.ok('fires' in first && first.fires !== undefined);
     assert.deepEqual(fire(first.fires, limits, 'evt-a', START + 1), { fires: undefined });
+  });
+
+  it('refusals are counted with the last reason, and a fire keeps them', () => {
+    const twice = refused(refused(NO_FIRES, 'Cooldown', START), 'Full', START + 1);
+    assert.deepEqual([twice.refused, twice.lastRefusal], [2, { reason: 'Full', time: START + 1 }]);
+    const decision = fire(twice, LIMITS, 'evt-a', START + 2);
+    assert.ok('fires' in decision && decision.fires !== undefined);
+    assert.deepEqual([decision.fires.fires, decision.fires.refused], [1, 2]);
+    assert.deepEqual(parseFires(JSON.parse(JSON.stringify(decision.fires))), decision.fires);
+    assert.equal(
+      parseFires({ ...NO_FIRES, refused: 1, lastRefusal: { reason: 1, time: 2 } } as never).refused,
+      undefined,
+    );
   });
 
   it('a stored state is read back, and any other value is none', () => {

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json } from '../lib/json.ts';
+import { isCount, isJsonObject, type Json, type JsonObject } from '../lib/json.ts';
 
 /** What a trigger did so far. Times in epoch milliseconds. */
 export interface TriggerFires {
@@ -9,6 +9,9 @@ export interface TriggerFires {
   readonly inHour: number;
   /** The last events that it fired for, oldest first: a repeated event is the same fire. */
   readonly recent: readonly string[];
+  /** Matching events that gave no message, and the last one of them. A repeated event may count twice. */
+  readonly refused?: number;
+  readonly lastRefusal?: { readonly reason: string; readonly time: number };
 }
 
 export interface FireLimits {
@@ -40,6 +43,7 @@ export function fire(before: TriggerFires, limits: FireLimits, event: string, no
   if (inHour >= limits.maxFiresPerHour) return { refused: 'HourlyLimit' };
   return {
     fires: {
+      ...before,
       fires: before.fires + 1,
       lastFire: now,
       hour: Math.max(hour, before.hour),
@@ -47,6 +51,11 @@ export function fire(before: TriggerFires, limits: FireLimits, event: string, no
       recent: [...before.recent, event].slice(-MAX_RECENT),
     },
   };
+}
+
+/** After a matching event that gave no message. */
+export function refused(before: TriggerFires, reason: string, now: number): TriggerFires {
+  return { ...before, refused: (before.refused ?? 0) + 1, lastRefusal: { reason, time: now } };
 }
 
 /** `NO_FIRES` for a value that is none. */
@@ -62,5 +71,13 @@ export function parseFires(value: Json | undefined): TriggerFires {
     inHour: inHour as number,
     recent: recent as string[],
     ...(Number.isSafeInteger(lastFire) ? { lastFire: lastFire as number } : {}),
+    ...refusalsIn(value),
   };
+}
+
+function refusalsIn({ refused: count, lastRefusal }: JsonObject): Pick<TriggerFires, 'refused' | 'lastRefusal'> {
+  if (!isCount(count) || !isJsonObject(lastRefusal)) return {};
+  const { reason, time } = lastRefusal;
+  if (typeof reason !== 'string' || !isCount(time)) return {};
+  return { refused: count, lastRefusal: { reason, time } };
 }

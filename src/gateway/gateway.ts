@@ -18,6 +18,8 @@ import { createNatsAudit } from '../nats/audit.ts';
 import { createToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../nats/audit-stream.ts';
 import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
+import { NotificationListener } from '../nats/notify/notifications.ts';
+import { subjects } from '../nats/jetstream/names.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import { createSessionEvents } from '../nats/session-events.ts';
 import { createNatsInbox, type NatsInbox } from '../nats/inbox/inbox.ts';
@@ -248,7 +250,8 @@ function openTokenKeys({ deliveryTokenKeys }: GatewayConfig, log: Logger): Promi
 /** What a gateway does besides answering requests. */
 function startTasks(context: ServerContext, deps: GatewayDeps, stack: AsyncDisposableStack): void {
   stack.use(openPullRequests(context));
-  stack.use(startResumingEvents({ ...deps, accepted: deps.acceptedEvents, events: deps.namespaceEvents }));
+  const arrivals = stack.use(new NotificationListener(context.bus, subjects.notifyEvents()));
+  stack.use(startResumingEvents({ ...deps, accepted: deps.acceptedEvents, events: deps.namespaceEvents, arrivals }));
   stack.use(startIdleSessions({ ...deps, agents: () => ownersOf(context.watches) }));
 }
 

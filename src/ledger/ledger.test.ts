@@ -124,6 +124,25 @@ for (const [adapter, make] of Object.entries(adapters)) {
       assert.equal((await one.usage()).day.inputTokens, 60);
     });
 
+    it('the ledger says once per window that a quota of an account is nearly used, after what is used and not what is reserved', async () => {
+      const clock = new FakeClock('2026-11-21T13:20:00Z');
+      const book = await openLedgerBook(await make(), clock);
+      const seen: string[] = [];
+      const own = { name: 'agent/a/one', quotas: { tokensPerHour: 100 }, prefix: 'spec.quotas.' };
+      const policy = { name: 'policy/a/p', quotas: { tokensPerDay: 200 }, prefix: 'TrustPolicy "p" spec.quotas.' };
+      const ledger = book.ledger([own, policy], ({ field, percent }) => seen.push(`${field} ${percent}`));
+      const use = async (reserved: number, used: number): Promise<void> =>
+        ledger.commit(await granted(ledger, { inputTokens: reserved }), { inputTokens: used });
+      await use(100, 79);
+      assert.deepEqual(seen, []);
+      await use(10, 1);
+      await use(10, 1);
+      assert.deepEqual(seen, ['tokensPerHour 80']);
+      clock.skipTo('2026-11-21T14:00:00Z');
+      await use(90, 85);
+      assert.deepEqual(seen, ['tokensPerHour 80', 'tokensPerHour 85', 'tokensPerDay 83']);
+    });
+
     it('the ledger charges no account when one of the accounts denies', async () => {
       const book = await openLedgerBook(await make(), new FakeClock('2026-11-21T13:20:00Z'));
       const ledger = agentLedger(book, { tokensPerDay: 100 }, { tokensPerDay: 10 });

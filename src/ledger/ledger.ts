@@ -9,6 +9,7 @@ import {
   emptyAccount,
   rollAccount,
 } from './account.ts';
+import { isNearlyUsed, type QuotaUse, quotaUses } from './nearly-used.ts';
 import type { QuotaLimits } from './quotas.ts';
 import { type Journal, type JournalEntry, openJournal } from './journal.ts';
 import type { Denial, Ledger, Reservation } from './port.ts';
@@ -24,8 +25,8 @@ export interface AccountHolder {
 
 /** All accounts of one process. Agents under the same policy share the account of the policy. */
 export interface LedgerBook {
-  /** A ledger for one caller. Each reservation must fit into all these accounts and is charged to all. `usage()` reports the first account. */
-  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger;
+  /** A ledger for one caller. Each reservation must fit into all these accounts and is charged to all. `usage()` reports the first account. `onNearlyUsed` receives each quota once per window. */
+  ledger(holders: readonly [AccountHolder, ...AccountHolder[]], onNearlyUsed?: (use: QuotaUse) => void): Ledger;
   /** Resolves when all changes are durable. Without `close` no charge is lost, only settlements, which leave the larger reservation. */
   close(): Promise<void>;
 }
@@ -50,6 +51,8 @@ class Book implements LedgerBook {
   readonly #clock: Clock;
   /** Open reservations by idempotency key. */
   readonly #granted = new Map<string, Promise<string>>();
+  /** By account and quota: the end of the window in which its use was announced. */
+  readonly #announced = new Map<string, string>();
   #serial = 0;
 
   constructor(accounts: Map<string, Account>, open: Map<string, OpenReservation>, journal: Journal, clock: Clock) {
@@ -63,10 +66,13 @@ class Book implements LedgerBook {
     return this.#journal.flush();
   }
 
-  ledger(holders: readonly [AccountHolder, ...AccountHolder[]]): Ledger {
+  ledger(holders: readonly [AccountHolder, ...AccountHolder[]], onNearlyUsed?: (use: QuotaUse) => void): Ledger {
     return {
       reserve: (maximum, op) => this.#reserve(holders, toCounts(maximum), `${holders[0].name} ${op.key}`),
-      commit: (id, used) => this.#settle(id, toCounts(used)),
+      commit: async (id, used) => {
+        await this.#settle(id, toCounts(used));
+        if (onNearlyUsed !== undefined) this.#nearlyUsed(holders).forEach(onNearlyUsed);
+      },
       usage: async () => {
         const account = this.#account(holders[0].name, this.#clock.now().getTime());
         const { hour, day, month } = structuredClone(account);
@@ -116,6 +122,19 @@ class Book implements LedgerBook {
     // Not awaited: if the entry is lost, the reservation stays charged; the next reservation reports a write error.
     if (isSpend(entry.counts)) this.#journal.write(settled).catch(() => undefined);
     else this.#journal.defer([withoutKey(entry), settled]);
+  }
+
+  /** The quotas that are nearly used, each once per window: after a settlement, because a reservation may be far larger than what is used. */
+  #nearlyUsed(holders: readonly AccountHolder[]): QuotaUse[] {
+    const time = this.#clock.now().getTime();
+    return holders.flatMap(({ name, quotas, prefix }) =>
+      quotaUses(this.#account(name, time), quotas, prefix, time).filter((use) => {
+        const key = `${name} ${use.field}`;
+        if (!isNearlyUsed(use) || this.#announced.get(key) === use.resumesAt) return false;
+        this.#announced.set(key, use.resumesAt);
+        return true;
+      }),
+    );
   }
 
   #forget(entry: OpenReservation): void {

@@ -68,6 +68,10 @@ export const ERROR_CODES = {
     meaning: 'A quota of the agent or of its policy is used up.',
     fix: 'Wait for the window the message names, or raise the quota.',
   },
+  TEMPER_QUOTA_NEARLY_USED: {
+    meaning: 'At least 80 % of a quota of tokens or money are used in the current window, in a run of temper run.',
+    fix: 'Raise the quota before it is used up, or wait for the window that the message names.',
+  },
   TEMPER_LEDGER_UNAVAILABLE: {
     meaning:
       'The usage counters cannot be reached, or were lost and are not restored yet. No model call is made without them.',

@@ -29,7 +29,7 @@ export interface MeteringDeps {
  */
 export function metering({ ids, embedding }: MeteringDeps): ModelLayer {
   const open = (model: ResolvedModel | undefined, maximum: Amounts, op: PipelineOptions) =>
-    Charge.reserve(model, maximum, { ...op, key: ids.next('call') });
+    Charge.reserve(model, maximum, op, ids.next('call'));
   return (inner) => ({
     async *stream(request, op) {
       const { price } = request.model;
@@ -83,28 +83,36 @@ class Charge {
   readonly #caller: ModelCaller;
   readonly #model: ResolvedModel | undefined;
   readonly #id: string;
+  readonly #key: string;
   #isCommitted = false;
 
-  private constructor(caller: ModelCaller, model: ResolvedModel | undefined, id: string) {
+  private constructor(caller: ModelCaller, model: ResolvedModel | undefined, id: string, key: string) {
     this.#caller = caller;
     this.#model = model;
     this.#id = id;
+    this.#key = key;
   }
 
-  static async reserve(model: ResolvedModel | undefined, maximum: Amounts, op: PipelineOptions): Promise<Charge> {
+  /** `reservationKey`: of this attempt, because a repeated call is charged again. */
+  static async reserve(
+    model: ResolvedModel | undefined,
+    maximum: Amounts,
+    op: PipelineOptions,
+    reservationKey: string,
+  ): Promise<Charge> {
     const { caller, signal, deadline, key } = op;
     if (caller === undefined) throw new TemperError('TEMPER_INTERNAL', 'a charged model call has no caller');
-    const options: CallOptions = { signal, deadline, key };
+    const options: CallOptions = { signal, deadline, key: reservationKey };
     const reservation = await caller.ledger.reserve(maximum, options);
     if (!reservation.granted) throw quotaExceeded(reservation, maximum);
-    return new Charge(caller, model, reservation.id);
+    return new Charge(caller, model, reservation.id, key);
   }
 
   async commit(used: Amounts): Promise<void> {
     if (this.#isCommitted) return;
     this.#isCommitted = true;
     const hasCost = Object.values(used).some((amount) => amount > 0);
-    if (this.#model !== undefined && hasCost) this.#caller.onCharged?.(this.#model, used);
+    if (this.#model !== undefined && hasCost) this.#caller.onCharged?.(this.#model, used, this.#key);
     await this.#caller.ledger.commit(this.#id, used);
   }
 }

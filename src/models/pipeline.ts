@@ -26,8 +26,8 @@ export interface ModelCaller {
   readonly id: string;
   /** The accounts that the call is charged to. */
   readonly ledger: Ledger;
-  /** Receives what each call is charged, with the model that answered. Not called for a call that costs nothing. */
-  readonly onCharged?: (model: ResolvedModel, used: Amounts) => void;
+  /** Receives what each call is charged, with the model that answered and the key of the call. Not called for a call that costs nothing. */
+  readonly onCharged?: (model: ResolvedModel, used: Amounts, key: string) => void;
 }
 
 /** Receives the usage of one call from the adapter. */

@@ -60,6 +60,8 @@ import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
 import type { ScheduleStore } from './schedules/ports.ts';
 import { ScheduleReconciler } from './schedules/reconcile.ts';
+import type { PlatformEventStore } from './platform-events/ports.ts';
+import { PlatformEventReconciler } from './platform-events/reconcile.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { readerWithSources } from './withheld/tool-reader.ts';
 import { addToolIndexes } from './tool/tool-index.ts';
@@ -91,6 +93,7 @@ export interface OperatorDeps {
   /** The encrypted store of withheld sources. */
   readonly withheld?: WithheldStore;
   readonly scheduleStore?: ScheduleStore;
+  readonly platformEventStore?: PlatformEventStore;
   /** Leader election timing in milliseconds, for tests. */
   readonly election?: { leaseDurationMs: number; renewDeadlineMs: number; retryPeriodMs: number };
 }
@@ -155,6 +158,8 @@ export interface Components {
   /** Undefined without NATS: no schedule runs. */
   readonly schedules: ScheduleReconciler | undefined;
   readonly scheduleStore: ScheduleStore | undefined;
+  /** Undefined without NATS. */
+  readonly platformEvents: PlatformEventReconciler | undefined;
   /** Reads EmergentTools with withheld sources. */
   readonly reader: Pick<KubeReader, 'get'>;
   readonly auditHead: ReadAuditHead;
@@ -215,6 +220,7 @@ export function createComponents(
     ...portsOf(deps),
     auditHead: newestHeadOf(client, config.namespace),
     ...schedulesOf(deps, { agents, policies, validation, queues }),
+    platformEvents: platformEventsOf(deps, config, { informers, queues }),
     requestsInGit: new GitStates('Request'),
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
@@ -234,6 +240,20 @@ function schedulesOf(
     schedules: new ScheduleReconciler({ ...parts, clock, metrics, starts, store }),
     scheduleStore: store,
   };
+}
+
+function platformEventsOf(
+  { clock, platformEventStore: store }: OperatorDeps,
+  { namespaces }: OperatorConfig,
+  { informers, queues }: Pick<Components, 'informers' | 'queues'>,
+): PlatformEventReconciler | undefined {
+  if (store === undefined) return undefined;
+  const caches = {
+    agents: informers.agents.cache,
+    tools: informers.tools.cache,
+    requests: informers.requests.cache,
+  };
+  return new PlatformEventReconciler({ ...caches, store, clock, queue: queues.platformEvents, namespaces });
 }
 
 /** What the controllers of tools and of decisions about them share. */
@@ -314,6 +334,7 @@ function createQueues(deps: OperatorDeps, rankOf: RankOf): AllQueues {
     requests: queue('requests'),
     approvals: queue('approvals'),
     schedules: queue('schedules', { rankOf }),
+    platformEvents: queue('platformEvents'),
   };
 }
 

@@ -4,6 +4,7 @@ import { withForeignPolicyWarning } from './admission-policies/foreign-policy-wa
 import { AgentReconciler } from './agent/reconcile.ts';
 import type { Components, OperatorDeps } from './components.ts';
 import { isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
+import { routePlatformEvents } from './platform-events/routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
 import { reconcilePool } from './pool/reconcile.ts';
 import { type CreateController, toolControllers } from './approval/controllers.ts';
@@ -14,6 +15,7 @@ const AGENT_CONCURRENCY = 8;
 const PROMOTION_CONCURRENCY = 4;
 /** Many schedules are due in the same second. */
 const SCHEDULE_CONCURRENCY = 32;
+const PLATFORM_EVENT_CONCURRENCY = 4;
 const RETRY_MS = 1_000;
 const ALTERED_RETRY_MS = 60_000;
 
@@ -73,8 +75,17 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       1,
       withWarning((namespace, context) => reconcileNamespace(components, namespace, context)),
     ),
+    ...platformEventControllers(components, create),
     ...toolControllers(components, create),
   ];
+}
+
+/** None without NATS. */
+function platformEventControllers(components: Components, create: CreateController): Controller[] {
+  const { platformEvents, queues } = components;
+  if (platformEvents === undefined) return [];
+  routePlatformEvents({ ...components, queue: queues.platformEvents });
+  return [create('platformEvents', PLATFORM_EVENT_CONCURRENCY, (key) => platformEvents.reconcile(key))];
 }
 
 async function reconcileNamespace(

@@ -33,7 +33,10 @@ export interface Queues {
 }
 
 /** All work queues, by the name of their controller. */
-export interface AllQueues extends Queues, ToolQueues {}
+export interface AllQueues extends Queues, ToolQueues {
+  /** Keys are those of `routePlatformEvents`. */
+  readonly platformEvents: WorkQueue;
+}
 
 export interface RouteDeps {
   readonly informers: Informers;

@@ -38,6 +38,7 @@ export interface LeaderTaskDeps
     | 'log'
     | 'operatorMetrics'
     | 'pki'
+    | 'platformEvents'
     | 'pendingCalls'
     | 'childRequests'
     | 'pods'
@@ -141,6 +142,8 @@ function optionalTasks(deps: LeaderTaskDeps): LeaderTask[] {
     tasks.push(periodic(deps, 'nats-reload', (signal) => natsReload.round(deps.pki.natsServer, signal)));
   }
   if (deps.scheduleStore !== undefined) tasks.push(...scheduleTasks(deps, deps.scheduleStore));
+  const { platformEvents } = deps;
+  if (platformEvents !== undefined) tasks.push(periodic(deps, 'platform-events', () => platformEvents.findGone()));
   if (deps.pullRequests !== undefined) tasks.push(pullRequestTask(deps, deps.pullRequests));
   if (deps.pendingCalls !== undefined) {
     const agent = (uid: string) => deps.agents.byIndex(INDEX.uid, uid)[0];

@@ -1,3 +1,4 @@
+import type { TriggerStatus } from '../api/v1alpha1/schedule/trigger-status.ts';
 import type { Spend } from '../api/v1alpha1/trustpolicy.ts';
 import type { ReactivationOrder } from '../nats/tasks/task-record.ts';
 import type { AssessedTool, FindingRules, ToolFinding } from '../tempering/hygiene/tool-findings.ts';
@@ -78,6 +79,8 @@ export interface AgentRuntimeState {
   /** Usage in one line. Undefined until the agent used something. */
   summary?: string;
   queue?: number;
+  /** Undefined until an event matched a trigger. */
+  triggers?: TriggerStatus[];
 }
 
 /** The JetStream store. A store that was lost is created again, empty. */

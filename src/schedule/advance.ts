@@ -1,5 +1,6 @@
 import { occurrencesOf, type ScheduleDefinition, timingDigest } from './definition.ts';
 import type { Occurrences } from './occurrences.ts';
+import { backoffMs, nextPersistentRun } from './persistent/next-run.ts';
 
 /** A run that has started and not ended. Times in epoch milliseconds. */
 export interface ActiveRun {
@@ -22,6 +23,8 @@ export interface ScheduleState {
   readonly active?: ActiveRun;
   /** Runs that failed since the last success. */
   readonly failures: number;
+  /** The next run follows the end of the last one. */
+  readonly persistent?: true;
   /** Due times without a run: nothing ran in time, or the previous run had not ended. */
   readonly missed: number;
   readonly skipped: number;
@@ -51,12 +54,23 @@ export function advance(
   now: number,
   messageOf: (due: number) => string,
 ): Advance {
+  return definition.timing.kind === 'Persistent'
+    ? advancePersistent(definition, before, now, messageOf)
+    : advanceTimed(definition, before, now, messageOf);
+}
+
+function advanceTimed(
+  definition: ScheduleDefinition,
+  before: ScheduleState | undefined,
+  now: number,
+  messageOf: (due: number) => string,
+): Advance {
   const timing = timingDigest(definition);
   if (before === undefined || before.timing !== timing) {
     const since = before === undefined ? Math.min(definition.since ?? now, now) : now;
     const first = occurrencesOf(definition).next(since);
-    const started = begin(before, definition.generation, { timing, next: first });
-    return since < now ? advance(definition, started, now, messageOf) : { state: started };
+    const started = begin(before, definition, { timing, next: first });
+    return since < now ? advanceTimed(definition, started, now, messageOf) : { state: started };
   }
   const state = withoutClockError(resumed(before, definition.generation), definition, now);
   const { next, ...rest } = state;
@@ -77,6 +91,28 @@ export function advance(
   };
 }
 
+/** Nothing is missed or skipped: while a run is active, and while the schedule is suspended, it has no due time. */
+function advancePersistent(
+  definition: ScheduleDefinition,
+  before: ScheduleState | undefined,
+  now: number,
+  messageOf: (due: number) => string,
+): Advance {
+  const timing = timingDigest(definition);
+  const isKnown = before?.timing === timing;
+  const state = isKnown
+    ? before
+    : { ...begin(before, definition, { timing, next: undefined }), persistent: true as const };
+  const { next, ...rest } = state;
+  if (state.active !== undefined || definition.suspended) return { state: next === undefined ? state : rest };
+  const first = nextPersistentRun(definition, state, { now, toleranceMs: CLOCK_TOLERANCE_MS });
+  if (first === undefined) return { state: rest };
+  if (now < first) return { state: first === next ? state : { ...rest, next: first } };
+  const due = Math.max(first, occurrencesOf(definition).latest(now) ?? first);
+  const active = { due, message: messageOf(due) };
+  return { state: { ...rest, last: due, active, generation: definition.generation }, run: due };
+}
+
 /** The state after the run of this message ended. Unchanged for any other message. */
 export function ended(
   state: ScheduleState,
@@ -86,22 +122,31 @@ export function ended(
 ): ScheduleState {
   if (state.active?.message !== message) return state;
   const { active: _, ...rest } = state;
-  if (outcome === 'completed') return { ...rest, failures: 0, lastSuccess: endedAt };
-  return outcome === 'failed' ? { ...rest, failures: state.failures + 1 } : rest;
+  const failures = failuresAfter(state.failures, outcome);
+  const next = state.persistent === true ? { next: endedAt + backoffMs(outcome, failures) } : {};
+  const success = outcome === 'completed' ? { lastSuccess: endedAt } : {};
+  return { ...rest, ...next, ...success, failures };
 }
 
-/** Does the schedule start no run because the last ones failed? */
-export function isFailing({ failures }: Pick<ScheduleState, 'failures'>): boolean {
-  return failures >= MAX_FAILURES;
+function failuresAfter(before: number, outcome: ScheduledRunOutcome): number {
+  if (outcome === 'completed') return 0;
+  return outcome === 'failed' ? before + 1 : before;
 }
+
+/** Does the schedule start no run because the last ones failed? A persistent one waits longer, and goes on. */
+export function isFailing({ failures, persistent }: Pick<ScheduleState, 'failures' | 'persistent'>): boolean {
+  return failures >= MAX_FAILURES && persistent !== true;
+}
+
+type Counts = Pick<ScheduleState, 'missed' | 'skipped'>;
 
 /** A new or changed schedule. A run that is active stays so, and a change ends the failures. */
 function begin(
   before: ScheduleState | undefined,
-  generation: number,
+  { generation }: Pick<ScheduleDefinition, 'generation'>,
   { timing, next }: { timing: string; next: number | undefined },
 ): ScheduleState {
-  const { next: _, ...kept } = before ?? { missed: 0, skipped: 0 };
+  const { next: _, persistent: __, ...kept }: Partial<ScheduleState> & Counts = before ?? { missed: 0, skipped: 0 };
   return { ...kept, timing, generation, failures: 0, ...(next === undefined ? {} : { next }) };
 }
 

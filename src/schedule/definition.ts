@@ -8,7 +8,9 @@ import { outsideQuietHours, type QuietHours } from './quiet-hours.ts';
 export type Timing =
   | { readonly kind: 'Interval'; readonly every: number }
   | { readonly kind: 'Cron'; readonly expression: string }
-  | { readonly kind: 'Once'; readonly at: number };
+  | { readonly kind: 'Once'; readonly at: number }
+  /** When the last run has ended. */
+  | { readonly kind: 'Persistent' };
 
 export interface ScheduleDefinition {
   /** Identifies the schedule; the same for as long as it exists. */
@@ -30,6 +32,8 @@ export interface ScheduleDefinition {
 
 export const MIN_INTERVAL_MS = 60_000;
 export const MAX_INTERVAL_MS = 86_400_000;
+/** The times at which a run of a persistent schedule may be due. */
+export const PERSISTENT_STEP_MS = 1_000;
 const EVERY = /^every\s+([0-9]{1,5})\s*([smhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const FRACTIONS = 2 ** 32;
@@ -67,6 +71,8 @@ function timingOccurrences(timing: Timing, timeZone: string, key: string): Occur
       return cronOccurrences(timing.expression, timeZone);
     case 'Once':
       return singleOccurrence(timing.at);
+    case 'Persistent':
+      return intervalOccurrences(PERSISTENT_STEP_MS, 0);
   }
 }
 

@@ -11,6 +11,7 @@ export function parseScheduleState(value: Json | undefined): ScheduleState | und
   if (!TIMES.every((name) => value[name] === undefined || isCount(value[name]))) return undefined;
   const { active } = value;
   if (active !== undefined && !isRun(active)) return undefined;
+  const { persistent } = value;
   const { timing, generation, failures, missed, skipped, next, last, lastSuccess } = value as unknown as ScheduleState;
   return {
     timing,
@@ -18,6 +19,7 @@ export function parseScheduleState(value: Json | undefined): ScheduleState | und
     failures,
     missed,
     skipped,
+    ...(persistent === true ? { persistent } : {}),
     ...(next === undefined ? {} : { next }),
     ...(last === undefined ? {} : { last }),
     ...(lastSuccess === undefined ? {} : { lastSuccess }),

@@ -74,11 +74,16 @@ export function withSchedule(schedules: AgentSchedules, added: OwnSchedule): Age
   throw full(`the schedules of an agent may have ${MAX_BYTES_PER_AGENT / 1_024} KiB together; delete one first`);
 }
 
-/** Throws TEMPER_QUOTA_EXCEEDED when the agents of a namespace have as many schedules as they may have together. */
-export function assertNamespaceLimits(namespace: string, all: readonly AgentSchedules[]): void {
+/** Throws TEMPER_QUOTA_EXCEEDED when the agents of a namespace may not have one more schedule; with `isStored`, when they have one too many. */
+export function assertNamespaceLimits(
+  namespace: string,
+  all: readonly AgentSchedules[],
+  { isStored = false }: { isStored?: boolean } = {},
+): void {
   const schedules = all.reduce((sum, { own }) => sum + own.length, 0);
   const bytes = all.reduce((sum, each) => sum + bytesOf(each), 0);
-  if (schedules < MAX_SCHEDULES_PER_NAMESPACE && bytes < MAX_BYTES_PER_NAMESPACE) return;
+  const [one, size] = isStored ? [0, -MAX_BYTES_PER_AGENT] : [1, 1];
+  if (schedules + one <= MAX_SCHEDULES_PER_NAMESPACE && bytes + size <= MAX_BYTES_PER_NAMESPACE) return;
   throw full(
     `the agents of namespace ${namespace} may make ${MAX_SCHEDULES_PER_NAMESPACE} schedules with ${MAX_BYTES_PER_NAMESPACE / 1_024} KiB together; delete one first`,
   );

@@ -29,6 +29,7 @@ import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
 import { nestedCaller, nestedCalls } from './nested/nested-calls.ts';
+import { createdFile } from './recording/created-file.ts';
 import { CallRecorder } from './recording/call-recorder.ts';
 import type { RunningCalls } from './running-calls.ts';
 import type { CallRecording } from './recording/call-recording.ts';
@@ -282,6 +283,8 @@ async function runRecorded(
   try {
     const output = await execute(deps, tool, call, recorder);
     progress.record(output, { hasRun: true });
+    const created = createdFile(tool.descriptor, output);
+    if (created !== undefined && !isForgeTestCall(call.caller)) deps.events(created, call.caller.session);
     return { ok: true, tool: name, output, ...noticeOf(deps, call.caller, progress.warning) };
   } catch (error) {
     progress.record({ error: messageOf(error, 200) }, { hasRun: false });

@@ -60,7 +60,7 @@ const MODULES: Record<string, readonly string[]> = {
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
-  interop: ['lib', 'api', 'policy'],
+  interop: ['lib', 'events', 'api', 'policy'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
+import { AgentHome } from '../process/agent-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
 import { AgentSession, type PromptHost } from './agent-session.ts';
@@ -38,7 +39,8 @@ const handler: FetchHandler = (request) => (new URL(request.url).pathname === '/
 const never = new AbortController().signal;
 
 async function open(program = FIXTURE): Promise<AgentSession> {
-  return AgentSession.open(await AgentProcess.start(program, handler), never, 300);
+  const process = await AgentProcess.start(program, handler, await AgentHome.create());
+  return AgentSession.open(process, never, { cancelTimeoutMs: 300 });
 }
 
 class RecordingHost implements PromptHost {

@@ -5,6 +5,7 @@ import {
   type ClientContext,
   methods,
   ndJsonStream,
+  type NewSessionRequest,
   type PermissionOption,
   PROTOCOL_VERSION,
   RequestError,
@@ -42,11 +43,18 @@ const EXIT_TIMEOUT_MS = 1_000;
 /** Of what an agent says and thinks about one prompt. */
 const MAX_SAID_CHARACTERS = 1_000_000;
 
+interface OpenOptions {
+  /** The session that the agent has recorded in the home of the process; absent for a new one. */
+  load?: string | undefined;
+  cancelTimeoutMs?: number;
+}
+
 /** One session of the Agent Client Protocol with a process that serves no other session. */
 export class AgentSession {
   readonly process: AgentProcess;
   readonly #connection: ClientConnection;
   #id = '';
+  #loadsSessions = false;
   #host: PromptHost | undefined;
   readonly #cancelTimeoutMs: number;
   #said = 0;
@@ -65,18 +73,28 @@ export class AgentSession {
   static async open(
     process: AgentProcess,
     signal: AbortSignal,
-    cancelTimeoutMs = CANCEL_TIMEOUT_MS,
+    { load, cancelTimeoutMs = CANCEL_TIMEOUT_MS }: OpenOptions = {},
   ): Promise<AgentSession> {
     const session = new AgentSession(process, cancelTimeoutMs);
     try {
       const timeout = AbortSignal.any([signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]);
-      await session.#untilEnded(session.#open(), timeout);
+      await session.#untilEnded(session.#open(load), timeout);
       return session;
     } catch (error) {
       const failure = await session.#failure('does not start', error);
       await process[Symbol.asyncDispose]();
       throw failure;
     }
+  }
+
+  /** The name of the session at the agent. */
+  get id(): string {
+    return this.#id;
+  }
+
+  /** Whether a new process of the agent can go on with the session, in the home of this one. */
+  get loadsSessions(): boolean {
+    return this.#loadsSessions;
   }
 
   /** Gives the agent a text and waits until it has worked on it. Throws TEMPER_ACP_AGENT_FAILED. */
@@ -122,7 +140,7 @@ export class AgentSession {
     return this.#connection.agent;
   }
 
-  async #open(): Promise<void> {
+  async #open(load: string | undefined): Promise<void> {
     const { protocolVersion, agentCapabilities } = await this.#agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
       clientInfo: { name: 'temper', version: '1' },
@@ -132,10 +150,17 @@ export class AgentSession {
       throw new Error(`it speaks version ${protocolVersion} of the protocol, and Temper ${PROTOCOL_VERSION}`);
     if (agentCapabilities?.mcpCapabilities?.http !== true)
       throw new Error('it has no MCP servers over HTTP (mcpCapabilities.http), so it could not call a tool');
-    const { sessionId } = await this.#agent.request(methods.agent.session.new, {
+    this.#loadsSessions = agentCapabilities.loadSession === true;
+    const session: NewSessionRequest = {
       cwd: this.process.folder,
       mcpServers: [{ type: 'http', name: 'temper', url: `${ORIGIN}/mcp`, headers: [] }],
-    });
+    };
+    if (load !== undefined) {
+      await this.#agent.request(methods.agent.session.load, { ...session, sessionId: load });
+      this.#id = load;
+      return;
+    }
+    const { sessionId } = await this.#agent.request(methods.agent.session.new, session);
     this.#id = sessionId;
   }
 

@@ -1,31 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
 import type { FetchHandler } from '../endpoint/model-endpoint.ts';
+import type { AgentHome } from './agent-home.ts';
 import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
 import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
 import { preloadTexts } from './preloads.ts';
 
 const MAX_STDERR = 2_048;
+/** Time in which a process writes what it keeps, and exits. */
+const LEAVE_TIMEOUT_MS = 1_000;
 
 /** The process of one session of an agent. Nothing that it sends is trusted, and it can always be killed. */
 export class AgentProcess {
-  /** A folder of the process, empty at the start. */
-  readonly folder: string;
   readonly exited: Promise<void>;
   readonly #child: ChildProcess;
-  readonly #home: string;
+  readonly #home: AgentHome;
   #stderr = '';
   #reason: string | undefined;
 
-  private constructor(child: ChildProcess, home: string, handler: FetchHandler) {
+  private constructor(child: ChildProcess, home: AgentHome, handler: FetchHandler) {
     this.#child = child;
     this.#home = home;
-    this.folder = join(home, 'workspace');
     this.exited = new Promise((resolve) => {
       child.once('close', (code, signal) => {
         this.#reason ??= `the process exited (${signal ?? `exit code ${code}`})`;
@@ -45,19 +42,22 @@ export class AgentProcess {
     if (child.pid !== undefined) raiseOomScore(child.pid);
   }
 
-  /** Starts the program with an own home, which is removed at its end. */
-  static async start(program: AgentProgram, handler: FetchHandler): Promise<AgentProcess> {
+  /** Starts the program in this home, which belongs to the process from now on. */
+  static async start(program: AgentProgram, handler: FetchHandler, home: AgentHome): Promise<AgentProcess> {
     const preloads = await preloadTexts();
-    const home = await realpath(await mkdtemp(join(tmpdir(), 'temper-agent-')));
-    await mkdir(join(home, 'workspace'));
-    const { command, args } = agentCommand(process.execPath, program, { home, preloads });
+    const { command, args } = agentCommand(process.execPath, program, { home: home.path, preloads });
     const child = spawn(command, args, {
-      cwd: home,
-      env: agentEnvironment(program, home, ORIGIN),
+      cwd: home.path,
+      env: agentEnvironment(program, home.path, ORIGIN),
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       detached: true,
     });
     return new AgentProcess(child, home, handler);
+  }
+
+  /** A folder of the process, empty at the start. */
+  get folder(): string {
+    return this.#home.workspace;
   }
 
   get stdin(): Writable {
@@ -83,10 +83,19 @@ export class AgentProcess {
     this.#child.kill('SIGKILL');
   }
 
+  /** Lets the process end and hands over its home. */
+  async leave(): Promise<AgentHome> {
+    this.stdin.end();
+    const timer = setTimeout(() => this.kill('the session is closed'), LEAVE_TIMEOUT_MS);
+    await this.exited;
+    clearTimeout(timer);
+    return this.#home;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill('the session is closed');
     await this.exited;
-    await rm(this.#home, { recursive: true, force: true });
+    await this.#home[Symbol.asyncDispose]();
   }
 }
 

@@ -35,6 +35,9 @@ const program = {
 };
 
 interface Options extends Partial<AgentLoopDeps> {
+  /** Arguments of the program. */
+  argument?: string;
+  maxProcesses?: number;
   records?: RecordStore;
   tools?: Record<string, ScriptedTool>;
 }
@@ -42,11 +45,17 @@ interface Options extends Partial<AgentLoopDeps> {
 const opened = new AsyncDisposableStack();
 
 /** The loop with the fixture program in place of its own provider. The model, the tools and the ledger are scripted. */
-function programLoop(answers: ScriptedAnswer[], { tools = {}, ...deps }: Options = {}): LoopFixture {
+function programLoop(
+  answers: ScriptedAnswer[],
+  { tools = {}, argument, maxProcesses = 4, ...deps }: Options = {},
+): LoopFixture {
   const ledger = scriptedLedger();
   const model = scriptedModel(answers);
   const metered = meteredStub(model, { ledger, ids: ulids });
-  const provider = opened.use(new AcpProvider({ program, model: metered, clock: systemClock, ids: ulids }));
+  const started = { ...program, arguments: argument === undefined ? [] : [argument] };
+  const provider = opened.use(
+    new AcpProvider({ program: started, model: metered, clock: systemClock, ids: ulids, maxProcesses }),
+  );
   const fixture = scriptedLoop([], tools, { ...deps, provider: overJson(provider), ledger });
   return { ...fixture, model, send: (text, options) => fixture.send(text, { milliseconds: 120_000, ...options }) };
 }
@@ -92,6 +101,10 @@ describe('an agent program as provider', () => {
       /^user: Your instructions:\n\nYou are careful\.[^]*The message that you answer now:\n\ngo$/,
     );
     assert.equal(texts.at(-1), 'user: more', 'the program keeps its conversation, so it gets the new text alone');
+  });
+
+  it('a program that lists its tools when it opens its session has those of its first message', async () => {
+    assert.equal((await programLoop([], { tools: { look: () => 7 } }).send('!listed')).reply, 'look');
   });
 
   it('a program gets the context of the agent when it starts, and starts again when the context changes', async () => {
@@ -159,6 +172,23 @@ describe('an agent program as provider', () => {
       /An earlier attempt at this message was interrupted\. It did this:\n\nYou called look with \{\}\n\nResult of look: 7/,
     );
   });
+
+  for (const [argument, texts] of [
+    ['loading', /^go\n---\nmore$/],
+    ['forgetting', /^Your instructions:[^]*User: go\n\nYou: one[^]*answer now:\n\nmore$/],
+    [undefined, /^Your instructions:[^]*User: go\n\nYou: one[^]*answer now:\n\nmore$/],
+  ] as const) {
+    it(`a session whose process ended for another one goes on in a new process: ${argument ?? 'as text'}`, async () => {
+      const options = { maxProcesses: 1, ...(argument === undefined ? {} : { argument }) };
+      const loop = programLoop([says('one'), says('two'), says('three')], options);
+      await loop.send('go', { session: 's-1' });
+      await loop.send('other', { session: 's-2' });
+      assert.equal((await loop.send('more', { session: 's-1' })).reply, 'three');
+      const asked = loop.model.requests[2]?.messages.flatMap(({ role, text }) => (role === 'user' ? [text] : [])) ?? [];
+      const last = asked.map((text) => text.replace(/^Your[^]*answer now:\n\n(?=go$)/, ''));
+      assert.match(last.join('\n---\n'), texts);
+    });
+  }
 
   it('HTTP clients that a program brings reach its model and its tools, and nothing else', async () => {
     const { reply } = await programLoop([]).send('!clients');

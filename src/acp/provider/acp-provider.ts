@@ -63,10 +63,11 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
     const isNew = task.resume === undefined && attempt === 1;
     const open = isNew ? await this.#agents.find(task.session, task.base, task.context) : undefined;
     const run = new MessageRun(this.#deps.model, task, host, op);
-    const agent = open ?? (await this.#agents.start(task.session, run, op.signal));
+    const state = isNew ? { known: task.base, context: task.context } : undefined;
+    const agent = open ?? (await this.#agents.start(task.session, state, run, op.signal));
     agent.work.run = run;
     try {
-      const first = open === undefined ? await firstPrompt(task, host) : task.message;
+      const first = open === undefined && !agent.isLoaded ? await firstPrompt(task, host) : task.message;
       const answer = await converse(agent, run, host, first, op);
       agent.known = (await host.history()).length;
       agent.context = task.context;

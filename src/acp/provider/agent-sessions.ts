@@ -4,9 +4,11 @@ import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
 import { createToolServer } from '../../mcp/server/tool-server.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
+import { AgentHome } from '../process/agent-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
+import { type KeptSession, KeptSessions } from './kept-sessions.ts';
 import type { MessageRun } from './message-run.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
 /** Most processes at the same time. The one that worked longest ago ends first. */
@@ -18,6 +20,8 @@ export interface AgentSessionsDeps {
   program: AgentProgram;
   clock: Clock;
   ids: IdGenerator;
+  /** 4 when absent. */
+  maxProcesses?: number;
 }
 
 /** The message that the model and tool calls of a process belong to. */
@@ -28,6 +32,8 @@ export interface AgentWork {
 /** A process of the agent, for one session of Temper. */
 export interface OpenAgent {
   readonly session: AgentSession;
+  /** The process had the conversation when it started. */
+  readonly isLoaded: boolean;
   readonly work: AgentWork;
   /** Items of the session that it knows. */
   known: number;
@@ -42,40 +48,69 @@ export class AgentSessions implements AsyncDisposable {
   readonly #open = new Map<string, OpenAgent>();
   /** Failures of a session since its last success. */
   readonly #failures = new Map<string, number>();
+  readonly #kept = new KeptSessions();
+  readonly #maxProcesses: number;
 
   constructor(deps: AgentSessionsDeps) {
     this.#deps = deps;
+    this.#maxProcesses = deps.maxProcesses ?? MAX_PROCESSES;
   }
 
   /** The running process of the session that knows exactly these items and this context; undefined when a new one must start. */
   async find(session: string, known: number, context: string | undefined): Promise<OpenAgent | undefined> {
     const open = this.#open.get(session);
     if (open === undefined) return undefined;
-    if (open.known !== known || open.context !== context || open.session.process.ended !== undefined) {
+    if (open.known !== known || open.context !== context) {
       await this.end(session);
       return undefined;
     }
     this.#open.delete(session);
+    if (open.session.process.ended !== undefined) {
+      await this.#kept.keep(session, open.session, open);
+      return undefined;
+    }
     this.#open.set(session, open);
     return open;
   }
 
   /**
-   * Starts a process for a message, after a wait that grows with each failure of the session. The message is in work already, because programs
-   * list their tools while they open a session. Throws TEMPER_ACP_AGENT_FAILED.
+   * Starts a process for a message, after a wait that grows with each failure of the session. It loads the session where the agent can and has
+   * it at `state`. The message is in work already, because programs list their tools while they open a session. Throws TEMPER_ACP_AGENT_FAILED.
    */
-  async start(session: string, run: MessageRun, signal: AbortSignal): Promise<OpenAgent> {
-    await this.end(session);
+  async start(
+    session: string,
+    state: { known: number; context: string | undefined } | undefined,
+    run: MessageRun,
+    signal: AbortSignal,
+  ): Promise<OpenAgent> {
+    if (state === undefined) await this.end(session);
     await this.#endOldest();
     const failures = this.#failures.get(session) ?? 0;
     if (failures > 0) {
       await this.#deps.clock.sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1)), signal);
     }
-    const work: AgentWork = { run };
-    const process = await AgentProcess.start(this.#deps.program, this.#handler(work));
-    const open = { session: await AgentSession.open(process, signal), work, known: 0, context: undefined };
+    const kept = state === undefined ? undefined : await this.#kept.take(session, state);
+    const loaded = kept === undefined ? undefined : await this.#load(kept, run, signal);
+    const open = loaded ?? (await this.#begin(await AgentHome.create(), run, signal));
     this.#open.set(session, open);
     return open;
+  }
+
+  /** Undefined when the agent cannot go on with the session after all. */
+  async #load({ home, id }: KeptSession, run: MessageRun, signal: AbortSignal): Promise<OpenAgent | undefined> {
+    try {
+      return await this.#begin(home, run, signal, id);
+    } catch (error) {
+      if (signal.aborted || !isTemperError(error, 'TEMPER_ACP_AGENT_FAILED')) throw error;
+      return undefined;
+    }
+  }
+
+  async #begin(home: AgentHome, run: MessageRun, signal: AbortSignal, load?: string): Promise<OpenAgent> {
+    const work: AgentWork = { run };
+    const process = await AgentProcess.start(this.#deps.program, this.#handler(work), home);
+    const session = await AgentSession.open(process, signal, { load });
+    return { session, isLoaded: load !== undefined, work, known: 0, context: undefined };
   }
 
   succeeded(session: string): void {
@@ -90,19 +125,23 @@ export class AgentSessions implements AsyncDisposable {
     const open = this.#open.get(session);
     this.#open.delete(session);
     await open?.session.process[Symbol.asyncDispose]();
+    await this.#kept.drop(session);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#open.keys()].map((session) => this.end(session)));
+    await this.#kept[Symbol.asyncDispose]();
   }
 
   async #endOldest(): Promise<void> {
     for (const [session, open] of this.#open) {
-      if (this.#open.size < MAX_PROCESSES) return;
-      if (open.work.run === undefined) await this.end(session);
+      if (this.#open.size < this.#maxProcesses) return;
+      if (open.work.run !== undefined) continue;
+      this.#open.delete(session);
+      await this.#kept.keep(session, open.session, open);
     }
-    if (this.#open.size < MAX_PROCESSES) return;
-    throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${MAX_PROCESSES} sessions have a process already`, {
+    if (this.#open.size < this.#maxProcesses) return;
+    throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${this.#maxProcesses} sessions have a process already`, {
       retry: 'backoff',
     });
   }

@@ -7,8 +7,21 @@ import { printable } from '../../lib/printable.ts';
 import { type SessionAnswer, type SessionCall, type SessionRequest, TIMER_CALL } from '../../sandbox/session-port.ts';
 import type { CallerContext, Invoker, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
+import type { ItemOrigin } from '../../models/item-origin.ts';
+import { originOfTool } from '../history/origins.ts';
 import { resultSummary } from '../../tools/nested/result-summary.ts';
 import { type RunJournalEntry, type Replay, requestDigest } from './journal.ts';
+
+/** How an entry of the journal is stored. `origin`: where the answer in it comes from. */
+export interface EntryStorage {
+  isDeferrable: boolean;
+  origin: ItemOrigin;
+}
+
+/** What a call gave the code. */
+interface CallAnswer extends EntryStorage {
+  result: SessionAnswer;
+}
 
 export interface CodeHostDeps {
   invoker: Invoker;
@@ -20,7 +33,7 @@ export interface CodeHostDeps {
   callId: string;
   replay: Replay;
   /** Stores an entry of the journal. */
-  store: (entry: RunJournalEntry, isDeferrable: boolean) => Promise<void>;
+  store: (entry: RunJournalEntry, how: EntryStorage) => Promise<void>;
   /** Counts a tool call; false when none is left. */
   takeStep: () => boolean;
   /** Whether a repeated call of this tool has no further effect. */
@@ -36,6 +49,7 @@ const LOOP_BREAK_RULE = 'loop-guard.break';
 /** Characters of JSON of the answers that the journal of one run stores; of one answer at most a part of it. */
 const MAX_STORED_ANSWERS = 1_048_576;
 const MAX_STORED_ANSWER = 65_536;
+const OF_ENGINE: EntryStorage = { isDeferrable: true, origin: 'Engine' };
 
 /** Answers the calls of one run of code: each through the invoker, and each answer in the journal before the code gets it. */
 export class CodeHost {
@@ -132,10 +146,10 @@ export class CodeHost {
     }
     const answer = isTimer ? await this.#wait(request.input, op) : await this.#invoke(request, digest, known.state, op);
     if (answer === undefined) return undefined;
-    const { isRepeatable, result } = answer;
+    const { result, ...how } = answer;
     const stored = this.#isStorable(result) ? { answer: result } : {};
     const entry = { kind: 'answered' as const, call: request.call, digest, ...stored };
-    await this.#deps.store(isTimer ? { ...entry, isTimer } : entry, isRepeatable);
+    await this.#deps.store(isTimer ? { ...entry, isTimer } : entry, how);
     await replay.isComplete;
     return result;
   }
@@ -153,11 +167,11 @@ export class CodeHost {
     return true;
   }
 
-  async #wait(input: Json, op: CallOptions): Promise<{ result: SessionAnswer; isRepeatable: boolean }> {
+  async #wait(input: Json, op: CallOptions): Promise<CallAnswer> {
     const milliseconds = member(input, 'milliseconds');
     const bounded = typeof milliseconds === 'number' ? Math.min(Math.max(0, milliseconds), MAX_TIMER_MS) : 0;
     await this.#deps.clock.sleep(bounded, op.signal).catch(() => undefined);
-    return { result: { time: this.#now(), ok: true, value: null }, isRepeatable: true };
+    return { result: { time: this.#now(), ok: true, value: null }, ...OF_ENGINE };
   }
 
   async #invoke(
@@ -165,23 +179,24 @@ export class CodeHost {
     digest: string,
     state: 'new' | 'unknown',
     op: CallOptions,
-  ): Promise<{ result: SessionAnswer; isRepeatable: boolean } | undefined> {
+  ): Promise<CallAnswer | undefined> {
     const refusal = this.#refusalOf(request);
-    if (refusal !== undefined) return { result: refusal, isRepeatable: true };
+    if (refusal !== undefined) return { result: refusal, ...OF_ENGINE };
     const { name, input, call } = request;
     const { invoker, caller, callId, events, store } = this.#deps;
-    const isRepeatable = this.#deps.isRepeatable(invoker.visible(caller).find((tool) => tool.name === name));
+    const tool = invoker.visible(caller).find((one) => one.name === name);
+    const isRepeatable = this.#deps.isRepeatable(tool);
     if (state === 'unknown' && !isRepeatable) {
       const message = `the result of this call of "${name}" is not known after an interruption; it may have had its effect. Check before you call it again`;
-      return { result: this.#failed('TEMPER_TOOL_OUTCOME_UNKNOWN', message), isRepeatable: false };
+      return { result: this.#failed('TEMPER_TOOL_OUTCOME_UNKNOWN', message), isDeferrable: false, origin: 'Engine' };
     }
-    if (!isRepeatable) await store({ kind: 'started', call, digest }, false);
+    if (!isRepeatable) await store({ kind: 'started', call, digest }, { isDeferrable: false, origin: 'Engine' });
     const { origin, stack } = caller;
     const shown = { id: `${callId}/${call}`, origin, depth: stack.length + 1, tool: name };
     events({ type: 'tool-call', ...shown, input });
     const result = await invoker.invokeOrPark(name, input, caller, op);
     if ('parked' in result) {
-      await store({ kind: 'parked', call, digest, request: result.parked }, false);
+      await store({ kind: 'parked', call, digest, request: result.parked }, { isDeferrable: false, origin: 'Engine' });
       this.#parked.push(result.parked);
       return undefined;
     }
@@ -189,7 +204,8 @@ export class CodeHost {
     const { ok, milliseconds } = result;
     const code = result.ok ? {} : { code: result.error.code };
     events({ type: 'tool-result', ...shown, ok, ...code, summary: resultSummary(result), milliseconds });
-    return { result: this.#answerOf(result), isRepeatable: isRepeatable && result.approval === undefined };
+    const isDeferrable = isRepeatable && result.approval === undefined;
+    return { result: this.#answerOf(result), isDeferrable, origin: originOfTool(tool) };
   }
 
   /** Refuses a name that is not bare, and a call beyond the limit of the message. */

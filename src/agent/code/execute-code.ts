@@ -13,7 +13,7 @@ import { type CallsResult, type Limit, stepLimit, stepsLeft } from '../host/call
 import type { MessageHostDeps, MessageState } from '../host/message-state.ts';
 import { callKey } from '../session/resume.ts';
 import type { FinishVerdict } from '../returns/finish.ts';
-import { CodeHost } from './code-host.ts';
+import { CodeHost, type EntryStorage } from './code-host.ts';
 import { INVOKE_NAME } from './code-prompt.ts';
 import { type CodeResult, codeResultText, notesOn } from './code-result.ts';
 import type { AcquiredRunner } from './code-sessions.ts';
@@ -122,7 +122,7 @@ class CodeCall {
   async #storeStart(): Promise<RunJournalEntry & { kind: 'start' }> {
     const startTime = this.#deps.clock.now().getTime();
     const start = { kind: 'start' as const, startTime, seed: randomBytes(16).toString('hex') };
-    await this.#store(start, true);
+    await this.#store(start, { isDeferrable: true, origin: 'Engine' });
     return start;
   }
 
@@ -158,7 +158,7 @@ class CodeCall {
       callId: this.#call.id,
       replay,
       stop,
-      store: (entry, isDeferrable) => this.#store(entry, isDeferrable),
+      store: (entry, how) => this.#store(entry, how),
       isRepeatable,
       takeStep: () => {
         if (stepsLeft(this.#message) === 0) return false;
@@ -233,10 +233,10 @@ class CodeCall {
     return undefined;
   }
 
-  async #store(entry: RunJournalEntry, deferrable: boolean): Promise<void> {
+  async #store(entry: RunJournalEntry, { isDeferrable: deferrable, origin }: EntryStorage): Promise<void> {
     const { historyWriter, caller } = this.#message;
     const tainted = this.#deps.taint.has(caller.session);
-    await historyWriter.write([journalItem(this.#call.id, entry)], { tainted, deferrable });
+    await historyWriter.write([journalItem(this.#call.id, entry, origin)], { tainted, deferrable });
   }
 
   #stepLimit(): CodeOutcome {

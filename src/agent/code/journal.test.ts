@@ -200,7 +200,10 @@ describe('an interrupted or parked program', () => {
   });
 
   it('a journal entry that cannot be read is a corrupt session', () => {
-    const item = { ...journalItem('a', { kind: 'started', call: 1, digest: 'd' }), text: '{"kind":"answered"}' };
+    const item = {
+      ...journalItem('a', { kind: 'started', call: 1, digest: 'd' }, 'Engine'),
+      text: '{"kind":"answered"}',
+    };
     assert.throws(
       () => journalOf([item], 'a'),
       (error) => isTemperError(error, 'TEMPER_STATE_CORRUPT'),

@@ -3,6 +3,7 @@ import { sha256, tryDigestOf } from '../../lib/canonical.ts';
 import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isCount, isJsonObject, type Json, member, parseUntrustedJson } from '../../lib/json.ts';
+import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import type { SessionAnswer, SessionRequest } from '../../sandbox/session-port.ts';
 
@@ -24,8 +25,11 @@ type ToolItem = Extract<ModelMessage, { role: 'tool' }>;
 
 const CODE = 'invoke';
 
-/** The item that stores an entry of the journal of this call of `invoke`. No model ever gets it. */
-export function journalItem(callId: string, entry: RunJournalEntry): ToolItem {
+/**
+ * The item that stores an entry of the journal of this call of `invoke`. No model ever gets it. Its origin is that of the answer in it: the
+ * result of the whole run does not say what the code read.
+ */
+export function journalItem(callId: string, entry: RunJournalEntry, origin: ItemOrigin): ToolItem {
   return {
     role: 'tool',
     toolCallId: callId,
@@ -33,6 +37,7 @@ export function journalItem(callId: string, entry: RunJournalEntry): ToolItem {
     text: JSON.stringify(entry),
     isError: false,
     journal: true,
+    origin,
   };
 }
 

@@ -71,6 +71,11 @@ export function answerKey(session: string, base: number, answers: number): strin
   return `${session}/${base}/${answers}`;
 }
 
+/** The session of a call with the key of an answer, or of a call that it makes. Names of sessions have no `/`. */
+export function sessionOfKey(key: string): string {
+  return key.split('/', 1)[0] ?? '';
+}
+
 /** The idempotency key of a call of this answer, or of a call that its code makes. */
 export function callKey(answer: string, callId: string): string {
   return `${answer}/${callId}`;

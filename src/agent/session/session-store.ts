@@ -38,6 +38,8 @@ export interface RecordSessionStore extends SessionStore {
   list(): Promise<SessionInfo[]>;
   /** Deletes the history and keeps the session closed: `load` and `append` throw TEMPER_SESSION_CLOSED. Idempotent; false when it was closed. */
   closePermanently(session: string): Promise<boolean>;
+  /** A user closed it. */
+  isClosed(session: string): Promise<boolean>;
   /** Ids of sessions that are idle for at least this time; the caller closes them together with their tools. A session that a user closed is idle after 30 days at the earliest. */
   idle(milliseconds: number): Promise<string[]>;
 }
@@ -85,9 +87,8 @@ export function createRecordSessionStore(
       const scope = scopeOf(session);
       const position = await positionOf(session, async () => (await readHistory(records, scope)).seq);
       return position.writes.run(async () => {
-        if (position.seq !== afterSeq) {
+        if (position.seq !== afterSeq)
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
-        }
         const line = {
           after: afterSeq,
           items: await form.toStored(sessionPath(scope), items),
@@ -115,6 +116,7 @@ export function createRecordSessionStore(
       positions.delete(session);
       return markClosed(records, clock, scopeOf(session));
     },
+    isClosed: (session) => isClosed(records, scopeOf(session)),
     list: () => listSessions(records, { agent, namespace }),
     idle: (milliseconds) => idleSessions(records, { agent, namespace }, clock.now().getTime(), milliseconds),
   };
@@ -132,6 +134,10 @@ async function openPosition(
   if (found?.closedAt !== undefined) throw sessionClosed(scope.session, found.closedAt);
   const openedAt = found?.openedAt ?? clock.now().toISOString();
   return { seq, writes: new SerialQueue(), openedAt, usedAt: found === undefined ? 0 : Date.parse(found.usedAt) };
+}
+
+async function isClosed(records: RecordStore, scope: SessionScope): Promise<boolean> {
+  return sessionInfo(await records.get(SESSIONS, sessionRecordName(scope)))?.closedAt !== undefined;
 }
 
 /** False when the session was closed before. */

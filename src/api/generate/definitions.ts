@@ -109,6 +109,14 @@ const SCHEDULE_RULES: readonly CelRule[] = [
     message: 'cron and mode Periodic need each other',
   },
   { rule: `${SCHEDULE_MODE} == 'Continuous' || !has(self.interval)`, message: 'interval needs mode Continuous' },
+  {
+    rule: `!has(self.persistent) || !self.persistent || ${SCHEDULE_MODE} == 'Continuous'`,
+    message: 'persistent needs mode Continuous',
+  },
+  {
+    rule: '!has(self.persistent) || !self.persistent || !has(self.interval)',
+    message: 'a persistent schedule has no interval',
+  },
   { rule: `${SCHEDULE_MODE} == 'Periodic' || !has(self.jitter)`, message: 'jitter needs mode Periodic' },
   {
     rule: `!(${SCHEDULE_MODE} in ['Continuous', 'Periodic']) || has(self.message)`,
@@ -127,6 +135,12 @@ const SCHEDULE_RULES: readonly CelRule[] = [
     message: 'quietHours begin when they end',
   },
 ].map((rule) => ({ at: ['spec', 'schedule'], ...rule }));
+
+const PERSISTENT_RETURNS: CelRule = {
+  at: ['spec'],
+  rule: '!has(self.returns) || !has(self.schedule) || !has(self.schedule.persistent) || !self.schedule.persistent',
+  message: 'a persistent agent never ends, so it returns no value; remove returns, or set persistent to false',
+};
 
 const ONE_SOURCE: CelRule = {
   at: ['spec', 'schedule', 'triggers', '[]'],
@@ -169,6 +183,7 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'apis has no effect without mode Sandbox',
       },
       ...SCHEDULE_RULES,
+      PERSISTENT_RETURNS,
       ONE_SOURCE,
       {
         at: ['spec'],

@@ -16,10 +16,11 @@ const MAX_JITTER_MS = 3_600_000;
 const REFERENCE = Date.parse('2028-01-01T00:00:00Z');
 
 /** Cross-field rules of the schedule of an Agent, and what only the scheduler can read. */
-export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
+export function scheduleIsDue({ schedule, returns }: ValidPart<AgentSpec>): Finding[] {
   if (schedule === undefined) return [];
   return [
     ...fieldsFitMode(schedule),
+    ...(schedule.persistent === true && returns !== undefined ? [NO_RETURNS] : []),
     ...measuresAreInRange(schedule),
     ...timesAreValid(schedule),
     ...triggersAreSound(schedule, PATH),
@@ -27,12 +28,14 @@ export function scheduleIsDue({ schedule }: ValidPart<AgentSpec>): Finding[] {
 }
 
 function fieldsFitMode(schedule: Schedule): Finding[] {
-  return [...timesFitMode(schedule), ...messagesFitMode(schedule)].map(([field, text, fix]) => ({
-    path: [...PATH, field],
-    rule: 'schedule-mode',
-    message: `spec.schedule.${field} ${text}`,
-    fix,
-  }));
+  return [...timesFitMode(schedule), ...persistentFits(schedule), ...messagesFitMode(schedule)].map(
+    ([field, text, fix]) => ({
+      path: [...PATH, field],
+      rule: 'schedule-mode',
+      message: `spec.schedule.${field} ${text}`,
+      fix,
+    }),
+  );
 }
 
 /** A field, what is wrong with it, and the fix. */
@@ -47,6 +50,12 @@ function timesFitMode({ mode = 'Reactive', cron, interval, jitter }: Schedule): 
   if (mode !== 'Continuous' && interval !== undefined)
     add('interval', `has no effect with mode ${mode}`, 'set mode: Continuous');
   return misfits;
+}
+
+function persistentFits({ mode = 'Reactive', interval, persistent = false }: Schedule): Misfit[] {
+  if (!persistent) return [];
+  if (mode !== 'Continuous') return [['persistent', `has no effect with mode ${mode}`, 'set mode: Continuous']];
+  return interval === undefined ? [] : [['interval', 'has no effect with persistent', 'remove one of them']];
 }
 
 function messagesFitMode({ mode = 'Reactive', message, triggers }: Schedule): Misfit[] {
@@ -104,6 +113,13 @@ function timesAreValid({ cron, timeZone = 'UTC', quietHours }: Schedule): Findin
     throw new TemperError('TEMPER_MANIFEST_INVALID', 'every time of the schedule is within spec.schedule.quietHours');
   });
 }
+
+const NO_RETURNS: Finding = {
+  path: ['spec', 'returns'],
+  rule: 'persistent-returns',
+  message: 'spec.returns: a persistent agent never ends, so it returns no value',
+  fix: 'remove spec.returns, or set spec.schedule.persistent to false',
+};
 
 const NO_HOURS: Finding = {
   path: [...PATH, 'quietHours'],

@@ -38,10 +38,15 @@ export function scheduleOf({ key, generation, spec }: ScheduledAgent): ScheduleD
 /** The times of the schedule of a spec, as users write them; undefined for an agent that works on messages only. */
 export function scheduleTimes(schedule: AgentSchedule | undefined): string | undefined {
   if (schedule === undefined || !hasRuns(schedule)) return undefined;
+  if (schedule.persistent === true) return 'persistent';
   return schedule.mode === 'Periodic' ? (schedule.cron ?? '') : `every ${schedule.interval ?? DEFAULT_INTERVAL}`;
 }
 
-function timingOf({ mode, interval, cron = '' }: AgentSchedule, timeZone: string): ScheduleDefinition['timing'] {
+function timingOf(
+  { mode, interval, persistent, cron = '' }: AgentSchedule,
+  timeZone: string,
+): ScheduleDefinition['timing'] {
   if (mode === 'Periodic') return parseTiming(cron, timeZone);
+  if (persistent === true) return { kind: 'Persistent' };
   return { kind: 'Interval', every: parseDuration(interval ?? DEFAULT_INTERVAL) };
 }

@@ -31,6 +31,7 @@ import { AGENT_MODES, TOOL_PROFILE_NAMES } from './agent/tool-profiles.ts';
 import { ToolSettings } from './agent/tool-settings.ts';
 import { AgentSchedule } from './schedule/spec.ts';
 import { ScheduleStatus } from './schedule/status.ts';
+import { TriggerStatuses } from './schedule/trigger-status.ts';
 import { DeactivatedTools } from './trust/deactivated-tools.ts';
 import { TrustStatus } from './trust/status.ts';
 
@@ -131,7 +132,7 @@ const Limits = Type.Object(
       count(
         1,
         MAX_CONCURRENCY,
-        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another. Only on a cluster: with temper run an agent handles one message at a time.',
+        'Maximum number of sessions whose messages the agent handles at the same time. The messages of one session are always handled one after another.',
         DEFAULT_CONCURRENCY,
       ),
     ),
@@ -398,6 +399,7 @@ export const AgentStatus = Type.Object(
       ),
     ),
     schedule: Type.Optional(ScheduleStatus),
+    triggers: Type.Optional(TriggerStatuses),
     ownSchedules: Type.Optional(
       count(0, 50, 'Number of schedules that the agent made itself. Absent when it made none.'),
     ),

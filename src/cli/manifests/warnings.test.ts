@@ -53,6 +53,14 @@ describe('warnings about manifests', () => {
     assert.deepEqual(await warningsOf('', level('sandboxed', 'memory, communication')), []);
   });
 
+  it('a warning names the triggers that are webhooks, and no other trigger', async () => {
+    const triggers = (...list: string[]): string => `  schedule: {mode: Proactive, triggers: [${list.join(', ')}]}`;
+    const paid = '{name: paid, subject: orders.paid, message: Ship.}';
+    const shop = '{name: shop, webhook: {}, message: Ship.}';
+    assert.deepEqual(await warningsOf(triggers(paid), '  models: {}'), []);
+    assert.deepEqual(await warningsOf(triggers(paid, shop), '  models: {}'), ['not-in-force spec.schedule.triggers']);
+  });
+
   it('a warning names an agent that may forge under a policy that accepts none of its tools', async () => {
     assert.deepEqual(await warningsOf(FORGES, '  models: {allow: ["x/*"]}'), ['judge-missing spec.forge.enabled']);
     const own = '  models: {allow: ["x/*"], judge: x/y}';

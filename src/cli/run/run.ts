@@ -28,7 +28,7 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
-import { noteSchedules, serveTeam } from './schedules/serve-team.ts';
+import { noteIdle, serveTeam } from './schedules/serve-team.ts';
 import { selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
@@ -84,11 +84,11 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       judges: source.config.judges,
       events: (event, source) => observers.forEach((observe) => observe(event, source)),
     });
+    noteIdle(team, isServing, io);
     if (isServing) code = await serveTeam(standalone, team, io);
     else {
       const own = await standalone.open(scopeOf({ agent }));
       const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
-      noteSchedules(team, io);
       code = await converse(conversation, io);
     }
   }

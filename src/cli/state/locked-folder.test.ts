@@ -39,10 +39,12 @@ const RUN = 'run -f agent.yaml --model-script script.yaml -m hi';
 const VERBS: readonly (readonly [words: string, code: number, printed: RegExp])[] = [
   [RUN, 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\).*or use another --state/],
   ['acp -f agent.yaml --model-script script.yaml', 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\)/],
+  ['mcp serve -f agent.yaml --model-script script.yaml', 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\)/],
   ['sessions', 0, /s-1/],
   ['sessions close s-1', 1, /TEMPER_STATE_LOCKED: .*process \d+ \(temper run\).*then repeat temper sessions close/],
   ['trace s-1', 0, /Hello\./],
   ['usage', 0, /agent\/team-a\/analyst/],
+  ['events', 0, /No events in/],
   ['get tools', 0, /double/],
   ['describe tool double', 0, /double/],
   ['approve first --reason fine', 0, /the running process applies it now/],

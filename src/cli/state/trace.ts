@@ -101,6 +101,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   message: ['text'],
   'tool-call': ['id', 'tool'],
   'tool-result': ['id', 'tool', 'summary'],
+  'file-created': ['path'],
   'forge-start': ['tool', 'mode', 'description'],
   'forge-gate': ['tool'],
   'forge-accepted': ['tool', 'digest', 'tier'],

@@ -1,5 +1,10 @@
+import { quotaLimits } from '../../agent/quotas.ts';
+import type { Account } from '../../ledger/account.ts';
+import { isNearlyUsed, type QuotaUse, quotaUses } from '../../ledger/nearly-used.ts';
 import { readUsage } from '../../ledger/journal.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
+import { member, textAt } from '../../lib/json.ts';
+import type { RecordStore } from '../../lib/record-store.ts';
 import { printable } from '../../lib/printable.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
@@ -21,9 +26,11 @@ export async function stateUsage(options: StateUsageOptions, io: CliIo): Promise
   const records = fileRecordStore(await stateFolder(io, options.state));
   const accounts = await readUsage(records, systemClock.now().getTime());
   const chosen = [...accounts].filter(([name]) => isChosen(name, options)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const uses = await usesOf(records, chosen);
   if (options.output === 'json') {
     for (const [account, { hour, day, month }] of chosen) {
-      writeJsonLine(io, { account, hour: hour.counts, day: day.counts, month: month.counts });
+      const quotas = (uses.get(account) ?? []).map(({ field, percent, resumesAt }) => ({ field, percent, resumesAt }));
+      writeJsonLine(io, { account, hour: hour.counts, day: day.counts, month: month.counts, quotas });
     }
     return EXIT.ok;
   }
@@ -40,10 +47,11 @@ export async function stateUsage(options: StateUsageOptions, io: CliIo): Promise
         inputTokens.toLocaleString('en-US'),
         outputTokens.toLocaleString('en-US'),
         dollars(costMicros),
+        quotaText((uses.get(name) ?? []).filter(({ field }) => field.toLowerCase().endsWith(window))),
       ];
     }),
   );
-  io.out(table(['ACCOUNT', 'WINDOW', 'INPUT-TOKENS', 'OUTPUT-TOKENS', 'COST'], rows));
+  io.out(table(['ACCOUNT', 'WINDOW', 'INPUT-TOKENS', 'OUTPUT-TOKENS', 'COST', 'QUOTAS'], rows));
   return EXIT.ok;
 }
 
@@ -53,4 +61,32 @@ function isChosen(account: string, { agent, policy }: StateUsageOptions): boolea
   if (agent !== undefined) return kind === 'agent' && name === agent;
   if (policy !== undefined) return kind === 'policy' && name === policy;
   return true;
+}
+
+const MANIFESTS = { agent: 'agents', policy: 'trustpolicies' } as const;
+
+/** The use of the quotas that the manifests of the last run have, by account. */
+async function usesOf(
+  records: RecordStore,
+  accounts: readonly [string, Account][],
+): Promise<ReadonlyMap<string, readonly QuotaUse[]>> {
+  const now = systemClock.now().getTime();
+  const found = new Map<string, readonly QuotaUse[]>();
+  for (const [account, counts] of accounts) {
+    const [kind, namespace, name = ''] = account.split('/');
+    const manifest = await records.get(MANIFESTS[kind === 'agent' ? 'agent' : 'policy'], name);
+    const isSame = (textAt(manifest, ['metadata', 'namespace']) || 'default') === namespace;
+    const quotas = isSame ? member(member(manifest, 'spec'), 'quotas') : undefined;
+    found.set(
+      account,
+      quotaUses(counts, quotaLimits(quotas as Parameters<typeof quotaLimits>[0]), 'spec.quotas.', now),
+    );
+  }
+  return found;
+}
+
+/** `85 % of tokensPerHour (nearly used)`. */
+function quotaText(uses: readonly QuotaUse[]): string {
+  const texts = uses.map((use) => `${use.percent} % of ${use.field}${isNearlyUsed(use) ? ' (nearly used)' : ''}`);
+  return texts.join(', ') || '-';
 }

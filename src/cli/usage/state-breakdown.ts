@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts';
 import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { textAt } from '../../lib/json.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
-import { usageSince } from '../../standalone/usage/usage-days.ts';
+import { type LocalUsageKind, usageSince } from '../../standalone/usage/usage-days.ts';
 import { type CliIo, EXIT } from '../io.ts';
 import { stateFolder } from '../state/state-folder.ts';
 import { type BreakdownOptions, firstDay } from './breakdown-options.ts';
@@ -20,18 +20,19 @@ export async function stateBreakdown(
   const { by, agent, output } = options;
   const records = fileRecordStore(await stateFolder(io, options.state));
   const since = firstDay(options.since, systemClock.now());
-  const rows = groupUsage(ofAgent(await allSince(records, since), agent), by);
+  const kind = by === 'Root' ? 'roots' : 'teams';
+  const rows = groupUsage(ofAgent(await allSince(records, since, kind), agent), by);
   const shown = rows.slice(0, MAX_ROWS).map((row) => ({ ...row, unpriced: [...row.unpriced] }));
   printBreakdown({ by, since, rows: shown, complete: rows.length <= MAX_ROWS }, output, io);
   return EXIT.ok;
 }
 
 /** The namespaces are those of the agents that ran with the folder. */
-async function allSince(records: RecordStore, since: string): Promise<DatedUsage[]> {
+async function allSince(records: RecordStore, since: string, kind: LocalUsageKind): Promise<DatedUsage[]> {
   const agents = await records.list('agents');
   const namespaces = new Set(agents.map(({ value }) => textAt(value, ['metadata', 'namespace']) || 'default'));
   const found: DatedUsage[] = [];
-  for (const namespace of namespaces) found.push(...(await usageSince(records, namespace, since)));
+  for (const namespace of namespaces) found.push(...(await usageSince(records, namespace, since, kind)));
   return found;
 }
 

@@ -4,11 +4,17 @@ import { modelNames } from '../../api/names.ts';
 import { ChildState, SpecialistRequest } from '../../gateway-api/children/child-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { digestOf } from '../../lib/canonical.ts';
-import { TemperError } from '../../lib/errors.ts';
 import type { ChildRequestRecord } from '../../nats/children/child-requests.ts';
 import { messageId } from '../../nats/inbox/inbox.ts';
 import { senderOf } from '../../nats/inbox/message-ports.ts';
 import { childName } from '../../policy/children/child-name.ts';
+import {
+  assertSpecialistLimits,
+  SPECIALIST_GRACE_MS,
+  SPECIALIST_JUDGE_TIMEOUT_MS,
+} from '../../policy/children/specialist-limits.ts';
+import { wantedSpecialist, type WantedSpecialist } from '../../policy/children/wanted-specialist.ts';
+import { specialistRefusal } from '../../tempering/specialist/specialist-judge.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authorize.ts';
@@ -20,17 +26,8 @@ import { nextDepth } from '../../agent/messages/chain.ts';
 import { sendOnward } from '../pods/messages.ts';
 import { parentSpanOf } from '../tracing/message-traces.ts';
 import { assertAdmitted, endedRequest, recordOf, requestId, stateOf } from './requests.ts';
-import { specialistRefusal } from './specialist-judge.ts';
-import { wantedSpecialist, type WantedSpecialist } from './specialist-manifest.ts';
 
 type ModelDeps = Omit<ModelAccessDeps, 'directory'>;
-
-/** Of one message: specialists that start, and requests for which the judge is asked. */
-const MAX_STARTED = 5;
-const MAX_ASKED = 10;
-const JUDGE_TIMEOUT_MS = 60_000;
-/** After the deadline of the chain, within which the specialist answers. */
-const GRACE_MS = 60_000;
 
 /** An agent has one task done by an agent that it instructs: policy, admission, judge, child, task. */
 export function specialistRoutes(own: ModelDeps): RouteModule {
@@ -60,7 +57,7 @@ async function specialist(
   const delivery = authorizeDelivery(request, deliveryToken, deps);
   const { state, claims } = delivery;
   const key = request.idempotencyKey;
-  const wanted = wantedSpecialist(input, state);
+  const wanted = wantedSpecialist(input, state.agent.spec);
   const known = await deps.childRequests.wait(state.uid, requestId(key), 0, request.disconnected);
   if (known === undefined) {
     const call = {
@@ -98,7 +95,7 @@ async function open(
   assertAdmitted({ spec: wanted.spec }, state, deps);
   const refused = await refusalOf(request, delivery, wanted, own, deps);
   await assertWithinLimits(delivery, deps);
-  const endsAt = new Date(Date.parse(claims.deadline) + GRACE_MS).toISOString();
+  const endsAt = new Date(Date.parse(claims.deadline) + SPECIALIST_GRACE_MS).toISOString();
   const order = { kind: 'Spawn' as const, spec: wanted.spec, endsAt };
   const record = { ...recordOf(delivery, key, name, order, deps), specialist: { message: claims.message } };
   if (refused === undefined) return deps.childRequests.add(record);
@@ -109,11 +106,7 @@ async function open(
 async function assertWithinLimits({ claims, state }: AuthorizedDelivery, deps: GatewayDeps): Promise<void> {
   const before = await deps.childRequests.specialists(state.uid, claims.message);
   const started = before.filter((one) => one.state !== 'Refused').length;
-  if (started < MAX_STARTED && before.length < MAX_ASKED) return;
-  throw new TemperError(
-    'TEMPER_CHILD_REFUSED',
-    `a message may start ${MAX_STARTED} specialists, and have ${MAX_ASKED} judged; do the task yourself`,
-  );
+  assertSpecialistLimits({ started, asked: before.length });
 }
 
 async function refusalOf(
@@ -127,7 +120,7 @@ async function refusalOf(
   const { primary, routing, fallbacks, judge, judgeMayBeAuthor } = access.agentModel();
   const op = {
     signal: request.disconnected,
-    deadline: deps.clock.monotonic() + JUDGE_TIMEOUT_MS,
+    deadline: deps.clock.monotonic() + SPECIALIST_JUDGE_TIMEOUT_MS,
     key: request.idempotencyKey,
   };
   return specialistRefusal(

@@ -114,7 +114,7 @@ function contentOf(
     async store() {
       if (append !== undefined) await appendItems(deps.sessionsOf(agentUid), session, append);
       const storeBatch = async (): Promise<void> => {
-        if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps);
+        if (reports !== undefined) await storeReports(request, reports.batch, reports.key, deps, claims);
       };
       await Promise.all([storeBatch(), deps.recorder.called(claims, toolCalls)]);
     },

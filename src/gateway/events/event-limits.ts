@@ -1,8 +1,6 @@
+import { AGENT_EVENT_RATE, NAMESPACE_EVENT_RATE } from '../../events/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ReportLimits } from '../storage/report-limits.ts';
-
-const PER_AGENT = { perSecond: 1, burst: 60, unit: 'events' };
-const PER_NAMESPACE = { perSecond: 10, burst: 300, unit: 'events of its namespace' };
 
 /** Events per second that the agents of one namespace publish at this process. */
 export class EventLimits {
@@ -10,8 +8,8 @@ export class EventLimits {
   readonly #namespaces: ReportLimits;
 
   constructor(clock: Clock) {
-    this.#agents = new ReportLimits(clock, PER_AGENT);
-    this.#namespaces = new ReportLimits(clock, PER_NAMESPACE);
+    this.#agents = new ReportLimits(clock, AGENT_EVENT_RATE);
+    this.#namespaces = new ReportLimits(clock, NAMESPACE_EVENT_RATE);
   }
 
   /** Throws TEMPER_RATE_LIMITED. */

@@ -1,11 +1,12 @@
 import { triggerOf, triggersOf } from '../../api/schedule/triggers.ts';
 import type { FireRefusal } from '../../events/fires.ts';
-import { renderTemplate } from '../../events/template.ts';
-import { DEFAULT_FIRES_PER_HOUR, sessionOf, type Trigger } from '../../events/trigger.ts';
+import { triggerOfSubscription } from '../../events/subscription.ts';
+import { triggerMessage } from '../../events/trigger-message.ts';
+import type { Trigger } from '../../events/trigger.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { AcceptedEvent, Recipient } from '../../nats/events/accepted-events.ts';
-import type { Subscription, SubscriptionStore } from '../../nats/events/subscriptions.ts';
+import type { SubscriptionStore } from '../../nats/events/subscriptions.ts';
 import type { TriggerFireStore } from '../../nats/events/trigger-fires.ts';
 import type { NatsInbox } from '../../nats/inbox/inbox.ts';
 import type { NatsSessionStore } from '../../nats/sessions/session-store.ts';
@@ -21,7 +22,7 @@ export interface FireDeps {
   wake: (state: AgentState) => Promise<void>;
   sessionsOf: (agentUid: string) => Pick<NatsSessionStore, 'isClosed'>;
   subscriptions: Pick<SubscriptionStore, 'of'>;
-  fires: Pick<TriggerFireStore, 'fire'>;
+  fires: Pick<TriggerFireStore, 'fire' | 'refuse'>;
   clock: Clock;
   metrics: Pick<GatewayMetrics, 'count'>;
   log: Pick<Logger, 'warn'>;
@@ -38,8 +39,6 @@ export type TriggerOutcome =
   | 'Full'
   | 'TooLarge';
 
-/** How long the message of a trigger may take, as that of a user, when the event continues no chain. */
-const CHAIN_TIMEOUT_MS = 3_600_000;
 const OUTCOMES = {
   TEMPER_BUS_FULL: 'Full',
   TEMPER_STORAGE_LIMIT_EXCEEDED: 'Full',
@@ -58,7 +57,19 @@ export async function fireTrigger(
 ): Promise<TriggerOutcome> {
   const outcome = await attempt(accepted, recipient, deps);
   deps.metrics.count('temper_trigger_messages_total', { outcome });
+  if (outcome !== 'Sent' && outcome !== 'Ended') await countRefusal(recipient, outcome, deps);
   return outcome;
+}
+
+/** Of a trigger of the spec: a number for its status, which decides nothing. */
+async function countRefusal({ agentUid, trigger }: Recipient, outcome: TriggerOutcome, deps: FireDeps): Promise<void> {
+  const { spec } = deps.directory.byUid(agentUid)?.agent ?? {};
+  if (spec === undefined || !triggersOf(spec).some(({ name }) => name === trigger)) return;
+  try {
+    await deps.fires.refuse(agentUid, trigger, outcome);
+  } catch (error) {
+    deps.log.warn({ error, trigger }, 'a refusal of a trigger was not counted');
+  }
 }
 
 async function attempt(accepted: AcceptedEvent, recipient: Recipient, deps: FireDeps): Promise<TriggerOutcome> {
@@ -97,11 +108,6 @@ async function triggerWith(
   return decision.effect === 'Allow' ? triggerOfSubscription(subscription) : 'Denied';
 }
 
-function triggerOfSubscription({ id, message, session, maxFires }: Subscription): Trigger {
-  const limits = { maxFires, maxFiresPerHour: DEFAULT_FIRES_PER_HOUR, cooldownMs: 0 };
-  return { key: id, template: message, session, limits };
-}
-
 async function send(
   { event }: AcceptedEvent,
   state: AgentState,
@@ -109,33 +115,12 @@ async function send(
   deps: FireDeps,
 ): Promise<TriggerOutcome> {
   const { uid, agent } = state;
-  const session = sessionOf(trigger, event.id);
-  if (trigger.session !== undefined && (await deps.sessionsOf(uid).isClosed(session))) return 'SessionClosed';
-  const text = renderTemplate(trigger.template, event);
+  if (trigger.session !== undefined && (await deps.sessionsOf(uid).isClosed(trigger.session))) return 'SessionClosed';
+  const message = triggerMessage(event, trigger, deps.clock.now());
   const decision = await deps.fires.fire(uid, trigger.key, trigger.limits, event.id);
   if ('refused' in decision) return decision.refused;
-  const now = deps.clock.now();
-  const { root, depth = 0, ancestors, deadline = deadlineFrom(now) } = event.chain ?? {};
-  await deps.inbox.publish(
-    uid,
-    { uid: 'trigger', key: `${event.id}/${uid}/${trigger.key}` },
-    {
-      to: agent.metadata.name,
-      from: 'trigger',
-      source: 'Trigger',
-      session,
-      text,
-      ...(root === undefined ? {} : { root }),
-      depth,
-      deadline,
-      ...(ancestors === undefined ? {} : { ancestors }),
-      time: now.toISOString(),
-    },
-  );
+  const sender = { uid: 'trigger', key: `${event.id}/${uid}/${trigger.key}` };
+  await deps.inbox.publish(uid, sender, { to: agent.metadata.name, ...message });
   await deps.wake(state);
   return 'Sent';
-}
-
-function deadlineFrom(now: Date): string {
-  return new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString();
 }

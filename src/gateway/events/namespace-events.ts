@@ -1,7 +1,7 @@
-import { MAX_RECIPIENTS } from '../../events/event.ts';
+import { MAX_RECIPIENTS } from '../../events/limits.ts';
 import { SubjectTree } from '../../events/subject-tree.ts';
 import { TemperError } from '../../lib/errors.ts';
-import type { AcceptedEvent, AcceptedEvents, Recipient } from '../../nats/events/accepted-events.ts';
+import type { AcceptedEvent, AcceptedEvents, AnnouncedEvent, Recipient } from '../../nats/events/accepted-events.ts';
 import type { EventHistory } from '../../nats/events/event-history.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { EventDeliveries, EventPublisherPort, NewEvent } from './port.ts';
@@ -48,9 +48,31 @@ export class NamespaceEvents implements EventPublisherPort {
     return receipt;
   }
 
-  async resume(accepted: AcceptedEvent): Promise<void> {
+  async resume(open: AcceptedEvent | AnnouncedEvent): Promise<void> {
+    const accepted = 'recipients' in open ? open : await this.#accept(open);
+    if (accepted === undefined) return;
     await this.#deliver(accepted);
     await this.#deps.accepted.end(accepted);
+  }
+
+  /** Undefined when nothing matches an announced event, or when another process took it. */
+  async #accept(announced: AnnouncedEvent): Promise<AcceptedEvent | undefined> {
+    const recipients = await this.#recipients(announced);
+    const isBeyond = recipients.length > MAX_RECIPIENTS;
+    if (isBeyond) {
+      const { namespace, event } = announced;
+      const fields = { namespace, subject: event.subject, recipients: recipients.length };
+      this.#deps.log.warn(
+        fields,
+        'an event of the platform reaches too many triggers and subscriptions; no agent gets it',
+      );
+    }
+    if (recipients.length === 0 || isBeyond) {
+      await this.#deps.accepted.end(announced);
+      return undefined;
+    }
+    const accepted: AcceptedEvent = { ...announced, recipients };
+    return (await this.#deps.accepted.match(accepted)) ? accepted : undefined;
   }
 
   async #recipients({ namespace, ownerUid, event, to, trigger }: NewEvent): Promise<Recipient[]> {

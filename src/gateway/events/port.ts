@@ -1,5 +1,5 @@
 import type { PublishedEvent } from '../../events/event.ts';
-import type { AcceptedEvent } from '../../nats/events/accepted-events.ts';
+import type { AcceptedEvent, AnnouncedEvent } from '../../nats/events/accepted-events.ts';
 
 export interface NewEvent {
   readonly namespace: string;
@@ -26,6 +26,6 @@ export interface EventDeliveries {
 export interface EventPublisherPort {
   /** Idempotent per id of the event. Throws TEMPER_EVENT_REFUSED when it would reach too many agents, and TEMPER_BUS_*. */
   publish(added: NewEvent): Promise<EventDeliveries>;
-  /** Continues an event that another process accepted and did not finish. */
-  resume(accepted: AcceptedEvent): Promise<void>;
+  /** Continues an event that another process accepted and did not finish, or that the operator announced. */
+  resume(open: AcceptedEvent | AnnouncedEvent): Promise<void>;
 }

@@ -5,8 +5,9 @@ import {
   SUBSCRIPTIONS_TOOL,
   UNSUBSCRIBE_TOOL,
 } from '../../agent/tools/events/event-tools.ts';
-import { type EventChain, MAX_EVENT_BYTES, type PublishedEvent } from '../../events/event.ts';
-import { templateFlaw } from '../../events/template.ts';
+import type { PublishedEvent } from '../../events/event.ts';
+import { assertEventSize, callDigest, eventId } from '../../events/event-draft.ts';
+import { newSubscription } from '../../events/subscription.ts';
 import {
   EventReceipt,
   ListSubscriptionsRequest,
@@ -18,8 +19,7 @@ import {
   UnsubscribeRequest,
 } from '../../gateway-api/events/event-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
-import { digestOf, sha256 } from '../../lib/canonical.ts';
-import { TemperError } from '../../lib/errors.ts';
+import { digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { PolicyRequest } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
@@ -29,10 +29,7 @@ import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
-import { MAX_CHAIN_DEPTH } from '../../agent/messages/chain.ts';
-
-const DEFAULT_MESSAGE = 'Event {{subject}}: {{event}}';
-const DEFAULT_TTL_SECONDS = 86_400;
+import { eventChain } from '../../agent/messages/event-chain.ts';
 
 /** Agents publish events and subscribe to them. An agent cannot start a chain: it acts only with the token of its current delivery. */
 export function eventRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -112,9 +109,14 @@ async function publish(
   const { claims, state } = delivery;
   const { subject, data = null, to } = draft;
   const { idempotencyKey: key } = request;
-  const chain = chainOf(delivery, draft.ttlSeconds, deps);
+  const chain = eventChain(
+    claims,
+    { name: claims.agent, uid: state.uid },
+    draft.ttlSeconds,
+    deps.clock.now().getTime(),
+  );
   await assertCall(delivery, PUBLISH_TOOL, draft as unknown as Json, [{ kind: 'Publish', subject }], key, deps);
-  assertSize(data);
+  assertEventSize(data);
   deps.eventLimits.take(claims);
   const event: PublishedEvent = {
     id: eventId(state.uid, key),
@@ -139,7 +141,7 @@ async function subscribe(
   const delivery = authorizeDelivery(request, deliveryToken, deps);
   const { claims, state } = delivery;
   const { idempotencyKey: key } = request;
-  const { subject, message = DEFAULT_MESSAGE, maxFires, ttlSeconds = DEFAULT_TTL_SECONDS } = draft;
+  const { subject } = draft;
   await assertCall(
     delivery,
     SUBSCRIBE_TOOL,
@@ -148,16 +150,8 @@ async function subscribe(
     key,
     deps,
   );
-  const flaw = templateFlaw(message);
-  if (flaw !== undefined) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `message is not valid: ${flaw}`);
-  const expiresAt = new Date(deps.clock.now().getTime() + ttlSeconds * 1_000).toISOString();
-  const added = await deps.subscriptions.add(ownerOf(delivery), shortHash(`${state.uid}\n${key}`, 12), {
-    subject,
-    message,
-    session: claims.session,
-    ...(maxFires === undefined ? {} : { maxFires }),
-    expiresAt,
-  });
+  const wanted = newSubscription(draft, claims.session, deps.clock.now().getTime());
+  const added = await deps.subscriptions.add(ownerOf(delivery), callDigest(state.uid, key, 12), wanted);
   return { id: added.id, expiresAt: added.expiresAt };
 }
 
@@ -173,25 +167,6 @@ async function subscriptionsOf(
   });
 }
 
-/** The messages of the event are one deeper than that of its publisher, and have no later deadline. */
-function chainOf(
-  { claims, state }: AuthorizedDelivery,
-  ttlSeconds: number | undefined,
-  { clock }: GatewayDeps,
-): EventChain {
-  const depth = claims.depth + 1;
-  if (depth > MAX_CHAIN_DEPTH) {
-    throw new TemperError(
-      'TEMPER_MESSAGE_DEPTH',
-      `the messages of an event of "${claims.agent}" would be ${depth} deep in their chain; ${MAX_CHAIN_DEPTH} is allowed`,
-    );
-  }
-  const ends = [Date.parse(claims.deadline)];
-  if (ttlSeconds !== undefined) ends.push(clock.now().getTime() + ttlSeconds * 1_000);
-  const deadline = new Date(Math.min(...ends)).toISOString();
-  return { root: claims.root, depth, deadline, ancestors: [...(claims.ancestors ?? []), state.uid] };
-}
-
 async function assertCall(
   delivery: AuthorizedDelivery,
   tool: ToolDescriptor,
@@ -203,15 +178,6 @@ async function assertCall(
   await assertBrokeredCall(delivery, { tool, input, requests, digests: [digestOf(input)], key }, deps);
 }
 
-function assertSize(data: Json): void {
-  const bytes = Buffer.byteLength(JSON.stringify(data));
-  if (bytes <= MAX_EVENT_BYTES) return;
-  throw new TemperError(
-    'TEMPER_EVENT_REFUSED',
-    `the data has ${bytes} bytes; an event may have ${MAX_EVENT_BYTES}: store the rest in shared memory and publish its key`,
-  );
-}
-
 function ownerOf({ claims, state }: AuthorizedDelivery): { uid: string; namespace: string } {
   return { uid: state.uid, namespace: claims.namespace };
 }
@@ -219,13 +185,4 @@ function ownerOf({ claims, state }: AuthorizedDelivery): { uid: string; namespac
 function ownedBy(delivery: AuthorizedDelivery): { ownerUid: string; namespace: string } {
   const { uid, namespace } = ownerOf(delivery);
   return { ownerUid: uid, namespace };
-}
-
-/** The same for a repeated request. */
-function eventId(uid: string, key: string): string {
-  return `evt-${shortHash(`${uid}\n${key}`, 32)}`;
-}
-
-function shortHash(text: string, length: number): string {
-  return sha256(text).slice('sha256:'.length, 'sha256:'.length + length);
 }

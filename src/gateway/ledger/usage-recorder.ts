@@ -1,9 +1,10 @@
 import { type UsageEntry, usageOfCall, UsageTable } from '../../ledger/usage/usage-entry.ts';
+import type { Amounts } from '../../ledger/port.ts';
 import { dayOf } from '../../ledger/usage/usage-groups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
-import type { ModelCaller } from '../../models/pipeline.ts';
+import type { ResolvedModel } from '../../models/pipeline.ts';
 import { MAX_PART_ENTRIES, type UsageKind, type UsagePart, type UsageParts } from '../../nats/tasks/usage-parts.ts';
 import type { AgentState } from '../agent-state.ts';
 import { mapInBatches } from '../concurrency-limit.ts';
@@ -18,7 +19,7 @@ export interface UsageRecorderDeps {
 /** Records what calls were charged, by agent, model, root message and day. */
 export interface UsageRecorder extends AsyncDisposable {
   /** For calls of this agent, in the chain of this root message. Never throws. */
-  of(state: AgentState, root: string | undefined): NonNullable<ModelCaller['onCharged']>;
+  of(state: AgentState, root: string | undefined): (model: ResolvedModel, used: Amounts) => void;
   /** Stores what was recorded. */
   flush(): Promise<void>;
 }
@@ -59,7 +60,7 @@ class PartRecorder implements UsageRecorder {
     this.#flushing = this.#flushRegularly();
   }
 
-  of(state: AgentState, root: string | undefined): NonNullable<ModelCaller['onCharged']> {
+  of(state: AgentState, root: string | undefined): (model: ResolvedModel, used: Amounts) => void {
     const team = state.ancestors.at(-1) ?? state;
     const agent = state.agent.metadata.name;
     return (model, used) => {

@@ -13,6 +13,7 @@ import { deliveryOf } from '../delivery/authorize.ts';
 import { asCarried } from '../delivery/carried-calls.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { publishCreatedFiles } from '../events/work-events.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { withholdsSources } from '../storage/withheld-sessions.ts';
@@ -73,12 +74,13 @@ async function countCalls(pod: PodIdentity, reports: PodReports, deps: GatewayDe
   if (delivery !== undefined) await deps.recorder.called(delivery, toolCalls);
 }
 
-/** Stores reports once per key. Logs dropped events. */
+/** Stores reports once per key. Logs dropped events. `ended`: the delivery that ends with them. */
 export async function storeReports(
   { id, pod }: Pick<FastifyRequest, 'id' | 'pod'>,
   reports: PodReports,
   idempotencyKey: string,
   deps: GatewayDeps,
+  ended?: DeliveryTokenClaims,
 ): Promise<void> {
   const { agentUid, namespace } = pod;
   const key = deduplicationKey('reports', agentUid, [idempotencyKey]);
@@ -100,6 +102,9 @@ export async function storeReports(
     await deps.audit.append({ namespace, agentUid }, stored, `${key}/audit/${index}`);
   }
   const delivery = deliveryOf(pod, reports.deliveryToken, deps);
+  const working = ended ?? delivery;
+  const shown = accepted.map((event) => withheld?.event(event) ?? event);
+  if (working !== undefined) await publishCreatedFiles(working, shown, key, deps);
   const isCarried = carriedBy(delivery, new Set(reports.answerSignatures), deps);
   const ofPod = uses.map((use) => reportedUse(pod, use, delivery, isCarried));
   await deps.uses.record(agentUid, ofPod, key, delivery !== undefined);

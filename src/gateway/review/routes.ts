@@ -25,6 +25,7 @@ import type { GatewayServer, RouteModule } from '../http/routes.ts';
 import { deduplicationKey } from '../http/deduplication-key.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import { type AgentModelAccess, modelAccessFor, type ModelAccessDeps } from '../models/agent-model-access.ts';
+import { publishForged } from '../events/work-events.ts';
 import { createReviewEvents } from './event-publisher.ts';
 import { withholdsSources } from '../storage/withheld-sessions.ts';
 import { candidateOf, refusedOf } from './request.ts';
@@ -74,7 +75,13 @@ export function reviewRoutes(own: ReviewRouteDeps): RouteModule {
         const review = await openReview(own, deps, delivery, key);
         const parent = parentSpanOf(delivery.claims, request.headers[TRACEPARENT]);
         try {
-          return await continueTrace(parent, () => instrumented(deps, () => review.submit(request.body.candidate, op)));
+          const result = await continueTrace(parent, () =>
+            instrumented(deps, () => review.submit(request.body.candidate, op)),
+          );
+          if (result.accepted) {
+            await publishForged(delivery.claims, { name: result.artifact.name, digest: result.digest }, deps);
+          }
+          return result;
         } finally {
           await review.eventsFlushed();
         }

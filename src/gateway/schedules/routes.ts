@@ -31,7 +31,7 @@ import { type AuthorizedDelivery, authorizeDelivery } from '../delivery/authoriz
 import { assertBrokeredCall } from '../delivery/brokered-call.ts';
 import type { GatewayServer } from '../http/routes.ts';
 import { Done, ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
-import { assertWithinNamespace, listOwn } from './own-schedules.ts';
+import { assertWithinNamespace, keepWithinNamespace, listOwn } from './own-schedules.ts';
 
 /** Agents make, delete and list schedules for themselves. The gateway decides and stores; the operator starts the runs. */
 export function ownScheduleRoutes(server: GatewayServer, deps: GatewayDeps): void {
@@ -105,6 +105,7 @@ async function create(
   await deps.agentSchedules.update(owner, (before) =>
     isMade(before, schedule) ? before : withSchedule(before, added),
   );
+  await keepWithinNamespace(owner, schedule.id, deps);
   await record('schedule.created', delivery, added, deps);
   return { name: schedule.name, nextRun };
 }

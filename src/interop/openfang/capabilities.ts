@@ -58,6 +58,23 @@ export function importSpawn(source: JsonObject, profile: string | undefined, log
   return mayStart === true || isImplied ? { inherit: true } : undefined;
 }
 
+/** OpenFang lets each agent have so many jobs. */
+const SCHEDULES = 50;
+
+/** An agent with the tool that makes schedules may make them in OpenFang. */
+export function importSchedules(
+  granted: readonly string[],
+  profile: string | undefined,
+  { patterns }: ImportContext,
+  log: ImportLog,
+): Pick<Grants, 'schedules'> {
+  if (!patterns.covers(granted, 'schedule_create', 'tool')) return {};
+  const path: FieldPath = profile === undefined ? ['capabilities', 'tools'] : ['profile'];
+  const note = 'as many as OpenFang allows; schedules.perAgent of the policy can lower it';
+  log.add(path, 'Imported', { value: SCHEDULES, field: 'spec.grants.schedules', note });
+  return { schedules: SCHEDULES };
+}
+
 /** Grants of the agent beside its tools. An execution policy that forbids a kind of access leaves its list empty. */
 export function importCapabilities(
   source: JsonObject,

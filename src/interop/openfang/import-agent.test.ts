@@ -120,7 +120,7 @@ complex_threshold = 900`;
     assert.equal(importToml(off).agent.spec.model.routing, undefined);
   });
 
-  it('schedules of both forms become due times, and events start no runs', () => {
+  it('schedules of both forms become due times', () => {
     const scheduleOf = (text: string) => {
       const { keys, agent } = importToml(`name = "a"\n${text}`);
       assert.deepEqual(
@@ -147,10 +147,47 @@ complex_threshold = 900`;
     for (const text of [
       'schedule = "reactive"',
       '[schedule]\nmode = "reactive"\ncron = "0 9 * * *"',
-      '[schedule]\nproactive = { conditions = ["event:agent_spawned"] }',
-      '[schedule]\nmode = "proactive"\n[[schedule.triggers]]\nevent = "file_created"\npattern = "/data/*.json"',
+      '[schedule]\nproactive = { conditions = ["memory:plan"] }',
+      '[schedule]\nmode = "proactive"\n[[schedule.triggers]]\nevent = "tide_turned"\npattern = "x"',
+      '[schedule]\nmode = "proactive"',
     ])
       assert.deepEqual(scheduleOf(text), {}, text);
+  });
+
+  it('events that Temper publishes become triggers, in both forms, and the report has the others', () => {
+    const conditions =
+      '[schedule]\nproactive = { conditions = ["event:agent_spawned", "memory:plan", "event:lifecycle"] }';
+    const { triggers = [], mode } = importToml(`name = "a"\n${conditions}`).agent.spec.schedule ?? {};
+    assert.equal(mode, 'Proactive');
+    assert.deepEqual(
+      triggers.map(({ name, subject }) => [name, subject]),
+      [
+        ['trigger-1', 'temper.agent.running'],
+        ['trigger-2', 'temper.agent.*'],
+      ],
+    );
+    const results = resultsOf(`name = "a"\n${conditions}`);
+    assert.equal(results['schedule.proactive.conditions[0]'], 'Changed spec.schedule.triggers[0].subject');
+    assert.equal(results['schedule.proactive.conditions[1]'], 'NotImported -');
+    const documented = (pattern: string) =>
+      `name = "a"\n[schedule]\nmode = "proactive"\n[[schedule.triggers]]\nevent = "file_created"\npattern = "${pattern}"`;
+    const [file] = importToml(documented('/data/inbox/*.json')).agent.spec.schedule?.triggers ?? [];
+    assert.equal(file?.subject, 'temper.file.created');
+    assert.match(file?.message ?? '', /Leave out what does not match "\/data\/inbox\/\*\.json"\.$/);
+    const report = resultsOf(documented('/data/*'));
+    assert.equal(report['schedule.mode'], 'Imported spec.schedule.mode');
+    assert.equal(report['schedule.triggers[0].pattern'], 'Changed spec.schedule.triggers[0].message');
+    const hostile = importToml(documented('{{event.secret}}'));
+    assert.doesNotMatch(hostile.agent.spec.schedule?.triggers?.[0]?.message ?? '', /secret/);
+    assert.equal(resultsOf('name = "a"\n[schedule]\nmode = "proactive"')['schedule.mode'], 'NotImported -');
+  });
+
+  it('an agent with the tool that makes schedules may make as many as OpenFang allows', () => {
+    const of = (tools: string) => importToml(`name = "a"\n[capabilities]\ntools = ${tools}`).agent.spec.grants;
+    assert.equal(of('["cron_create", "cron_list"]')?.schedules, 50);
+    assert.equal(of('["cron_list"]')?.schedules, undefined);
+    const results = resultsOf('name = "a"\n[capabilities]\ntools = ["cron_create"]');
+    assert.equal(results['capabilities.tools'], 'Imported spec.grants.schedules');
   });
 
   it('approvals by tool become the loosest preset under which these tools wait', () => {

@@ -5,7 +5,7 @@ import { describeNotInForce, fieldsNotInForce } from '../../api/not-in-force.ts'
 import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { suggestName } from '../../lib/suggest.ts';
-import { importCapabilities, importSpawn } from './capabilities.ts';
+import { importCapabilities, importSchedules, importSpawn } from './capabilities.ts';
 import { importDescription, importMetadata, importModule } from './identity.ts';
 import type { ImportContext } from './import-context.ts';
 import { type ImportedKey, ImportLog, isLimiting, leavesOf } from './keys/import-log.ts';
@@ -15,7 +15,7 @@ import { withPlacedKeys } from './source/misplaced-keys.ts';
 import { importModels } from './models.ts';
 import { importPrompt } from './prompt.ts';
 import { importRouting } from './routing.ts';
-import { importSchedule } from './schedule.ts';
+import { importSchedule } from './schedule/schedule.ts';
 import { importTools } from './tools.ts';
 
 export interface ImportedAgent {
@@ -47,6 +47,7 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
   const grants = {
     ...(granted.length === 0 ? {} : { tools: [...granted] }),
     ...importCapabilities(source, profile, context, log),
+    ...importSchedules(granted, profile, context, log),
   };
   const schedule = importSchedule(source, log);
   const children = importSpawn(source, profile, log);

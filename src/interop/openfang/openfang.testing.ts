@@ -15,6 +15,8 @@ export const CONTEXT: ImportContext = {
     { name: 'memory_set', action: 'code:write' },
     { name: 'agent_send', action: 'comms:internal' },
     { name: 'time_now', action: 'code:read' },
+    { name: 'schedule_create', action: 'comms:internal' },
+    { name: 'schedule_list', action: 'comms:internal' },
   ],
 };
 

@@ -1,4 +1,6 @@
 import type { PublishedEvent } from '../../events/event.ts';
+import { MAX_PAST_EVENTS } from '../../events/limits.ts';
+import type { EventCounts } from '../../events/past-event.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { STREAMS, subjects, token } from '../jetstream/names.ts';
@@ -7,11 +9,7 @@ import { keepLast, parseJsonBytes, readMessages } from '../jetstream/stream-read
 import { isEvent } from './accepted-events.ts';
 
 /** An event of the history, with the number of messages that it caused. */
-export interface PastEvent extends PublishedEvent {
-  readonly messages: number;
-  /** Triggers and subscriptions that matched and did not fire, or whose message found no space. */
-  readonly refused: number;
-}
+type PastEvent = PublishedEvent & EventCounts;
 
 /** The events of each namespace. Methods throw TEMPER_BUS_*. */
 export interface EventHistory {
@@ -21,7 +19,6 @@ export interface EventHistory {
   read(namespace: string): Promise<PastEvent[]>;
 }
 
-const KEPT = 1_000;
 /** The oldest events are removed when so many more are there, as this process counts. */
 const TRIM_STEP = 100;
 
@@ -34,7 +31,8 @@ export function createEventHistory(connection: JetStreamConnection): EventHistor
       await publish(connection, subjects.published(uid, namespace), event as unknown as Json, { id });
       const count = (added.get(namespace) ?? 0) + 1;
       added.set(namespace, count % TRIM_STEP);
-      if (count >= TRIM_STEP) await keepLast(connection, STREAMS.events, subjects.published('*', namespace), KEPT);
+      if (count >= TRIM_STEP)
+        await keepLast(connection, STREAMS.events, subjects.published('*', namespace), MAX_PAST_EVENTS);
     },
     async read(namespace) {
       const found: PastEvent[] = [];
@@ -42,7 +40,7 @@ export function createEventHistory(connection: JetStreamConnection): EventHistor
         const event = parsePast(parseJsonBytes(data));
         if (event !== undefined) found.push(event);
       }
-      return found.slice(-KEPT);
+      return found.slice(-MAX_PAST_EVENTS);
     },
   };
 }

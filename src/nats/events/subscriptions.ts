@@ -1,26 +1,16 @@
+import { MAX_AGENT_SUBSCRIPTIONS } from '../../events/limits.ts';
+import {
+  assertSubscriptionLimits,
+  isLive,
+  type NewSubscription,
+  type Subscription,
+} from '../../events/subscription.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
-
-/** Events that an agent asked for, until they end. */
-export interface Subscription {
-  /** Unique in the namespace; of a slot of the agent and the call that subscribed. */
-  readonly id: string;
-  readonly agentUid: string;
-  /** A pattern for subjects. */
-  readonly subject: string;
-  /** The template of the messages. */
-  readonly message: string;
-  readonly session: string;
-  readonly maxFires?: number;
-  /** RFC 3339. */
-  readonly expiresAt: string;
-}
-
-type NewSubscription = Omit<Subscription, 'id' | 'agentUid'>;
 
 /** Methods throw TEMPER_BUS_*. */
 export interface SubscriptionStore {
@@ -37,8 +27,6 @@ interface Owner {
   readonly namespace: string;
 }
 
-const PER_AGENT = 50;
-const PER_NAMESPACE = 500;
 const MAX_ATTEMPTS = 5;
 /** Namespaces whose subscriptions one process remembers. */
 const MAX_CACHED = 1_000;
@@ -52,12 +40,13 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
   const documents = createDocumentStore(connection, BUCKETS.triggers);
   const stream = bucketStream(BUCKETS.triggers);
   const cache = new Map<string, Cached>();
-  const isLive = ({ expiresAt }: Subscription): boolean => Date.parse(expiresAt) > connection.clock.now().getTime();
+  const live = (all: readonly Subscription[]): Subscription[] =>
+    all.filter((one) => isLive(one, connection.clock.now().getTime()));
   const of = async (namespace: string): Promise<readonly Subscription[]> => {
     const filter = bucketSubject(BUCKETS.triggers, `*.subscription.${token(namespace)}.*`);
     const revision = (await lastMessage(connection, stream, filter))?.seq ?? 0;
     const known = cache.get(namespace);
-    if (known?.revision === revision) return known.all.filter(isLive);
+    if (known?.revision === revision) return live(known.all);
     const all: Subscription[] = [];
     for await (const { data } of readMessages(connection, stream, filter)) {
       const found = parseSubscription(parseJsonBytes(data));
@@ -66,7 +55,7 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
     cache.delete(namespace);
     cache.set(namespace, { revision, all });
     if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value ?? '');
-    return all.filter(isLive);
+    return live(all);
   };
   return {
     of,
@@ -76,7 +65,7 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
         const own = all.filter(({ agentUid }) => agentUid === owner.uid);
         const repeated = own.find(({ id }) => id.endsWith(`-${key}`));
         if (repeated !== undefined) return repeated;
-        assertWithinLimits(own.length, all.length);
+        assertSubscriptionLimits(own.length, all.length);
         const slot = freeSlot(own);
         const stored = await documents.get(keyOf(owner, slot));
         const added: Subscription = { ...subscription, id: `${slot}-${key}`, agentUid: owner.uid };
@@ -101,14 +90,8 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
 /** So the keys of an agent are as many as its limit. */
 function freeSlot(own: readonly Subscription[]): number {
   const used = new Set(own.map(({ id }) => Number(id.split('-', 1)[0])));
-  for (let slot = 0; slot < PER_AGENT; slot += 1) if (!used.has(slot)) return slot;
-  return PER_AGENT - 1;
-}
-
-function assertWithinLimits(own: number, all: number): void {
-  if (own < PER_AGENT && all < PER_NAMESPACE) return;
-  const limit = own >= PER_AGENT ? `an agent may have ${PER_AGENT}` : `a namespace may have ${PER_NAMESPACE}`;
-  throw new TemperError('TEMPER_QUOTA_EXCEEDED', `${limit} subscriptions; end one with event_unsubscribe`);
+  for (let slot = 0; slot < MAX_AGENT_SUBSCRIPTIONS; slot += 1) if (!used.has(slot)) return slot;
+  return MAX_AGENT_SUBSCRIPTIONS - 1;
 }
 
 function keyOf({ uid, namespace }: Owner, slot: number): string {

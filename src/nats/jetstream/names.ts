@@ -111,6 +111,8 @@ export const subjects = {
   notifyPromotions: () => 'temper.notify.promotions',
   /** Of no stream: notifies that an agent asks for a child, or for the end of one. */
   notifyChildRequests: () => 'temper.notify.children',
+  /** Of no stream: notifies that the operator announced an event of the platform. */
+  notifyEvents: () => 'temper.notify.events',
   events: (agentUid: string, session: string) => `temper.events.${token(agentUid)}.${sessionToken(session)}`,
   /** Events that agents published, or that are about them. No token of a session begins with `=`. `agentUid` may be `*`. */
   published: (agentUid: string, namespace: string) =>

@@ -62,6 +62,9 @@ export const operatorPermissions: RolePermissions = {
       // Reports of pods that re-runs contradict count as failed tasks.
       BUCKETS.tasks,
       BUCKETS.schedules,
+      // What events said about objects, and the events that gateways publish.
+      BUCKETS.triggers,
+      BUCKETS.acceptedEvents,
     ].map((bucket) => `$KV.${bucket}.>`),
     ...ALL_STREAMS.flatMap((stream) => [
       `$JS.API.STREAM.CREATE.${stream}`,

@@ -44,6 +44,7 @@ export function summarize(
     ...trustFields(observed, evaluation),
     ...toolFields(before, tools),
     schedule: scheduleField(observed),
+    triggers: triggerField(observed),
     ownSchedules: ownScheduleCount(observed),
     ...bound,
     conditions: conditionsOf(observed, planned, applied, evaluation),
@@ -60,6 +61,13 @@ function toolFields(before: AgentStatus, tools: ToolPlan | undefined): Pick<Agen
 function scheduleField({ agent, schedule, agentSchedules }: ObservedAgent): AgentStatus['schedule'] {
   if (!hasSchedule(agent)) return undefined;
   return schedule === undefined ? agent.status?.schedule : scheduleStatus(schedule, agentSchedules?.spec?.pause);
+}
+
+/** Unchanged until what triggers did is read. */
+function triggerField({ agent, runtimeState }: ObservedAgent): AgentStatus['triggers'] {
+  const { mode, triggers = [] } = agent.spec.schedule ?? {};
+  if (mode !== 'Proactive' || triggers.length === 0) return undefined;
+  return runtimeState.triggers ?? agent.status?.triggers;
 }
 
 /** Unchanged until the schedules of agents are read. */
@@ -214,11 +222,12 @@ export function statusDiffers(before: AgentStatus | undefined, after: AgentStatu
   return includeNumbers && numbersDiffer(previous, after);
 }
 
-/** Does a schedule appear or end, or does an agent without a pod get its first message, or lose its last one? */
+/** Does a schedule appear or end, does a trigger match for the first time, or does an agent without a pod get its first message, or lose its last one? */
 function changesWork(before: AgentStatus, after: AgentStatus): boolean {
   if ((before.schedule === undefined) !== (after.schedule === undefined)) return true;
   if (!isDeepStrictEqual(before.schedule?.paused, after.schedule?.paused)) return true;
   if (before.ownSchedules !== after.ownSchedules) return true;
+  if ((before.triggers === undefined) !== (after.triggers === undefined)) return true;
   return after.pod === undefined && changesQueueState(before, after);
 }
 

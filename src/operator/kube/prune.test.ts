@@ -23,6 +23,11 @@ describe('the objects in the caches of the operator', () => {
     assert.deepEqual([pruned.metadata.name, pruned.metadata.uid, pruned.metadata.generation], [name, uid, generation]);
     assert.deepEqual(pruned.status, { level: 'sandboxed' });
     assert.deepEqual(pruned.spec.model, largeAgent().spec.model);
+    assert.equal(pruned.metadata.labels, undefined);
+    const child = largeAgent();
+    const labels = { ...child.metadata.labels, [LABELS.parentAgent]: 'u-parent' };
+    const kept = pruneAgent({ ...child, metadata: { ...child.metadata, labels } }).metadata.labels;
+    assert.deepEqual(kept, { [LABELS.parentAgent]: 'u-parent' }, 'the agent that started it');
   });
 
   it('two prompts have two digests, and the time of a deletion stays', () => {

@@ -1,3 +1,4 @@
+import { LABELS } from '../../api/cluster.ts';
 import { GROUP } from '../../api/names.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { PlainObject, Pod, StoredAgent, StoredPolicy } from './types.ts';
@@ -13,7 +14,7 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: StoredA
   return {
     apiVersion,
     kind,
-    metadata: pruneMetadata(metadata),
+    metadata: { ...pruneMetadata(metadata), ...parentLabel(metadata) },
     spec: typeof system === 'string' ? { ...kept, prompt: { system: digestOf(system) } } : kept,
     ...(status === undefined ? {} : { status }),
   };
@@ -21,6 +22,12 @@ export function pruneAgent({ apiVersion, kind, metadata, spec, status }: StoredA
 
 export function prunePolicy({ metadata, ...rest }: StoredPolicy): StoredPolicy {
   return { ...rest, metadata: pruneMetadata(metadata) };
+}
+
+/** The one label of an Agent that the operator reads: the agent that started it. */
+function parentLabel({ labels }: StoredAgent['metadata']): { labels?: Record<string, string> } {
+  const parent = labels?.[LABELS.parentAgent];
+  return parent === undefined ? {} : { labels: { [LABELS.parentAgent]: parent } };
 }
 
 /** Without labels and annotations, which the operator does not read on objects of users. */

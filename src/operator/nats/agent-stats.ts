@@ -19,6 +19,7 @@ import {
   nearlyUsedBudget,
 } from './quota-conditions.ts';
 import type { NatsLink } from './nats-link.ts';
+import { TriggerStats } from './trigger-stats.ts';
 import { modelReady, modelFailure, ProviderHealthTracker } from './model-conditions.ts';
 
 export interface NatsAgentStatsDeps {
@@ -31,12 +32,13 @@ const REFRESH_INTERVAL_MS = 10_000;
 
 /**
  * Agent data from NATS: quota usage, provider health and queue lengths. Refreshed as a whole every few seconds in the background, with
- * three requests while nothing changes, so that no reconcile waits for NATS.
+ * four requests while nothing changes, so that no reconcile waits for NATS.
  */
 export class NatsAgentStats implements AgentStats {
   readonly #deps: NatsAgentStatsDeps;
   readonly #ledger = new LedgerReplica();
   readonly #providers = new ProviderHealthTracker();
+  readonly #triggers = new TriggerStats();
   #queues: Readonly<Record<string, number>> | undefined;
   #store: NatsStore | undefined;
 
@@ -53,10 +55,12 @@ export class NatsAgentStats implements AgentStats {
     const hasWork = queue > 0 || (accounts.own?.charged.hour.counts.inputTokens ?? 0) > 0;
     const problem = exhaustedBudget(agent, policy, accounts, time) ?? nearlyUsedBudget(agent, policy, accounts, time);
     const budget = visibleFinding(agent, hasWork, problem, withinBudget());
+    const triggers = this.#triggers.of(agent);
     const model = visibleFinding(agent, hasWork, modelFailure(agent, this.#providers), modelReady(agent));
     return {
       ...(budget === undefined ? {} : { budget }),
       ...(model === undefined ? {} : { model }),
+      ...(triggers === undefined ? {} : { triggers }),
       ...statsOf(agent, accounts, queue),
     };
   }
@@ -87,6 +91,7 @@ export class NatsAgentStats implements AgentStats {
     await this.#ledger.refresh(connection, now.getTime());
     this.#providers.update(await createModelHealthStore(connection).list(), now);
     const { createdAt: made } = await readStoreGeneration(connection);
+    await this.#triggers.refresh(connection);
     const queues = await messageCounts(connection, STREAMS.inbox, 'temper.inbox.*');
     if (this.#store?.createdAt !== made) this.#store = { createdAt: made, lostMessages: byAgent(this.#queues) };
     this.#queues = queues;

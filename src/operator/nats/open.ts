@@ -23,6 +23,8 @@ import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
 import type { ScheduleStore } from '../schedules/ports.ts';
 import type { WithheldStore } from '../withheld/ports.ts';
 import { natsWithheldStore } from './sources/withheld-store.ts';
+import type { PlatformEventStore } from '../platform-events/ports.ts';
+import { natsPlatformEvents } from './sources/platform-event-store.ts';
 import { natsScheduleStore } from './sources/schedule-store.ts';
 import { NatsTrustEvidence } from './sources/task-evidence.ts';
 
@@ -42,6 +44,7 @@ export interface OperatorNats extends AsyncDisposable {
   readonly sourceKeys: SourceKeyring;
   readonly withheld: WithheldStore;
   readonly scheduleStore: ScheduleStore;
+  readonly platformEventStore: PlatformEventStore;
 }
 
 /** Starts to connect in the background and returns at once. */
@@ -69,6 +72,7 @@ export function openOperatorNats(
     audit: natsOperatorAudit(link),
     sourceKeys,
     withheld: natsWithheldStore(link, sourceKeys, deps.clock),
+    platformEventStore: natsPlatformEvents(link),
     scheduleStore: natsScheduleStore({ ...deps, link, release: options.release }),
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose](),
   };

@@ -1,6 +1,7 @@
 import { loopLimits } from '../../agent/loop/limits.ts';
 import { quotaLimits } from '../../agent/quotas.ts';
 import { type Account, type Counts, toCounts, checkQuota } from '../../ledger/account.ts';
+import { isNearlyUsed, nearlyUsedText, quotaUses } from '../../ledger/nearly-used.ts';
 import type { Denial } from '../../ledger/port.ts';
 import {
   amountOf,
@@ -11,7 +12,7 @@ import {
   type QuotaUnit,
   UNIT_NAMES,
 } from '../../ledger/quotas.ts';
-import { nextWindow, type WindowKind } from '../../ledger/windows.ts';
+import type { WindowKind } from '../../ledger/windows.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -45,8 +46,6 @@ const CONDITIONS: Readonly<Partial<Record<QuotaUnit, QuotaCondition>>> = {
     need: (limit) => toCounts({ costMicros: onePercent(limit) }),
   },
 };
-/** The share of a quota from which the condition says so. */
-const ALERT_PERCENT = 80;
 const WINDOW_SYMBOLS: Readonly<Record<WindowKind, string>> = { minute: 'min', hour: 'h', day: 'd', month: 'month' };
 
 /** The exhausted quota of the agent or of its policy: fewer tokens remain than one response may use. Of several, the one that resumes last. Pure. */
@@ -80,30 +79,16 @@ export function nearlyUsedBudget(
 ): ConditionUpdate<'BudgetAvailable'> | undefined {
   const prefix = `TrustPolicy "${policy?.metadata.name}" spec.quotas.`;
   const found = [
-    ...(own === undefined ? [] : nearlyUsedQuotas(own.charged, limitsOf(agent.spec.quotas), 'spec.quotas.', time)),
-    ...(shared === undefined ? [] : nearlyUsedQuotas(shared.charged, limitsOf(policy?.spec.quotas), prefix, time)),
+    ...(own === undefined ? [] : quotaUses(own.charged, limitsOf(agent.spec.quotas), 'spec.quotas.', time)),
+    ...(shared === undefined ? [] : quotaUses(shared.charged, limitsOf(policy?.spec.quotas), prefix, time)),
   ];
-  const last = found.sort((one, other) => (one.resumesAt < other.resumesAt ? -1 : 1)).at(-1);
+  const last = found
+    .filter(isNearlyUsed)
+    .sort((one, other) => (one.resumesAt < other.resumesAt ? -1 : 1))
+    .at(-1);
   if (last === undefined) return undefined;
   // The same text until the window ends, so that more spend writes no status.
-  const message = `at least ${ALERT_PERCENT} % of the ${last.allowed} are used; the window ends ${last.resumesAt.slice(0, 16)}Z`;
-  return { type: 'BudgetAvailable', status: 'True', reason: 'QuotaNearlyUsed', message };
-}
-
-function nearlyUsedQuotas(
-  charged: Account,
-  limits: QuotaLimits,
-  prefix: string,
-  time: number,
-): { allowed: string; resumesAt: string }[] {
-  return QUOTAS.flatMap(({ unit, window, limit: name, field }) => {
-    const limit = limits[name];
-    if (CONDITIONS[unit] === undefined || limit === undefined || limit <= 0) return [];
-    if (amountOf(unit, charged[window].counts) * 100 < limit * ALERT_PERCENT) return [];
-    const allowed = `${quantityText(unit, limit)} ${UNIT_NAMES[unit]} allowed by ${prefix}${field}`;
-    const resumesAt = new Date(nextWindow(window, Math.max(time, charged[window].start))).toISOString();
-    return [{ allowed, resumesAt }];
-  });
+  return { type: 'BudgetAvailable', status: 'True', reason: 'QuotaNearlyUsed', message: nearlyUsedText(last) };
 }
 
 export function withinBudget(): ConditionUpdate<'BudgetAvailable'> {

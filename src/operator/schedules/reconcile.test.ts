@@ -83,6 +83,24 @@ describe('ScheduleReconciler', () => {
     assert.equal(store.state?.active, undefined);
   });
 
+  it('a persistent schedule starts its next run after the end of the last one, and waits without writes meanwhile', async () => {
+    const { reconcile, store, clock, reconciler } = setUp({
+      schedule: { mode: 'Continuous', persistent: true, message: 'Go on.' },
+    });
+    assert.equal((await reconcile()).kind, 'requeueAfter');
+    assert.equal(store.sends, 1);
+    const before = store.writes;
+    clock.skip(10 * MINUTE);
+    await reconcile();
+    assert.deepEqual([store.sends, store.writes], [1, before]);
+    reconciler.onEnd(store.finish('msg-2026-03-02T08:00:00.000Z', 'failed', START + 10 * MINUTE));
+    assert.deepEqual(await reconcile(), { kind: 'requeueAfter', afterMs: 1_000 });
+    clock.skip(1_000);
+    await reconcile();
+    assert.equal(store.sends, 2);
+    assert.equal(store.state?.active?.due, START + 10 * MINUTE + 1_000);
+  });
+
   it('the next leader sends the message that a leader stored and did not send', async () => {
     const first = setUp();
     await first.reconcile();

@@ -33,6 +33,6 @@ export function scheduleCondition(
 }
 
 /** RFC 3339 with whole seconds, the format of metav1.Time. */
-function timestamp(time: number): string {
+export function timestamp(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }

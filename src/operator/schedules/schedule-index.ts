@@ -2,7 +2,7 @@ import { createDecider } from '../../policy/decider.ts';
 import { allowedSchedules } from '../../policy/schedules.ts';
 import { POD_PATHS } from '../../api/cluster.ts';
 import { DEFAULT_LEVELS } from '../../api/v1alpha1/actions.ts';
-import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
+import { MAX_SCHEDULES_PER_NAMESPACE, type OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { AgentSchedules } from '../../schedule/agent-schedules.ts';
 import { parentUidOf } from '../children/child-object.ts';
 import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
@@ -22,6 +22,8 @@ export class ScheduleIndex {
   readonly #store: Pick<ScheduleStore, 'changes' | 'revision'>;
   readonly #byAgent = new Map<string, AgentSchedules>();
   readonly #allowed = new Map<string, Allowed>();
+  /** By namespaces with too many schedules: those that run, `agent/schedule`. Of others, undefined. */
+  readonly #oldest = new Map<string, ReadonlySet<string> | undefined>();
   #read = 0;
   #revision = -1;
 
@@ -40,6 +42,7 @@ export class ScheduleIndex {
       const { uid } = schedules.agent;
       const before = this.#byAgent.get(uid);
       this.#byAgent.set(uid, schedules);
+      this.#oldest.delete(schedules.agent.namespace);
       onChange(before, schedules);
     }
     this.#read = sequence;
@@ -51,7 +54,7 @@ export class ScheduleIndex {
     return this.#byAgent.get(agentUid);
   }
 
-  /** Do the policy and the grants of the agent still allow this one of its schedules? */
+  /** Do the policy, the grants of the agent and the limit of its namespace still allow this one of its schedules? */
   isAllowed(agent: StoredAgent, policy: StoredPolicy, id: string): boolean {
     const { uid } = agent.metadata;
     const schedules = this.#byAgent.get(uid);
@@ -60,10 +63,18 @@ export class ScheduleIndex {
     const isCurrent = known?.agent === agent && known.policy === policy && known.schedules === schedules;
     const ids = isCurrent ? known.ids : allowedIds(agent, policy, schedules.own);
     if (!isCurrent) this.#allowed.set(uid, { agent, policy, schedules, ids });
-    return ids.has(id);
+    return ids.has(id) && this.#isWithinNamespace(agent.metadata.namespace, uid, id);
+  }
+
+  /** Gateways can store more than the limit in one moment; the newest ones do not run. */
+  #isWithinNamespace(namespace: string, uid: string, id: string): boolean {
+    if (!this.#oldest.has(namespace)) this.#oldest.set(namespace, oldestOf(this.#byAgent.values(), namespace));
+    return this.#oldest.get(namespace)?.has(`${uid}/${id}`) ?? true;
   }
 
   forget(agentUid: string): void {
+    const namespace = this.#byAgent.get(agentUid)?.agent.namespace;
+    if (namespace !== undefined) this.#oldest.delete(namespace);
     this.#byAgent.delete(agentUid);
     this.#allowed.delete(agentUid);
   }
@@ -72,7 +83,22 @@ export class ScheduleIndex {
     this.#read = 0;
     this.#byAgent.clear();
     this.#allowed.clear();
+    this.#oldest.clear();
   }
+}
+
+/** Undefined within the limit. */
+function oldestOf(agents: Iterable<AgentSchedules>, namespace: string): ReadonlySet<string> | undefined {
+  const all = [...agents]
+    .filter(({ agent }) => agent.namespace === namespace)
+    .flatMap(({ agent, own }) => own.map(({ id, createdAt }) => ({ key: `${agent.uid}/${id}`, createdAt })));
+  if (all.length <= MAX_SCHEDULES_PER_NAMESPACE) return undefined;
+  all.sort((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1));
+  return new Set(all.slice(0, MAX_SCHEDULES_PER_NAMESPACE).map(({ key }) => key));
+}
+
+function orderOf({ createdAt, key }: { createdAt: string; key: string }): string {
+  return `${createdAt} ${key}`;
 }
 
 function allowedIds(agent: StoredAgent, policy: StoredPolicy, own: readonly OwnSchedule[]): ReadonlySet<string> {

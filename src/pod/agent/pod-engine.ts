@@ -141,7 +141,7 @@ function namespacePorts(
   const schedules = remoteSchedules({ client, deliveryToken });
   return {
     children: () => remoteChildren({ client, clock, deliveryToken }),
-    events: withheld === undefined ? events : withheldEvents(events, withheld),
+    events: () => (withheld === undefined ? events : withheldEvents(events, withheld)),
     schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),
   };
 }

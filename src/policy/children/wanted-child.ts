@@ -1,4 +1,4 @@
-import { validateObject } from '../../api/manifests.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
 import { API_VERSION } from '../../api/names.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -16,6 +16,8 @@ export interface WantedChild {
 
 /** Limit of a manifest that an agent writes, as JSON. */
 const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
+/** Holds the compiled schema of an Agent: compiling it takes longer than all other steps of a request. */
+const MANIFESTS = createManifestLoader({ patterns: PATTERN_RULES });
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Reads the arguments of `agent_spawn`, which a model wrote. Throws TEMPER_TOOL_INPUT_INVALID with the field and the rule. */
@@ -59,7 +61,7 @@ export function specOf(
     throw invalid(`the manifest has more than ${MAX_CHILD_MANIFEST_BYTES / 1_024} KiB; write a shorter prompt`);
   }
   const object = { apiVersion: API_VERSION, kind: 'Agent', metadata: { name }, spec: full };
-  const [problem] = validateObject(object, { patterns: PATTERN_RULES });
+  const [problem] = MANIFESTS.validate(object);
   if (problem !== undefined) throw invalid(problem.message);
   return full as unknown as AgentSpec;
 }

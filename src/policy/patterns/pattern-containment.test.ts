@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { seededRandom } from '../../../test/support/seeded-random.ts';
 import { includes } from './pattern-containment.ts';
 import { compilePattern, matches, matchesSubject } from './pattern.ts';
 import type { Pattern } from './pattern.ts';
 import { parseSubject } from './pattern-subjects.ts';
 import type { Subject, SubjectKind } from './pattern-subjects.ts';
-
-/** A small seeded generator, so that failures are reproducible. */
-function random(seed: number): (limit: number) => number {
-  let state = seed >>> 0;
-  return (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
-}
 
 const SEPARATOR: Readonly<Record<string, string>> = {
   path: '/',
@@ -70,7 +62,7 @@ function letters(next: (limit: number) => number, length: number): string {
 
 describe('inclusion of patterns', () => {
   it('includes is never true when a sample refutes it, over 100,000 random pairs', () => {
-    const next = random(20_261_121);
+    const next = seededRandom(20_261_121);
     let claimed = 0;
     for (let round = 0; round < 100_000; round += 1) {
       const kind = KINDS[next(KINDS.length)] ?? 'path';
@@ -90,7 +82,7 @@ describe('inclusion of patterns', () => {
   });
 
   it('includes agrees with an enumeration of all words up to nine characters, over 100,000 pairs', () => {
-    const next = random(7);
+    const next = seededRandom(7);
     const pool = [...new Set(Array.from({ length: 4_000 }, () => smallPattern(next)))].slice(0, 320);
     assert.equal(pool.length, 320);
     const patterns = pool.map((text) => compilePattern(text, 'key'));
@@ -110,7 +102,7 @@ describe('inclusion of patterns', () => {
   });
 
   it('inclusion is reflexive and transitive, and `**` includes everything', () => {
-    const next = random(99);
+    const next = seededRandom(99);
     for (const kind of KINDS) {
       const top = compilePattern(kind === 'host' ? '**:*' : '**', kind);
       const some = Array.from({ length: 40 }, () => compilePattern(randomPattern(next, kind), kind));

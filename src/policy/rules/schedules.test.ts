@@ -51,6 +51,18 @@ describe('schedules that agents make', () => {
     assert.equal(outcome(FIRST, { policy: { suspend: true } }), 'Deny suspend.policy');
   });
 
+  it('a tainted session makes a schedule only where tainted.deny has neither the schedule nor the message of the tool', () => {
+    const tool = aTool({ name: 'schedule_create', category: 'communication', action: 'comms:internal' });
+    const tainted = (deny: ('schedule' | 'message')[]) => {
+      const options = { tainted: true, agent: granted(5), policy: { tainted: { deny } } };
+      const decider = createDecider(aSnapshot(options));
+      return [decider.decide(tool).effect, decider.decide(FIRST).effect];
+    };
+    assert.deepEqual(tainted([]), ['Allow', 'Allow']);
+    assert.deepEqual(tainted(['schedule']), ['Allow', 'Deny']);
+    assert.deepEqual(tainted(['message']), ['Deny', 'Allow']);
+  });
+
   it('the grant opens the category of the tools at every level', () => {
     const tool = aTool({ name: 'schedule_create', category: 'communication', action: 'comms:internal' });
     const of = (schedules: number) => createDecider(aSnapshot({ agent: granted(schedules), level: 'sandboxed' }));

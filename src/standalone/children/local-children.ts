@@ -29,7 +29,7 @@ export interface Family {
 }
 
 /** The children of one agent. The admission is that of clusters. */
-export function localChildren(parent: Member, decider: Decider, family: Family): Children {
+export function localChildren(parent: Member, decider: Decider, family: Family): Omit<Children, 'specialist'> {
   const assertAllowed = (request: PolicyRequest): void => {
     const decision = decider.decide(request);
     if (decision.effect !== 'Allow') throw policyDenied(decision);
@@ -42,9 +42,7 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
         if (family.find(name) !== undefined) return { name };
         const { request } = wanted;
         assertAllowed({ kind: 'Spawn', ...('template' in request ? { template: request.template } : {}) });
-        const admission = admitChild(request, factsOf(request, parent, family));
-        if ('refused' in admission) throw new TemperError('TEMPER_CHILD_REFUSED', admission.refused);
-        await family.add(childAgent(name, parent, admission.spec), parent);
+        await family.add(childAgent(name, parent, admittedSpec(request, parent, family)), parent);
         return { name };
       }),
     kill: (name) =>
@@ -61,14 +59,15 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
         }
         await family.end(target);
       }),
-    specialist: async () => {
-      throw new TemperError(
-        'TEMPER_NOT_FOUND',
-        'specialists need a cluster; start a child with agent_spawn and give it the task with agent_message',
-      );
-    },
     list: async () => ({ ...listAgents(othersOf(parent, family), decider) }) as unknown as JsonObject,
   };
+}
+
+/** The complete spec of a child that is admitted now. Throws TEMPER_CHILD_REFUSED. */
+export function admittedSpec(request: ChildRequest, parent: Member, family: Family): AgentSpec {
+  const admission = admitChild(request, factsOf(request, parent, family));
+  if ('refused' in admission) throw new TemperError('TEMPER_CHILD_REFUSED', admission.refused);
+  return admission.spec;
 }
 
 function factsOf(request: ChildRequest, parent: Member, family: Family) {
@@ -83,7 +82,7 @@ function factsOf(request: ChildRequest, parent: Member, family: Family) {
   };
 }
 
-function childAgent(name: string, { namespace, name: parent }: Member, spec: AgentSpec): Agent {
+export function childAgent(name: string, { namespace, name: parent }: Member, spec: AgentSpec): Agent {
   const labels = { [LABELS.parentAgent]: parent };
   return { apiVersion: API_VERSION, kind: 'Agent', metadata: { name, namespace, labels }, spec };
 }

@@ -1,5 +1,6 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
 import { answerText } from '../../agent/messages/ask.ts';
+import { sessionOfKey } from '../../agent/session/resume.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import type { Envelope } from '../../bus/port.ts';
 import { errorOutcome, type MessageOutcome, replyOutcome } from '../../agent/messages/message-outcome.ts';
@@ -7,6 +8,7 @@ import { onAbort } from '../../lib/async/abort.ts';
 import { Notifier } from '../../lib/async/notifier.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { outcomeOf } from '../../policy/trust/task-outcome.ts';
 import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
@@ -14,12 +16,17 @@ import { type Member, memberKey, withholdsSources } from '../team/member.ts';
 import type { OpenedAgent } from '../team/opened-agent.ts';
 import type { DeliveredMessage, LocalAsks } from './local-asks.ts';
 import type { LocalDelivery, LocalInboxes } from './local-inbox.ts';
+import type { Inboxes, MessageEntry } from './message-entries.ts';
 
 export interface DispatcherDeps {
   readonly inboxes: LocalInboxes;
   readonly asks: LocalAsks;
   readonly clock: Clock;
   open(member: Member): Promise<OpenedAgent>;
+  /** The work on a message of the agent has ended. */
+  ended(member: Member): void;
+  /** What else to store when a message of this agent failed. */
+  failed(inboxes: Inboxes, agent: string, message: Envelope, code: ErrorCode): readonly MessageEntry[];
   /** Removes withheld sources from an answer. */
   withoutSources(text: string): string;
 }
@@ -75,6 +82,13 @@ export class Dispatcher {
     const found = this.#serving.get(key)?.current.get(session);
     if (found !== undefined) return found;
     throw new TemperError('TEMPER_NOT_FOUND', 'an agent sends messages only while it works on one');
+  }
+
+  /** The message in work of an agent that a call with this key is for: turns of a message have its id, and other calls a key of its session. */
+  messageOfCall(key: string, call: string): Envelope | undefined {
+    const current = this.#serving.get(key)?.current;
+    const all = [...(current?.values() ?? [])];
+    return all.find(({ message }) => message.id === call)?.message ?? current?.get(sessionOfKey(call))?.message;
   }
 
   /** The end of a message of the user that is or will be in an inbox. An aborted signal cancels its whole chain. */
@@ -238,6 +252,7 @@ export class Dispatcher {
     }
     await this.#settle(member, delivery, outcome, userEnd, op);
     this.#userEnds.get(message.id)?.resolve(userEnd);
+    this.#deps.ended(member);
   }
 
   async #settle(
@@ -266,7 +281,10 @@ export class Dispatcher {
     const error = 'error' in userEnd && isTemperError(userEnd.error) ? userEnd.error : undefined;
     const { code, message: text } = error ?? new TemperError('TEMPER_INTERNAL', 'the message could not be processed');
     const end = { state: 'Failed', text, code, tainted: await isTainted(member, message) } as const;
-    return delivery.endWith(run, (inboxes) => asks.ending(inboxes, message, end));
+    return delivery.endWith(run, (inboxes) => [
+      ...asks.ending(inboxes, message, end),
+      ...this.#deps.failed(inboxes, memberKey(member), message, code),
+    ]);
   }
 
   #cancelOf(root: string): AbortController {

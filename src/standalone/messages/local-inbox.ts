@@ -6,6 +6,7 @@ import { sha256 } from '../../lib/canonical.ts';
 import { type Clock, MAX_TIMER_MS } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
+import { AgentChanges } from './agent-changes.ts';
 import { bytesOf, type Inboxes, inboxOf, type MessageEntry, type QueuedMessage } from './message-entries.ts';
 import type { MessageLog } from './message-log.ts';
 
@@ -51,16 +52,22 @@ interface Open {
 
 /** The inboxes of the agents of this process. Deliveries live in memory: a message whose delivery did not end before a crash is delivered again. */
 export class LocalInboxes {
+  /** Any change of any agent. */
   readonly changes = new Notifier();
   readonly #deps: LocalInboxesDeps;
   /** By agent and id of the message. */
   readonly #open = new Map<string, Open>();
   #tokens = 0;
-  /** Counts the changes, so that none is missed between a look and the wait after it. */
+  readonly #agents = new AgentChanges();
   #version = 0;
 
   constructor(deps: LocalInboxesDeps) {
     this.#deps = deps;
+  }
+
+  /** Changes with every change of a message. */
+  get version(): number {
+    return this.#version;
   }
 
   get inboxes(): Inboxes {
@@ -80,12 +87,23 @@ export class LocalInboxes {
     });
   }
 
-  /** The entry that stores a message; none when the agent has it, or had it. Throws TEMPER_BUS_FULL. */
-  storing(inboxes: Inboxes, agent: string, id: string, message: LocalMessage): MessageEntry[] {
+  /**
+   * The entry that stores a message; none when the agent has it, or had it. `beside`: the entries before it in the same change. Throws
+   * TEMPER_BUS_FULL.
+   */
+  storing(
+    inboxes: Inboxes,
+    agent: string,
+    id: string,
+    message: LocalMessage,
+    beside: readonly MessageEntry[] = [],
+  ): MessageEntry[] {
     const inbox = inboxOf(inboxes, agent);
     if (inbox.messages.has(id) || inbox.ended.has(id)) return [];
     const stored: Envelope = { ...message, id, root: message.root ?? id };
-    if (inbox.messages.size >= MAX_MESSAGES || inbox.bytes + bytesOf(stored) > MAX_BYTES) {
+    const added = beside.flatMap((entry) => (entry.op === 'stored' && entry.agent === agent ? [entry.message] : []));
+    const bytes = [...added, stored].reduce((sum, one) => sum + bytesOf(one), inbox.bytes);
+    if (inbox.messages.size + added.length >= MAX_MESSAGES || bytes > MAX_BYTES) {
       throw new TemperError(
         'TEMPER_BUS_FULL',
         `the inbox of agent "${message.to}" is full (${MAX_MESSAGES} messages, ${MAX_BYTES / 1_024 ** 2} MiB); wait until it has worked on some`,
@@ -99,22 +117,29 @@ export class LocalInboxes {
     plan: (inboxes: Inboxes) => { entries: readonly MessageEntry[]; result: T },
     durability: 'synced' | 'written' = 'synced',
   ): Promise<T> {
-    let isChanged = false;
+    let changed: ReadonlySet<string> = new Set();
     const result = await this.#deps.log.change(
       (inboxes) => {
         const planned = plan(inboxes);
-        isChanged = planned.entries.length > 0;
+        changed = new Set(planned.entries.map(({ agent }) => agent));
         return planned;
       },
       { now: this.#now(), durability },
     );
-    if (isChanged) this.wake();
+    if (changed.size > 0) this.#wakeAgents(changed);
     return result;
   }
 
   /** Looks again for deliverable messages: something else that decides about them has changed. */
   wake(): void {
     this.#version += 1;
+    this.#agents.wakeAll();
+    this.changes.notifyAll();
+  }
+
+  #wakeAgents(agents: ReadonlySet<string>): void {
+    this.#version += 1;
+    for (const agent of agents) this.#agents.wake(agent);
     this.changes.notifyAll();
   }
 
@@ -149,21 +174,21 @@ export class LocalInboxes {
     const { clock } = this.#deps;
     for (;;) {
       if (op.signal.aborted) throw new TemperError('TEMPER_CANCELLED', 'the wait for a message was cancelled');
-      const version = this.#version;
+      const version = this.#agents.version(agent);
       const taken = await this.#take(agent);
       if (taken !== undefined) return taken;
-      if (this.#version !== version) continue;
+      if (this.#agents.version(agent) !== version) continue;
       const leftMs = remainingMs(op, clock);
       if (leftMs <= 0) throw new TemperError('TEMPER_TIMEOUT', 'no message arrived in time');
-      await this.#changed(Math.min(leftMs, this.#dueMs(agent), MAX_TIMER_MS), op.signal);
+      await this.#changed(agent, Math.min(leftMs, this.#dueMs(agent), MAX_TIMER_MS), op.signal);
     }
   }
 
-  async #changed(milliseconds: number, signal: AbortSignal): Promise<void> {
+  async #changed(agent: string, milliseconds: number, signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     const ended = AbortSignal.any([signal, woken.signal]);
     const timer = setTimeout(() => woken.abort(), Math.max(1, milliseconds));
-    await this.changes.wait(ended);
+    await this.#agents.wait(agent, ended);
     clearTimeout(timer);
   }
 
@@ -238,7 +263,7 @@ export class LocalInboxes {
           return { entries: plan(inboxes), result: undefined };
         });
         this.#open.delete(keyOf(agent, id));
-        this.wake();
+        this.#wakeAgents(new Set([agent]));
       });
     const ended = (outcome: ScheduledRunOutcome): MessageEntry => ({
       op: 'ended',

@@ -1,6 +1,15 @@
 import type { Ask } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
+import { MAX_PAST_EVENTS } from '../../events/limits.ts';
 import type { ScheduledRunOutcome } from '../../schedule/advance.ts';
+import {
+  applyEventEntry,
+  type EventEntry,
+  type EventRecords,
+  isEventEntry,
+  noEventRecords,
+  trimPublished,
+} from '../events/event-entries.ts';
 import {
   applyScheduleEntry,
   endRun,
@@ -9,7 +18,7 @@ import {
   type ScheduleRecords,
 } from '../schedules/schedule-entries.ts';
 
-/** What changes the messages and the schedules of a state folder. The entries of one change are stored together or not at all. */
+/** What changes the messages, the schedules and the events of a state folder. The entries of one change are stored together or not at all. */
 export type MessageEntry =
   | { op: 'stored'; agent: string; sequence: number; message: Envelope }
   /** A delivery begins: its number. */
@@ -24,7 +33,8 @@ export type MessageEntry =
   | { op: 'asked'; agent: string; ticket: string; ask: Ask }
   /** The agent is gone, with its inbox and its questions. */
   | { op: 'removed'; agent: string }
-  | ScheduleEntry;
+  | ScheduleEntry
+  | EventEntry;
 
 /** A message that has not ended. */
 export interface QueuedMessage {
@@ -41,7 +51,7 @@ export interface QueuedMessage {
   readonly excused?: boolean;
 }
 
-/** The messages, questions and schedules of one agent. */
+/** The messages, questions, schedules and events of one agent. */
 export interface Inbox {
   /** By id, oldest first. */
   readonly messages: Map<string, QueuedMessage>;
@@ -50,6 +60,7 @@ export interface Inbox {
   /** By ticket, oldest first. */
   readonly asks: Map<string, Ask>;
   readonly schedules: ScheduleRecords;
+  readonly events: EventRecords;
   bytes: number;
 }
 
@@ -69,6 +80,7 @@ export function inboxOf(inboxes: Inboxes, agent: string): Inbox {
     ended: new Map(),
     asks: new Map(),
     schedules: noScheduleRecords(),
+    events: noEventRecords(),
     bytes: 0,
   };
   inboxes.set(agent, created);
@@ -85,6 +97,11 @@ export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
   }
   if (entry.op === 'scheduled' || entry.op === 'schedule-made' || entry.op === 'unscheduled')
     return applyScheduleEntry(inbox.schedules, entry);
+  if (isEventEntry(entry)) {
+    applyEventEntry(inbox.events, entry);
+    if (entry.op === 'event-published') trimPublished(eventsBeside(inboxes, entry.agent), MAX_PAST_EVENTS);
+    return;
+  }
   if (entry.op === 'stored') {
     const { message, sequence } = entry;
     inbox.messages.set(message.id, { sequence, message, deliveries: 0, notBefore: 0, parkedMs: 0 });
@@ -144,6 +161,12 @@ function trimAsks({ asks, messages }: Inbox): void {
     if (asks.size <= MAX_ASKS) return;
     if (state !== 'Pending' && !messages.has(message)) asks.delete(ticket);
   }
+}
+
+/** The events of all agents of the namespace of this agent. */
+function eventsBeside(inboxes: Inboxes, agent: string): EventRecords[] {
+  const namespace = `${agent.split('/', 1)[0]}/`;
+  return [...inboxes].flatMap(([key, { events }]) => (key.startsWith(namespace) ? [events] : []));
 }
 
 function rootOf({ message }: QueuedMessage): string {

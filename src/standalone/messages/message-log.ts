@@ -2,17 +2,19 @@ import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { Durability, RecordStore } from '../../lib/record-store.ts';
+import { hasEventRecords, parseEventRecords, storedEventRecords } from '../events/event-entries.ts';
 import { parseScheduleRecords, storedScheduleRecords } from '../schedules/schedule-entries.ts';
 import { applyEntry, type Inboxes, inboxOf, type MessageEntry, trimEnded } from './message-entries.ts';
 
 const STATE = 'messages';
 /** After this number of lines, a new snapshot is written and a new log started. */
 const MAX_LOG_LINES = 1_000;
+const MAX_READS = 5;
 
 /**
- * The messages and schedules of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a crash leaves all of
- * it or nothing: a message that ended and the
- * answer that it brought are never apart, nor a run and its message.
+ * The messages, schedules and events of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a
+ * crash leaves all of it or nothing: a message that ended and the answer that it brought are never apart, nor a run and its message, nor an
+ * event and the messages that it caused.
  *
  *     records:  messages/state  {generation: n, inboxes}     snapshot
  *               messages/journal-n  [entry, …]               changes since the snapshot
@@ -40,8 +42,9 @@ export class MessageLog {
     if (generation > 0) await records.deleteCollection(logOf(generation - 1));
     const log = new MessageLog(records, inboxes, generation);
     const isEmpty = [...inboxes.values()].every(
-      ({ messages, ended, asks, schedules }) =>
-        messages.size + ended.size + asks.size + schedules.states.size + schedules.own.size === 0,
+      ({ messages, ended, asks, schedules, events }) =>
+        messages.size + ended.size + asks.size + schedules.states.size + schedules.own.size === 0 &&
+        !hasEventRecords(events),
     );
     if (!isEmpty) await log.#rotate(now);
     return log;
@@ -80,17 +83,29 @@ export class MessageLog {
   async #rotate(now: number): Promise<void> {
     trimEnded(this.inboxes, now);
     const generation = this.#generation + 1;
-    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks, schedules }]) => ({
+    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks, schedules, events }]) => ({
       agent,
       messages: [...messages.values()],
       ended: [...ended],
       asks: [...asks],
       schedules: storedScheduleRecords(schedules),
+      events: storedEventRecords(events),
     }));
     await this.#records.put(STATE, 'state', { generation, inboxes } as unknown as Json);
     await this.#records.deleteCollection(logOf(this.#generation));
     this.#generation = generation;
     this.#lines = 0;
+  }
+}
+
+/** Reads the messages beside the process that writes them. Throws TEMPER_STATE_CORRUPT. */
+export async function readInboxes(records: RecordStore): Promise<Inboxes> {
+  for (let attempt = 0; ; attempt += 1) {
+    const { inboxes, generation } = await restore(records);
+    const state = await records.get(STATE, 'state');
+    // A new snapshot was written meanwhile, and the log of the one that was read is gone.
+    const isSame = state === undefined || (isJsonObject(state) && state.generation === generation);
+    if (isSame || attempt >= MAX_READS) return inboxes;
   }
 }
 
@@ -113,9 +128,10 @@ async function restore(records: RecordStore): Promise<{ inboxes: Inboxes; genera
 /** The folder is private and written by this module, so its form is checked as far as a damaged file would mislead. */
 function restoreInbox(inboxes: Inboxes, value: Json): void {
   if (!isJsonObject(value) || typeof value.agent !== 'string') throw corrupt();
-  const { agent, messages, ended, asks, schedules } = value;
+  const { agent, messages, ended, asks, schedules, events } = value;
   if (!Array.isArray(messages) || !Array.isArray(ended) || !Array.isArray(asks)) throw corrupt();
-  const inbox = { ...inboxOf(inboxes, agent), schedules: parseScheduleRecords(schedules) };
+  const records = { schedules: parseScheduleRecords(schedules), events: parseEventRecords(events) };
+  const inbox = { ...inboxOf(inboxes, agent), ...records };
   inboxes.set(agent, inbox);
   for (const queued of messages) {
     if (!isJsonObject(queued) || !isJsonObject(queued.message) || typeof queued.message.id !== 'string')

@@ -77,6 +77,8 @@ async function work(
     asks,
     clock: systemClock,
     open: async () => ({ engine }) as unknown as OpenedAgent,
+    ended: () => undefined,
+    failed: () => [],
     withoutSources: (text) => text,
   });
   dispatcher.serve(member as unknown as Member);

@@ -94,6 +94,24 @@ describe('the schedules of agents in one process', () => {
     assert.equal(messages().length, 1);
   });
 
+  it('a persistent agent works on a run after the other, and the end of one wakes the process', async () => {
+    const member = aMember({ mode: 'Continuous', persistent: true, message: 'go on' });
+    const { schedules, clock, messages, inboxes, work, stateOf } = await aProcess({ member });
+    const stop = new AbortController();
+    const running = schedules.run(stop.signal);
+    const dueTimes = new Set<number>();
+    for (let run = 0; run < 3; run += 1) {
+      // Without the end of the run the process would look again after a minute.
+      for (let step = 0; step < 4 && !inboxes.hasWork(KEY); step += 1) await clock.advance(500);
+      assert.equal(messages().length, 1);
+      dueTimes.add(stateOf()?.active?.due ?? 0);
+      await work('completed');
+    }
+    assert.equal(dueTimes.size, 3, 'each run has a due time of its own');
+    stop.abort();
+    await running;
+  });
+
   it('a process that ends with an active run leaves its message once, and the next process starts no second run', async () => {
     const first = await aProcess();
     await first.runUntil('2026-03-03T09:00:00Z');

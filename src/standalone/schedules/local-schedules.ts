@@ -37,12 +37,14 @@ export class LocalSchedules {
     this.#deps = deps;
   }
 
-  /** Starts runs until the signal aborts. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Starts runs until the signal aborts. `beside`: what else is looked at in each round, at least every minute. */
+  async run(signal: AbortSignal, beside: () => void = () => undefined): Promise<void> {
     while (!signal.aborted) {
-      const version = this.#version;
-      const waitMs = await this.round();
-      if (this.#version === version) await this.#wait(waitMs, signal);
+      const [version, messages] = [this.#version, this.#deps.inboxes.version];
+      const { waitMs, awaitsEnd } = await this.#round();
+      beside();
+      const isChanged = this.#version !== version || (awaitsEnd && this.#deps.inboxes.version !== messages);
+      if (!isChanged) await this.#wait(waitMs, awaitsEnd, signal);
     }
   }
 
@@ -54,13 +56,23 @@ export class LocalSchedules {
 
   /** Starts what is due now. Returns the milliseconds until the next round. */
   async round(): Promise<number> {
+    return (await this.#round()).waitMs;
+  }
+
+  /** `awaitsEnd`: the end of an active run makes the next one due. */
+  async #round(): Promise<{ waitMs: number; awaitsEnd: boolean }> {
     let next = Number.POSITIVE_INFINITY;
-    for (const member of this.#deps.members()) next = Math.min(next, await this.#start(member));
-    return Math.min(Math.max(next - this.#now(), 1), MAX_WAIT_MS);
+    let awaitsEnd = false;
+    for (const member of this.#deps.members()) {
+      const started = await this.#start(member);
+      next = Math.min(next, started.next);
+      awaitsEnd ||= started.awaitsEnd;
+    }
+    return { waitMs: Math.min(Math.max(next - this.#now(), 1), MAX_WAIT_MS), awaitsEnd };
   }
 
   /** Starts what is due of one agent, in one change. Returns when the next run is due. */
-  async #start(member: Member): Promise<number> {
+  async #start(member: Member): Promise<{ next: number; awaitsEnd: boolean }> {
     const { inboxes, members, isSuspended, workspace } = this.#deps;
     const key = memberKey(member);
     const now = this.#now();
@@ -81,7 +93,8 @@ export class LocalSchedules {
       return { entries, result: { next: earliest, notes: found } };
     });
     for (const { schedule, state, isFull } of notes) this.#note(member, schedule, state, isFull);
-    return next;
+    const awaitsEnd = notes.some(({ state }) => state.persistent === true && state.active !== undefined);
+    return { next, awaitsEnd };
   }
 
   /** Says once that a schedule does not run any more, and each time that its inbox was full. */
@@ -100,11 +113,12 @@ export class LocalSchedules {
     }
   }
 
-  async #wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  async #wait(milliseconds: number, awaitsEnd: boolean, signal: AbortSignal): Promise<void> {
     const woken = new AbortController();
     const ended = AbortSignal.any([signal, woken.signal]);
     const slept = this.#deps.clock.sleep(milliseconds, ended).catch(() => undefined);
-    await Promise.race([slept, this.#changes.wait(ended)]);
+    const messages = awaitsEnd ? [this.#deps.inboxes.changes.wait(ended)] : [];
+    await Promise.race([slept, this.#changes.wait(ended), ...messages]);
     woken.abort();
   }
 

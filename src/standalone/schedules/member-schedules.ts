@@ -63,7 +63,7 @@ export function memberSchedules(
 }
 
 /** Decides about the schedules of an agent that may not be open. No rule about schedules depends on the level. */
-function ownDecider({ name, namespace, agent, policy, parent }: Member, workspace: string): Decider {
+export function ownDecider({ name, namespace, agent, policy, parent }: Member, workspace: string): Decider {
   return createDecider({
     agent: { name, namespace, spec: agent.spec },
     policy: { name: policy.metadata.name, spec: policy.spec },

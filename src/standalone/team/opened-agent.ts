@@ -2,7 +2,8 @@ import { sessionIdleMs } from '../../agent/session/session-age.ts';
 import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
-import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
+import type { EngineAgent, EngineModels, EnginePorts } from '../../engine/ports.ts';
+import { nearlyUsedText } from '../../ledger/nearly-used.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
 import { priorityRank } from '../../api/limits/priority.ts';
 import { rankedSandbox } from './ranked-sandbox.ts';
@@ -20,6 +21,7 @@ import { LocalTaskRecorder } from '../levels/task-recorder.ts';
 import { SessionTrace } from '../sessions/session-trace.ts';
 import { type Member, withholdsSources } from './member.ts';
 import type { SharedState } from './shared-state.ts';
+import type { PortsToOthers } from './ports-to-others.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
 
 export interface OpenedAgentOptions {
@@ -36,7 +38,9 @@ export interface OpenedAgentOptions {
   /** Receives the events of this agent. */
   events: EventSink;
   /** The ports of the agent to the other agents. */
-  portsToOthers: (agent: EngineAgent) => Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>;
+  portsToOthers: (agent: EngineAgent, models: EngineModels) => PortsToOthers;
+  /** The root of the message in work that a call with this key is for. */
+  rootOf: (call: string) => string | undefined;
   /** Whether a message of the session has not ended. */
   hasUnended: (session: string) => boolean;
 }
@@ -111,15 +115,18 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover, portsToOthers, ancestors }: OpenedAgentOptions,
+  { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors, events }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
   const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
   const team = ancestors.at(-1)?.name ?? agent.name;
-  const onCharged = shared.usage.of({ name: agent.name, namespace: agent.namespace, team });
-  const ledger = shared.book.ledger(accountsOf(agent, ancestors));
+  const charged = { name: agent.name, namespace: agent.namespace, team };
+  const onCharged = shared.usage.of(charged, rootOf);
+  const ledger = shared.book.ledger(accountsOf(agent, ancestors), (use) => {
+    events({ type: 'warning', code: 'TEMPER_QUOTA_NEARLY_USED', message: nearlyUsedText(use) });
+  });
   const approvals = createFileApprovals({
     records,
     clock,
@@ -129,10 +136,12 @@ function portsOf(
     redact,
     hasApprover,
   });
+  const caller = `${agent.namespace}/${agent.name}`;
+  const models = localModels(shared.models, { ledger, ids, caller, onCharged });
   const ports: EnginePorts = {
     clock,
     ids,
-    models: localModels(shared.models, { ledger, ids, caller: `${agent.namespace}/${agent.name}`, onCharged }),
+    models,
     sandbox: rankedSandbox(sandbox, priorityRank(agent.spec, agent.policy.spec)),
     ledger,
     sessions: member.sessions,
@@ -155,7 +164,7 @@ function portsOf(
     fetch,
     workspace,
     protectedPaths,
-    ...portsToOthers(agent),
+    ...portsToOthers(agent, models),
   };
   return { ports, approvals };
 }

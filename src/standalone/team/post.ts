@@ -1,23 +1,18 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
-import type { Children } from '../../agent/tools/children/port.ts';
 import type { Envelope } from '../../bus/port.ts';
-import { createDeciders } from '../../engine/deciders.ts';
-import type { EngineAgent, EnginePorts } from '../../engine/ports.ts';
+import type { EngineAgent, EngineModels } from '../../engine/ports.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { TemperError } from '../../lib/errors.ts';
-import type { Decider } from '../../policy/types.ts';
-import { policyDenied } from '../../tools/authorize.ts';
 import { Dispatcher, isOfUser } from '../messages/dispatcher.ts';
+import { LocalEvents } from '../events/local-events.ts';
 import { LocalAsks } from '../messages/local-asks.ts';
-import { localBus, unknownAgent } from '../messages/local-bus.ts';
 import { LocalInboxes } from '../messages/local-inbox.ts';
-import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
-import { madeSchedules, type MadeSchedulesDeps } from '../schedules/made-schedules.ts';
 import type { QueuedMessage } from '../messages/message-entries.ts';
 import { inboxOf } from '../messages/message-entries.ts';
 import { MessageLog } from '../messages/message-log.ts';
-import { type AgentScope, type Member, memberKey, withholdsSources } from './member.ts';
+import { type AgentScope, type Member, memberKey } from './member.ts';
 import type { OpenedAgent } from './opened-agent.ts';
+import { portsToOthers, type PortsToOthers, type PortsToOthersDeps } from './ports-to-others.ts';
 import type { SharedState } from './shared-state.ts';
 import type { TeamEvents } from './team-events.ts';
 
@@ -34,18 +29,15 @@ export interface WaitingMessage extends AgentScope {
   readonly requests: readonly string[];
 }
 
-export interface PostDeps {
+export interface PostDeps extends Pick<PortsToOthersDeps, 'workspace' | 'member' | 'onSchedule' | 'family'> {
   readonly shared: SharedState;
-  readonly workspace: string;
   readonly events: TeamEvents;
-  member(scope: AgentScope): Member | undefined;
+  members(): readonly Member[];
+  /** A message of the agent has ended. */
+  ended(member: Member): void;
   open(member: Member): Promise<OpenedAgent>;
   /** A suspended agent gets no messages of agents. */
   isSuspended(key: string): boolean;
-  /** An agent made a schedule, or deleted one. */
-  readonly onSchedule: (member: Member, schedule: OwnSchedule, change: 'created' | 'deleted') => void;
-  /** The children of an agent. */
-  readonly children: (member: Member, decider: Decider) => Children;
 }
 
 /** The messages of a team: those of the user, those between its agents, and their answers. */
@@ -53,6 +45,7 @@ export class Post {
   readonly #deps: PostDeps;
   readonly #inboxes: LocalInboxes;
   readonly #asks: LocalAsks;
+  readonly #events: LocalEvents;
   readonly #dispatcher: Dispatcher;
 
   private constructor(deps: PostDeps, log: MessageLog) {
@@ -65,21 +58,20 @@ export class Post {
         isOfUser(message) ? this.#dispatcher.isAttended(message.id) : !deps.isSuspended(key),
       onUndelivered: (all, key, message, error) => {
         this.#undelivered(key, message, error);
-        return this.#asks.ending(all, message, {
-          state: 'Failed',
-          text: error.message,
-          code: error.code,
-          tainted: false,
-        });
+        const end = { state: 'Failed', text: error.message, code: error.code, tainted: false } as const;
+        return [...this.#asks.ending(all, message, end), ...this.#events.failed(all, key, message, error.code)];
       },
     });
     this.#inboxes = inboxes;
     this.#asks = new LocalAsks(inboxes, clock);
+    this.#events = new LocalEvents({ ...deps, inboxes, clock });
     this.#dispatcher = new Dispatcher({
       inboxes,
       asks: this.#asks,
       clock,
       open: (member) => deps.open(member),
+      ended: (member) => deps.ended(member),
+      failed: (all, key, message, code) => this.#events.failed(all, key, message, code),
       withoutSources: (text) => withheld.text(text),
     });
   }
@@ -140,6 +132,11 @@ export class Post {
     return found === undefined ? undefined : { id: found.message.id, session, text: found.message.text };
   }
 
+  /** The root of the message in work that a call with this key is for. */
+  rootOf(member: Member, call: string): string | undefined {
+    return this.#dispatcher.messageOfCall(memberKey(member), call)?.root;
+  }
+
   /** Whether a message of the session has not ended. */
   hasUnended(member: Member, session: string): boolean {
     const { messages } = inboxOf(this.#inboxes.inboxes, memberKey(member));
@@ -188,39 +185,15 @@ export class Post {
     this.#inboxes.wake();
   }
 
-  /** The ports of an agent for its messages. */
-  ports(member: Member, agent: EngineAgent): Required<Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules'>> {
-    const { workspace, shared, children, onSchedule } = this.#deps;
-    const key = memberKey(member);
-    const deciders = createDeciders(agent, workspace);
-    const decider = deciders(false);
-    const sender = {
-      key,
-      name: member.name,
-      current: (session: string) => this.#dispatcher.current(key, session),
-      receiver: (name: string): string => {
-        const receiver = this.#deps.member({ name, namespace: member.namespace });
-        const child = receiver?.parent === key;
-        const decision = decider.decide({ kind: 'Message', agent: name, ...(child ? { child } : {}) });
-        if (decision.effect !== 'Allow') throw policyDenied(decision);
-        if (receiver === undefined) throw unknownAgent(name);
-        return memberKey(receiver);
-      },
-      clean: (text: string) => (withholdsSources(member) ? shared.withheld.text(text) : text),
-    };
-    const deps = { inboxes: this.#inboxes, asks: this.#asks, clock: shared.clock };
-    const of = (session: string) => localBus(deps, sender, session);
-    const own = children(member, decider);
-    const made: MadeSchedulesDeps = {
+  /** The ports of an agent to the others. */
+  ports(member: Member, agent: EngineAgent, models: EngineModels): PortsToOthers {
+    return portsToOthers(member, agent, models, {
+      ...this.#deps,
       inboxes: this.#inboxes,
-      clock: shared.clock,
-      audit: shared.audit,
-      decider: deciders,
-      current: (session) => this.#dispatcher.current(key, session).message,
-      clean: (input) => (withholdsSources(member) ? shared.withheld.json(input) : input),
-      onChange: (schedule, change) => onSchedule(member, schedule, change),
-    };
-    return { bus: of, tasks: of, children: () => own, schedules: (caller) => madeSchedules(member, made, caller) };
+      asks: this.#asks,
+      events: this.#events,
+      current: (key, session) => this.#dispatcher.current(key, session),
+    });
   }
 
   #undelivered(key: string, message: Envelope, error: TemperError): void {

@@ -7,7 +7,8 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
-import { type Family, localChildren } from '../children/local-children.ts';
+import { isSpecialistOver } from '../children/ended-specialists.ts';
+import type { Family } from '../children/local-children.ts';
 import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { unknownAgent } from '../messages/local-bus.ts';
@@ -81,9 +82,11 @@ export class Team implements AsyncDisposable {
       workspace: this.#options.workspace,
       events: this.#options.events,
       member: (scope) => this.#members.get(memberKey(scope)),
+      members: () => this.members(),
       open: (member) => this.#openForWork(member),
       isSuspended: (key) => this.#isSuspended(key),
-      children: (member, decider) => localChildren(member, decider, this.#family(member)),
+      family: (member) => this.#family(member),
+      ended: (member) => this.#endIfOver(member),
       onSchedule: (member, schedule, change) => this.#onSchedule(member, schedule, change),
     });
     this.#schedules = new LocalSchedules({
@@ -99,6 +102,7 @@ export class Team implements AsyncDisposable {
   /** Starts the work on the messages of all agents. */
   async start(): Promise<void> {
     for (const member of this.#members.values()) await this.#startedPost().serve(member);
+    this.#endSpecialists();
   }
 
   /** Throws TEMPER_NOT_FOUND, or TEMPER_POLICY_DENIED for a model that the policy of the agent does not allow. */
@@ -147,7 +151,7 @@ export class Team implements AsyncDisposable {
     this.#isServing = true;
     const failed = new AbortController();
     const ended = AbortSignal.any([signal, failed.signal]);
-    const schedules = this.#schedules?.run(ended);
+    const schedules = this.#schedules?.run(ended, () => this.#endSpecialists());
     try {
       await Promise.race([this.#startedPost().untilFailed(ended), schedules]);
     } finally {
@@ -209,7 +213,8 @@ export class Team implements AsyncDisposable {
     return openAgent(this.#shared, member, {
       ...options,
       ancestors,
-      portsToOthers: (running) => this.#startedPost().ports(member, running),
+      portsToOthers: (running, models) => this.#startedPost().ports(member, running, models),
+      rootOf: (call) => this.#startedPost().rootOf(member, call),
       hasUnended: (session) => this.#startedPost().hasUnended(member, session),
       events: (event, session) => events(event, { name, namespace, ...(session === undefined ? {} : { session }) }),
     });
@@ -263,6 +268,29 @@ export class Team implements AsyncDisposable {
     };
   }
 
+  /** A specialist whose task has its answer, or whose time is over. */
+  #endIfOver(member: Member): void {
+    const now = (): number => this.#shared.clock.now().getTime();
+    const { inboxes } = this.#startedPost().inboxes;
+    if (!isSpecialistOver(member, inboxes, now())) return;
+    this.#track(
+      this.#familyChanges.run(async () => {
+        if (this.#members.get(memberKey(member)) === member) await this.#end(member);
+      }),
+    );
+  }
+
+  #endSpecialists(): void {
+    for (const member of this.members()) this.#endIfOver(member);
+  }
+
+  /** `settled` waits for it and reports a failure; the next run ends what is left. */
+  #track(work: Promise<void>): void {
+    const removal = work.finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
+    removal.catch(() => undefined);
+  }
+
   /** Ends the child and all agents below it, the lowest first. What they stored is deleted when their work has ended. */
   async #end(child: Member): Promise<void> {
     const below = this.members().filter(({ parent }) => parent === memberKey(child));
@@ -275,10 +303,7 @@ export class Team implements AsyncDisposable {
     this.#ended.add(child.name);
     const error = new TemperError('TEMPER_NOT_FOUND', `agent "${child.name}" was ended`);
     const { ended } = await this.#startedPost().remove(key, error);
-    const removal = ended.then(() => this.#delete(child)).finally(() => this.#removals.delete(removal));
-    this.#removals.add(removal);
-    // `settled` reports it; the next run deletes what is left.
-    removal.catch(() => undefined);
+    this.#track(ended.then(() => this.#delete(child)));
   }
 
   async #delete(child: Member): Promise<void> {

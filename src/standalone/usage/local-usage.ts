@@ -3,9 +3,9 @@ import { dayOf } from '../../ledger/usage/usage-groups.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { ModelCaller } from '../../models/pipeline.ts';
-import { readUsageDay, trimUsageDays, type UsageOfDay, writeUsageDay } from './usage-days.ts';
+import { readUsageDay, trimUsageDays, type LocalUsageKind, type UsageOfDay, writeUsageDay } from './usage-days.ts';
 
-/** Agents and models of one team and day; what exceeds it is not recorded. */
+/** Agents, models and root messages of one team and day; what exceeds it is not recorded. */
 const MAX_ENTRIES = 1_000;
 const FLUSH_INTERVAL_MS = 5_000;
 
@@ -26,6 +26,7 @@ interface OpenDay {
   readonly namespace: string;
   readonly day: string;
   readonly teams: Map<string, UsageTable>;
+  readonly roots: Map<string, UsageTable>;
 }
 
 /**
@@ -44,13 +45,17 @@ export class LocalUsage implements AsyncDisposable {
     this.#flushing = this.#flushRegularly();
   }
 
-  /** For the calls of this agent. Never throws. */
-  of({ name, namespace, team }: ChargedAgent): NonNullable<ModelCaller['onCharged']> {
-    return (model, used) => {
-      const { teams } = this.#today(namespace);
-      const table = teams.get(team) ?? new UsageTable(MAX_ENTRIES);
-      teams.set(team, table);
-      table.add(usageOfCall(name, model, used));
+  /** For the calls of this agent; `rootOf` finds the root message of a call by its key. Never throws. */
+  of(
+    { name, namespace, team }: ChargedAgent,
+    rootOf: (key: string) => string | undefined = () => undefined,
+  ): NonNullable<ModelCaller['onCharged']> {
+    return (model, used, key) => {
+      const { teams, roots } = this.#today(namespace);
+      const entry = usageOfCall(name, model, used);
+      tableOf(teams, team).add(entry);
+      const root = rootOf(key);
+      if (root !== undefined) tableOf(roots, team).add({ ...entry, root });
     };
   }
 
@@ -73,16 +78,17 @@ export class LocalUsage implements AsyncDisposable {
   #today(namespace: string): OpenDay {
     const day = dayOf(this.#deps.clock.now());
     const key = `${namespace}/${day}`;
-    const open = this.#open.get(key) ?? { namespace, day, teams: new Map<string, UsageTable>() };
+    const open: OpenDay = this.#open.get(key) ?? { namespace, day, teams: new Map(), roots: new Map() };
     this.#open.set(key, open);
     return open;
   }
 
-  async #store({ namespace, day, teams }: OpenDay): Promise<void> {
+  async #store({ namespace, day, teams, roots }: OpenDay): Promise<void> {
     const { records } = this.#deps;
     const stored = await readUsageDay(records, namespace, day);
-    await writeUsageDay(records, namespace, day, sumOf(stored, teams));
-    if (stored.size === 0) await trimUsageDays(records, namespace);
+    const usage = { teams: sumOf(stored.teams, teams), roots: sumOf(stored.roots, roots) };
+    await writeUsageDay(records, namespace, day, usage);
+    if (stored.teams.size === 0) await trimUsageDays(records, namespace);
   }
 
   /** A write that fails ends the recording: the folder cannot be written, which the process reports at its end. */
@@ -99,7 +105,16 @@ export class LocalUsage implements AsyncDisposable {
   }
 }
 
-function sumOf(stored: UsageOfDay, teams: ReadonlyMap<string, UsageTable>): UsageOfDay {
+function tableOf(tables: Map<string, UsageTable>, team: string): UsageTable {
+  const table = tables.get(team) ?? new UsageTable(MAX_ENTRIES);
+  tables.set(team, table);
+  return table;
+}
+
+function sumOf(
+  stored: UsageOfDay[LocalUsageKind],
+  teams: ReadonlyMap<string, UsageTable>,
+): ReadonlyMap<string, readonly UsageEntry[]> {
   const names = new Set([...stored.keys(), ...teams.keys()]);
   return new Map(
     [...names].map((team): [string, UsageEntry[]] => {

@@ -28,6 +28,7 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
     summary: '{}',
     milliseconds: 1.5,
   },
+  'file-created': { type: 'file-created', path: 'a/b.txt', bytes: 3 },
   'forge-start': { type: 'forge-start', tool: 't', mode: 'Sandbox', description: 'd' },
   'forge-gate': { type: 'forge-gate', tool: 't', result: { gate: 'judge', passed: true, note: '0.93' } },
   'forge-accepted': { type: 'forge-accepted', tool: 't', digest: 'sha256:00', tier: 'Session' },

@@ -76,6 +76,8 @@ export const EVENT_MEMBERS = {
     summary: note(),
     milliseconds: Type.Number({ minimum: 0 }),
   },
+  /** A tool of the agent created a file of the workspace. */
+  'file-created': { path: note(4_096), bytes: count },
   'forge-start': { tool: name, mode: line(64), description: note() },
   'forge-gate': { tool: name, result: GateResult },
   'forge-accepted': { tool: name, digest, tier: Tier },

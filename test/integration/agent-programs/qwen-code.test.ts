@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, it } from 'node:test';
+import type { AgentProgram } from '../../../src/acp/process/agent-command.ts';
+import { AcpProvider } from '../../../src/acp/provider/acp-provider.ts';
+import { says, scriptedLedger, scriptedLoop, scriptedModel } from '../../../src/agent/loop/scripted-loop.testing.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { ulids } from '../../../src/lib/ids.ts';
+import { meteredStub } from '../../../src/models/pipeline.testing.ts';
 import { startReplay } from '../../../src/models/replay/server.ts';
 import type { ReplayRule } from '../../../src/models/replay/script/script.ts';
 import type { AgentEvent } from '../../../src/tools/events.ts';
@@ -52,28 +57,34 @@ function eventsOf<K extends AgentEvent['type']>(events: readonly AgentEvent[], t
   return events.filter((event): event is EventOf<K> => event.type === type);
 }
 
+/** The package as the reference page configures it. */
+async function qwenCode(): Promise<AgentProgram> {
+  const path = await tool('qwen-code');
+  const folder = dirname(path);
+  return {
+    name: 'qwen-code',
+    folder,
+    program: join(path, 'cli.js'),
+    arguments: ['--acp', '--auth-type', 'openai'],
+    environment: {
+      OPENAI_MODEL: 'temper',
+      QWEN_CODE_LEGACY_MCP_BLOCKING: '1',
+      QWEN_CODE_NO_RELAUNCH: '1',
+      QWEN_CODE_SYSTEM_SETTINGS_PATH: join(folder, 'settings.json'),
+    },
+  };
+}
+
 describe('Qwen Code as the program of an agent', () => {
   it('it has the model and the granted tools, is refused the others, and is charged for what was served', async () => {
-    const program = await tool('qwen-code');
-    const folder = dirname(program);
+    const { folder, program, ...agent } = await qwenCode();
+    const agents = [{ ...agent, folder, program: relative(folder, program) }];
     await using home = await temporaryFolder();
     await using replay = await startReplay({ script: { rules: RULES }, clock: systemClock });
     const [project, config] = [join(home.path, 'project'), join(home.path, 'config')];
     await mkdir(project);
     await mkdir(join(config, 'temper'), { recursive: true });
-    const agent = {
-      name: 'qwen-code',
-      folder,
-      program: 'qwen-code/cli.js',
-      arguments: ['--acp', '--auth-type', 'openai'],
-      environment: {
-        OPENAI_MODEL: 'temper',
-        QWEN_CODE_LEGACY_MCP_BLOCKING: '1',
-        QWEN_CODE_NO_RELAUNCH: '1',
-        QWEN_CODE_SYSTEM_SETTINGS_PATH: join(folder, 'settings.json'),
-      },
-    };
-    await writeFile(join(config, 'temper', 'agents.yaml'), JSON.stringify({ agents: [agent] }), { mode: 0o600 });
+    await writeFile(join(config, 'temper', 'agents.yaml'), JSON.stringify({ agents }), { mode: 0o600 });
     await writeFile(join(project, 'agent.yaml'), MANIFESTS);
     await writeFile(join(project, 'note.txt'), 'hello');
     await writeFile(join(home.path, 'secret.txt'), 'do-not-show');
@@ -110,5 +121,31 @@ describe('Qwen Code as the program of an agent', () => {
     );
     assert.equal(await readFile(join(project, 'note.txt'), 'utf8'), 'hello');
     assert.doesNotMatch(JSON.stringify(replay.requests), /do-not-show/);
+  });
+
+  it('it loads a session whose process ended for another one', async () => {
+    const ledger = scriptedLedger();
+    const model = scriptedModel([says('one'), says('two'), says('three')]);
+    await using provider = new AcpProvider({
+      program: await qwenCode(),
+      model: meteredStub(model, { ledger, ids: ulids }),
+      clock: systemClock,
+      ids: ulids,
+      maxProcesses: 1,
+    });
+    const loop = scriptedLoop([], {}, { provider, ledger });
+    for (const [text, session] of [
+      ['first', 'a'],
+      ['other', 'b'],
+      ['second', 'a'],
+    ] as const)
+      await loop.send(text, { session, milliseconds: 120_000 });
+    const [prompt, ...rest] = model.requests[2]?.messages ?? [];
+    assert.equal(prompt?.role, 'user');
+    assert.match(prompt.text, /answer now:\n\nfirst$/);
+    assert.deepEqual(
+      rest.map((message) => `${message.role}: ${message.text}`),
+      ['assistant: one', 'user: second'],
+    );
   });
 });

@@ -37,6 +37,7 @@ import { pollAssertion, pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { callOptions } from '../../support/call-options.ts';
 import { scheduleTests } from '../../support/operator/schedule-tests.ts';
+import { platformEventTests } from '../../support/operator/platform-event-tests.ts';
 import { trustTests } from '../../support/operator/trust-tests.ts';
 import { clockWithShortPauses } from '../../support/clocks.ts';
 
@@ -474,6 +475,8 @@ describe('an operator and its NATS server', () => {
   trustTests(() => fixture);
 
   scheduleTests(() => fixture);
+
+  platformEventTests(() => fixture);
 
   it('nats-server accepts new users after their keys were lost', async () => {
     const { apiServer, config } = fixture;

@@ -21,6 +21,7 @@ import { NEVER_ABORTED } from '../../support/stubs.ts';
 import { promotionEvidence } from './suites/promotion-evidence.ts';
 import { withheldPromotion } from './suites/withheld-promotion.ts';
 import { promotionKills } from './suites/promotion-kills.ts';
+import { toolAuditKills } from './suites/tool-audit-kills.ts';
 import { toolHygiene } from './suites/tool-hygiene.ts';
 
 type WrittenEvent = Pick<Pod, 'metadata'> & { reason?: string; message?: string };
@@ -287,4 +288,5 @@ describe('promotion to tier Agent', () => {
   promotionEvidence(() => fixture);
   toolHygiene(() => fixture);
   promotionKills(() => fixture);
+  toolAuditKills(() => fixture);
 });

@@ -11,6 +11,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'api/schedule/definition.ts': [
       'spec.schedule.mode',
       'spec.schedule.interval',
+      'spec.schedule.persistent',
       'spec.schedule.cron',
       'spec.schedule.timeZone',
       'spec.schedule.jitter',

@@ -78,6 +78,27 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'persistent needs mode Continuous',
+    change: { 'spec.schedule': { persistent: true } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'a persistent schedule has no interval',
+    change: { 'spec.schedule': { mode: 'Continuous', message: 'Look.', persistent: true, interval: '5m' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
+    message: 'a persistent agent never ends, so it returns no value; remove returns, or set persistent to false',
+    change: {
+      'spec.schedule': { mode: 'Continuous', message: 'Look.', persistent: true },
+      'spec.returns': '{"type": "object"}',
+    },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'jitter needs mode Periodic',
     change: { 'spec.schedule': { mode: 'Continuous', message: 'Look.', jitter: '5m' } },
   },

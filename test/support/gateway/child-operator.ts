@@ -16,6 +16,8 @@ export interface ChildOperator extends AsyncDisposable {
   round(source?: Partial<ChildRequestSource>): Promise<void>;
   /** Handles requests as they arrive, until the operator is disposed. */
   start(): void;
+  /** The same, by operators that each end before they have recorded the first end of a request: the next one repeats the request. */
+  startWithCrashes(): void;
 }
 
 export async function openChildOperator(fixture: GatewayFixture, namespace: string): Promise<ChildOperator> {
@@ -41,6 +43,17 @@ export async function openChildOperator(fixture: GatewayFixture, namespace: stri
     const deps = { source: { ...source, ...replaced }, policies, client, events, log };
     await new ChildRequests(deps).round(signal);
   };
+  const handle = (work: () => Promise<void>): void => {
+    running = (async () => {
+      for await (const _ of source.arrivals(signal)) await work().catch(() => undefined);
+    })();
+  };
+  const crashed = new Set<string>();
+  const end: ChildRequestSource['end'] = async (request, how) => {
+    if (crashed.has(request.id)) return source.end(request, how);
+    crashed.add(request.id);
+    throw new Error('the operator stopped');
+  };
   let running: Promise<void> | undefined;
   opening.defer(async () => {
     stopping.abort();
@@ -49,11 +62,8 @@ export async function openChildOperator(fixture: GatewayFixture, namespace: stri
   const stack = opening.move();
   return {
     round,
-    start() {
-      running = (async () => {
-        for await (const _ of source.arrivals(signal)) await round().catch(() => undefined);
-      })();
-    },
+    start: () => handle(() => round()),
+    startWithCrashes: () => handle(() => round({ end }).catch(() => round({ end }))),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }

@@ -41,7 +41,7 @@ export async function startGatewayProcess(
     await poll('the readiness of the gateway', ready);
   } catch (error) {
     await end('SIGKILL');
-    throw error;
+    throw new Error(`the gateway did not start: ${output}`, { cause: error });
   }
   return {
     get output() {

@@ -1,4 +1,5 @@
 import type { KubeRequest, Transport } from '../../../src/kube/client/transport.ts';
+import type { OperatorAudit } from '../../../src/operator/ports.ts';
 import type { PromotionStore } from '../../../src/operator/promotion/ports.ts';
 import { RELEASE_NAMESPACE } from '../api-server/api-server-fixture.ts';
 import { isWriteRequest } from '../operator/start-operator.ts';
@@ -14,6 +15,7 @@ const EFFECTS: ReadonlySet<PropertyKey> = new Set<keyof PromotionStore>([
   'removeReviews',
   'audit',
   'recordFailures',
+  'writeAudit',
 ]);
 
 /** Verifier pods and tools; other controllers of the operator write other objects at the same time. */
@@ -88,6 +90,10 @@ export function mortalStore(store: PromotionStore, life: OperatorLife): Promotio
       return (...args: unknown[]) => life.run(true, async () => member.apply(target, args) as unknown);
     },
   });
+}
+
+export function mortalAudit(audit: OperatorAudit, life: OperatorLife): OperatorAudit {
+  return { append: (...record) => life.run(true, () => audit.append(...record)) };
 }
 
 export function mortalTransport(transport: Transport, life: OperatorLife, die: () => void): Transport {

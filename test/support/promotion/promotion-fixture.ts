@@ -32,7 +32,7 @@ import {
 } from '../operator/start-operator.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
-import { mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
+import { mortalAudit, mortalStore, mortalTransport, OperatorLife } from './operator-life.ts';
 import { type PreparedChange, type PreparedTool, prepareTool, requestPromotion } from './prepared-tool.ts';
 import { type Behaviour, honestOutputs, simulateVerifiers } from './simulated-verifier.ts';
 import { warmVerifier } from './warm-verifier.ts';
@@ -145,6 +145,7 @@ export class PromotionFixture implements AsyncDisposable {
     this.#operator = await startOperator(this.apiServer, CONFIG, {
       ...parts,
       promotions: mortalStore(parts.promotions, life),
+      audit: mortalAudit(parts.audit, life),
       wrap: (transport, die) => mortalTransport(recordingTransport(transport, this.sent), life, die),
     });
     return life;

@@ -64,10 +64,7 @@ export function specialistTool({ children, tasks, clock, onAnswer, isTainted }: 
     async call(input, context) {
       const { op } = context;
       if (children === undefined || tasks === undefined) {
-        throw new TemperError(
-          'TEMPER_NOT_FOUND',
-          'no other agent can be started: this agent runs alone; specialists need a cluster',
-        );
+        throw new TemperError('TEMPER_NOT_FOUND', 'no other agent can be started: this agent runs alone');
       }
       const { name, ticket } = await children(context.session).specialist(input, isTainted(context), op);
       const waitMs = Math.max(0, Math.min(MAX_WAIT_MS, remainingMs(op, clock) - RESULT_MS));

@@ -1,11 +1,12 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
-import type { Tool, ToolDescriptor } from '../../../tools/contract.ts';
-import type { Events } from './port.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
+import type { EventCaller, Events } from './port.ts';
 
 export interface EventToolDeps {
-  /** Absent in a standalone run; every call then fails with TEMPER_NOT_FOUND. */
-  events?: Events;
+  /** Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
+  events?: (caller: EventCaller) => Events;
+  isTainted: (caller: CallerContext) => boolean;
 }
 
 const SUBJECT = { type: 'string', minLength: 1, maxLength: 128 };
@@ -97,19 +98,20 @@ export const EVENT_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [
   SUBSCRIPTIONS_TOOL,
 ];
 
-/** `event_publish`, `event_subscribe`, `event_unsubscribe` and `event_subscriptions`. The gateway decides about each request. */
+/** `event_publish`, `event_subscribe`, `event_unsubscribe` and `event_subscriptions`. The port decides about each request. */
 export function eventTools(deps: EventToolDeps): Tool[] {
+  const of = (caller: CallerContext): Events => eventsOf(deps, caller);
   return [
-    { descriptor: PUBLISH_TOOL, call: (input, { op }) => eventsOf(deps).publish(input, op) },
-    { descriptor: SUBSCRIBE_TOOL, call: (input, { op }) => eventsOf(deps).subscribe(input, op) },
-    { descriptor: UNSUBSCRIBE_TOOL, call: (input, { op }) => eventsOf(deps).unsubscribe(idIn(input), op) },
-    { descriptor: SUBSCRIPTIONS_TOOL, call: (_input, { op }) => eventsOf(deps).list(op) },
+    { descriptor: PUBLISH_TOOL, call: (input, caller) => of(caller).publish(input, caller.op) },
+    { descriptor: SUBSCRIBE_TOOL, call: (input, caller) => of(caller).subscribe(input, caller.op) },
+    { descriptor: UNSUBSCRIBE_TOOL, call: (input, caller) => of(caller).unsubscribe(idIn(input), caller.op) },
+    { descriptor: SUBSCRIPTIONS_TOOL, call: (_input, caller) => of(caller).list(caller.op) },
   ];
 }
 
-function eventsOf({ events }: EventToolDeps): Events {
-  if (events !== undefined) return events;
-  throw new TemperError('TEMPER_NOT_FOUND', 'there are no events: this agent runs alone; events need a cluster');
+function eventsOf({ events, isTainted }: EventToolDeps, caller: CallerContext): Events {
+  if (events !== undefined) return events({ session: caller.session, isTainted: isTainted(caller) });
+  throw new TemperError('TEMPER_NOT_FOUND', 'there are no events: this agent runs alone');
 }
 
 function idIn(input: Json): string {

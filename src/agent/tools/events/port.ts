@@ -1,6 +1,13 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Json, JsonObject } from '../../../lib/json.ts';
 
+/** The session of a call. */
+export interface EventCaller {
+  readonly session: string;
+  /** The session has untrusted content. */
+  readonly isTainted: boolean;
+}
+
 /** The events of the namespace of one agent. The implementation decides about each request itself, whatever its caller checked. */
 export interface Events {
   /**

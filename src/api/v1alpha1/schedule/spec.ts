@@ -32,6 +32,13 @@ export const AgentSchedule = Type.Object(
       default: '60s',
       description: 'With mode Continuous: the time between runs, from 60s to 24h.',
     }),
+    persistent: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description:
+          'With mode Continuous, in place of `interval`: the next run starts when the last one has ended. After a failed run it waits for one second, then two, and so on up to 30, and never stops.',
+      }),
+    ),
     cron: Type.Optional(
       Type.String({
         'x-temper-form': 'five cron fields such as "0 9 * * 1-5", six with the second first, or "every 5m"',

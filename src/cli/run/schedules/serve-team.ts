@@ -1,4 +1,5 @@
 import { hasRuns } from '../../../api/schedule/definition.ts';
+import { triggersOf } from '../../../api/schedule/triggers.ts';
 import { printable } from '../../../lib/printable.ts';
 import type { Standalone } from '../../../standalone/standalone.ts';
 import { type AgentDefinition } from '../../../standalone/team/member.ts';
@@ -14,8 +15,25 @@ export async function serveTeam(standalone: Served, team: readonly AgentDefiniti
   return EXIT.ok;
 }
 
+/** Names what starts no work in this run. */
+export function noteIdle(team: readonly AgentDefinition[], isServing: boolean, io: CliIo): void {
+  noteWebhooks(team, io);
+  if (!isServing) noteSchedules(team, io);
+}
+
+/** Nothing outside of a cluster receives signed requests, which a user of a webhook has to know. */
+function noteWebhooks(team: readonly AgentDefinition[], io: CliIo): void {
+  const names = team.flatMap(({ agent: { metadata, spec } }) =>
+    triggersOf(spec).flatMap(({ name, webhook }) => (webhook === undefined ? [] : [`${metadata.name}.${name}`])),
+  );
+  if (names.length === 0) return;
+  io.error(
+    `note: temper run serves no webhooks, so these triggers get no event: ${printable(names.join(', '), 1_000)}\n`,
+  );
+}
+
 /** Without --serve no run starts, which a user of a schedule has to know. */
-export function noteSchedules(team: readonly AgentDefinition[], io: CliIo): void {
+function noteSchedules(team: readonly AgentDefinition[], io: CliIo): void {
   const names = team.flatMap(({ agent }) => {
     const { schedule } = agent.spec;
     return schedule !== undefined && hasRuns(schedule) ? [agent.metadata.name] : [];

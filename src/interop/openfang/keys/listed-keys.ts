@@ -25,7 +25,7 @@ const LISTED_KEYS: readonly ListedKey[] = [
   {
     key: 'schedule.**',
     result: 'NotImported',
-    note: `${LATER}: events start no runs, and the mode does not use other keys`,
+    note: 'the mode of the schedule does not use this key',
   },
   { key: 'routing.frontier_threshold', result: 'NotImported', note: ROUTED },
   { key: 'routing.smart_threshold', result: 'NotImported', note: ROUTED },
@@ -145,6 +145,9 @@ const MAPPED_KEYS: readonly string[] = [
   'schedule.cron',
   'schedule.periodic.cron',
   'schedule.continuous.check_interval_secs',
+  'schedule.proactive.conditions',
+  'schedule.triggers.*.event',
+  'schedule.triggers.*.pattern',
   'resources.max_llm_tokens_per_hour',
   'resources.max_tokens_per_hour',
   'resources.max_tool_calls_per_minute',

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../../lib/clock.ts';
 import { type ConditionUpdate, reasonOf } from '../../conditions.ts';
 import type { StoredAgent } from '../../kube/types.ts';
@@ -10,7 +11,7 @@ interface QueueLength {
 /** Minimum interval between status writes for changed numbers, in milliseconds. */
 export const NUMBERS_INTERVAL_MS = 300_000;
 /** Status fields that change all the time. A change of these fields alone is written only every few minutes. */
-export const NUMBER_FIELDS = ['summary', 'queue'] as const;
+export const NUMBER_FIELDS = ['summary', 'queue', 'triggers'] as const;
 
 /** Does the queue become empty or non-empty? For an agent without a pod this is written at once, because only the status shows it. */
 export function changesQueueState(before: QueueLength | undefined, { queue = 0 }: QueueLength): boolean {
@@ -41,7 +42,9 @@ export class StatusThrottle {
   }
 
   #hasChangedNumbers({ metadata, status }: StoredAgent, state: AgentRuntimeState): boolean {
-    if (NUMBER_FIELDS.every((field) => state[field] === undefined || state[field] === status?.[field])) {
+    if (
+      NUMBER_FIELDS.every((field) => state[field] === undefined || isDeepStrictEqual(state[field], status?.[field]))
+    ) {
       this.#requeuedAt.delete(metadata.uid);
       return false;
     }

@@ -4,6 +4,7 @@ import type { PublishedEvent } from '../../../../src/events/event.ts';
 import type { PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
 import { createAcceptedEvents } from '../../../../src/nats/events/accepted-events.ts';
 import { createEventHistory } from '../../../../src/nats/events/event-history.ts';
+import { createTriggerFires } from '../../../../src/nats/events/trigger-fires.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
@@ -101,7 +102,7 @@ export function eventTests(open: () => MessageClient): void {
 
   it('a trigger fires within its limits, and a chain of events ends at the depth of messages', async () => {
     const shop = await publisher('shop-3.>');
-    await listener(
+    const limited = await listener(
       { name: 'once', subject: 'shop-3.a', message: 'x', maxFires: 1 },
       { name: 'calm', subject: 'shop-3.a', message: 'x', cooldown: '1h' },
       { name: 'few', subject: 'shop-3.a', message: 'x', maxFiresPerHour: 1 },
@@ -116,6 +117,20 @@ export function eventTests(open: () => MessageClient): void {
         [0, 3],
       ],
     );
+    const fires = createTriggerFires(await open().fixture.nats.connect('gateway'));
+    const { changed, sequence } = await fires.changes(0);
+    const own = changed
+      .filter(({ agentUid }) => agentUid === limited.uid)
+      .toSorted((one, other) => one.key.localeCompare(other.key));
+    assert.deepEqual(
+      own.map(({ key, fires: of }) => [key, of.fires, of.refused, of.lastRefusal?.reason]),
+      [
+        ['calm', 1, 1, 'Cooldown'],
+        ['few', 1, 1, 'HourlyLimit'],
+        ['once', 1, 1, 'MaxFires'],
+      ],
+    );
+    assert.equal(await fires.revision(), sequence);
 
     const grants = { tools: TOOLS, events: { publish: ['ping.>'] } };
     const trigger = (subject: string) => ({ triggers: [{ name: 't', subject, message: '{{event}}' }] });
@@ -210,5 +225,63 @@ export function eventTests(open: () => MessageClient): void {
     for (const { uid } of [first, second]) assert.equal((await inbox.depth(uid)).pending, 1);
     const { message } = await open().next(second);
     assert.deepEqual([message.text, message.source, message.depth, message.root], ['left', 'Trigger', 0, message.id]);
+  });
+
+  it('an event that the operator announces is one message for each trigger, also when it is announced again, and nothing without one', async () => {
+    const trigger = { name: 'gone', subject: 'temper.agent.*', message: '{{event.agent}} {{source}}' };
+    const watchers = [await listener(trigger), await listener(trigger)];
+    const connection = await open().fixture.nats.connect('gateway');
+    const store = createAcceptedEvents(connection);
+    const announced = (id: string, subject: string) => ({
+      event: {
+        id,
+        subject,
+        data: { agent: 'lost' },
+        source: 'Platform' as const,
+        agent: 'lost',
+        time: new Date().toISOString(),
+        tainted: false,
+      },
+      namespace: 'team-a',
+      ownerUid: 'u-lost',
+    });
+    const taken = () =>
+      pollValue(
+        'the end of the events',
+        () => store.open(),
+        (left) => left.length === 0,
+      );
+    await store.announce(announced('evt-terminated', 'temper.agent.terminated'));
+    await store.announce(announced('evt-unmatched', 'temper.tool.shared'));
+    await taken();
+    await store.announce(announced('evt-terminated', 'temper.agent.terminated'));
+    await taken();
+    const inbox = createNatsInbox(connection);
+    for (const { uid } of watchers) assert.equal((await inbox.depth(uid)).pending, 1);
+    const { message } = await open().next(watchers[1] ?? assert.fail());
+    assert.deepEqual([message.text, message.source, message.depth], ['lost Platform', 'Trigger', 0]);
+    const history = await createEventHistory(connection).read('team-a');
+    assert.deepEqual(
+      history.filter(({ id }) => id === 'evt-terminated' || id === 'evt-unmatched').map(({ messages }) => messages),
+      [2],
+    );
+  });
+
+  it('a file that an agent creates is an event of its chain, and its messages are tainted', async () => {
+    const writer = await agent();
+    const watcher = await listener({ name: 'files', subject: 'temper.file.created', message: '{{event.path}}' });
+    const { deliveryToken, message } = await work(writer);
+    const stamp = { time: new Date().toISOString(), agent: 'x', session: message.session, rootMessage: message.root };
+    const created = { type: 'file-created', path: 'inbox/a.json', bytes: 2, ...stamp };
+    const report = { deliveryToken, events: [created, { ...created, session: 'of-another' }] };
+    parsed(await post(writer, '/v1/reports', report, 'r-1'), 204);
+    parsed(await post(writer, '/v1/reports', report, 'r-1', open().other), 204);
+    const inbox = createNatsInbox(await open().fixture.nats.connect('gateway'));
+    assert.equal((await inbox.depth(watcher.uid)).pending, 1);
+    const informed = await open().next(watcher);
+    assert.deepEqual(
+      [informed.message.text, informed.message.root, informed.message.depth, informed.message.tainted],
+      ['inbox/a.json', message.root, 1, true],
+    );
   });
 }

@@ -8,6 +8,7 @@ import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
 import { webhookTests } from './webhooks.ts';
 import { specialistTests } from './specialists.ts';
+import { treeKills } from './tree-kills.ts';
 
 /** The suites over two replicas and one client of messages. */
 export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = [
@@ -20,4 +21,5 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   closedSessionTests,
   idleSessionTests,
   specialistTests,
+  treeKills,
 ];

@@ -15,7 +15,8 @@ import { addTool } from '../../../support/promotion/prepared-tool.ts';
 
 /** Walks through the moments of a kill; `make chaos` sets more. */
 const TIMES = Number(process.env['KILLS'] ?? 1);
-const DELAY_MS = 400;
+/** Kills come up to this time after both reviewers were asked. */
+const MAX_WAIT_MS = 400;
 /** Instead of a minute: the server gives the job of a killed gateway to another one after this time. */
 const ACK_WAIT_NANOS = 2_000_000_000;
 
@@ -26,14 +27,17 @@ export function panelKills(open: () => GatewayFixture): void {
     let operator: JetStreamConnection;
     let gateway: JetStreamConnection;
     let tool: Awaited<ReturnType<typeof addTool>>;
+    /** The reviewers think until this resolves. */
+    let thinking = Promise.withResolvers<void>();
 
     before(async () => {
       const fixture = open();
       const rule = (model: string) => ({
         when: { model },
-        answer: { text: reviewerAnswer(true), delayMilliseconds: DELAY_MS },
+        answer: { text: reviewerAnswer(true), delayMilliseconds: 1 },
       });
-      replay = await startReplay({ script: { rules: [rule('safety'), rule('correctness')] }, clock: systemClock });
+      const clock = { ...systemClock, sleep: () => thinking.promise };
+      replay = await startReplay({ script: { rules: [rule('safety'), rule('correctness')] }, clock });
       const reviewers = ['replay/safety', 'replay/correctness'];
       const forge = { limits: { minTestCases: 1 } };
       await fixture.createPolicy('team-a', 'reviewed', {
@@ -63,11 +67,13 @@ export function panelKills(open: () => GatewayFixture): void {
         const attempt = `killed-${time}`;
         const job = { agentUid: tool.uid, session: 's1', digest: tool.tool.digest, attempt, facts: { tests: 1 } };
         const asked = replay.requests.length;
+        thinking = Promise.withResolvers<void>();
         const first = await startGatewayProcess(fixture, { models });
         await reviews.request(job, 0);
-        await poll('a question to a reviewer', () => replay.requests.length > asked);
-        await systemClock.sleep((time * 37) % DELAY_MS, new AbortController().signal);
+        await poll('a question to each reviewer', () => replay.requests.length === asked + 2);
+        await systemClock.sleep((time * 37) % MAX_WAIT_MS, new AbortController().signal);
         await first.end('SIGKILL');
+        thinking.resolve();
         assert.equal(await states.review(tool.key, attempt), undefined, 'killed before the answers');
         await using second = await startGatewayProcess(fixture, { models });
         const verdict = await pollValue(

@@ -4,8 +4,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { Model } from '../../models/port.ts';
-import { askModel } from '../../tempering/judge/ask-model.ts';
-import type { WantedSpecialist } from './specialist-manifest.ts';
+import { askModel } from '../judge/ask-model.ts';
+import type { WantedSpecialist } from '../../policy/children/wanted-specialist.ts';
 
 export interface SpecialistJudgeDeps {
   /** Charged to the agent that asks. */

@@ -1,8 +1,9 @@
-import type { FieldPath } from '../../api/findings.ts';
-import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
-import type { JsonObject } from '../../lib/json.ts';
-import type { ImportLog } from './keys/import-log.ts';
-import { integerAt, textAt, valueAt } from './source/source-values.ts';
+import type { FieldPath } from '../../../api/findings.ts';
+import type { AgentSpec } from '../../../api/v1alpha1/agent.ts';
+import type { JsonObject } from '../../../lib/json.ts';
+import type { ImportLog } from '../keys/import-log.ts';
+import { importTriggers } from './triggers.ts';
+import { integerAt, textAt, valueAt } from '../source/source-values.ts';
 
 type Schedule = NonNullable<AgentSpec['schedule']>;
 
@@ -22,24 +23,38 @@ export function importSchedule(source: JsonObject, log: ImportLog): Schedule | u
   if (cron !== undefined) return { mode: 'Periodic', cron, message: MESSAGE };
   if (mode === 'continuous')
     return continuous(importInterval(source, ['schedule', 'interval_seconds'], log) ?? `${MIN_SECONDS}s`);
-  if (mode !== 'periodic') return undefined;
+  if (mode !== 'periodic') return proactive(mode, source, log);
   const documented = importCron(source, ['schedule', 'cron'], log);
   return documented === undefined ? undefined : { mode: 'Periodic', cron: documented, message: MESSAGE };
+}
+
+function proactive(mode: string | undefined, source: JsonObject, log: ImportLog): Schedule | undefined {
+  if (mode !== 'proactive' && valueAt(source, ['schedule', 'proactive']) === undefined) return undefined;
+  const triggers = importTriggers(source, log);
+  const isImported = triggers.length > 0;
+  if (mode !== undefined) {
+    if (isImported) log.imported(modePath(source), mode, 'spec.schedule.mode');
+    else log.add(modePath(source), 'NotImported', { value: mode, note: 'no event of the file starts the agent here' });
+  }
+  return isImported ? { mode: 'Proactive', triggers } : undefined;
 }
 
 function continuous(interval: string): Schedule {
   return { mode: 'Continuous', interval, message: MESSAGE };
 }
 
-/** The mode stands in the table or in place of it. */
+function modePath(source: JsonObject): FieldPath {
+  return typeof source['schedule'] === 'string' ? ['schedule'] : ['schedule', 'mode'];
+}
+
+/** The mode stands in the table or in place of it. That of triggers is logged with them. */
 function importMode(source: JsonObject, log: ImportLog): string | undefined {
-  const path: FieldPath = typeof source['schedule'] === 'string' ? ['schedule'] : ['schedule', 'mode'];
+  const path = modePath(source);
   const mode = typeof valueAt(source, path) === 'string' ? textAt(source, path, log) : undefined;
   if (mode === undefined) return undefined;
   if (!MODES.includes(mode)) log.invalid(path, mode, MODES.join(', '));
-  else if (mode === 'proactive')
-    log.add(path, 'NotImported', { value: mode, note: 'not imported yet: events start no runs' });
-  else log.imported(path, mode, 'spec.schedule.mode', mode === 'reactive' ? 'the default' : undefined);
+  else if (mode !== 'proactive')
+    log.imported(path, mode, 'spec.schedule.mode', mode === 'reactive' ? 'the default' : undefined);
   return mode;
 }
 

@@ -3,13 +3,10 @@ import { describe, it } from 'node:test';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { Model, ModelInput } from '../../models/port.ts';
 import { anAgentSpec } from '../../policy/policy.testing.ts';
-import type { AgentState } from '../agent-state.ts';
 import { specialistRefusal } from './specialist-judge.ts';
-import { wantedSpecialist } from './specialist-manifest.ts';
+import { wantedSpecialist } from '../../policy/children/wanted-specialist.ts';
 
-const PARENT = {
-  agent: { metadata: { name: 'lead' }, spec: anAgentSpec({ model: { primary: 'p/one' }, grants: { tools: ['*'] } }) },
-} as unknown as AgentState;
+const PARENT = anAgentSpec({ model: { primary: 'p/one' }, grants: { tools: ['*'] } });
 const INPUT = {
   role: 'SQL_Reviewer',
   instructions: 'Review SQL.\nName each slow join.',
@@ -82,7 +79,7 @@ describe('the manifest of a specialist', () => {
     const { name, spec } = wantedSpecialist(INPUT, PARENT);
     assert.equal(name, 'sql-reviewer');
     assert.deepEqual(spec, {
-      trustPolicyRef: PARENT.agent.spec.trustPolicyRef,
+      trustPolicyRef: PARENT.trustPolicyRef,
       model: { primary: 'p/one' },
       prompt: { system: INPUT.instructions },
       grants: { tools: ['file_read'] },

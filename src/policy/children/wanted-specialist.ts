@@ -2,8 +2,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import type { AgentState } from '../agent-state.ts';
-import { specOf } from '../../policy/children/wanted-child.ts';
+import { specOf } from './wanted-child.ts';
 
 /** What an agent asks for with `spawn_specialist`. */
 export interface WantedSpecialist {
@@ -24,7 +23,7 @@ const LIMITS = { instructions: 8_192, task: 16_384, reason: 1_024 } as const;
 const MAX_TOOLS = 20;
 
 /** Reads the arguments of `spawn_specialist`, which a model wrote. Throws TEMPER_TOOL_INPUT_INVALID with the field and the rule. */
-export function wantedSpecialist(input: Json, state: AgentState): WantedSpecialist {
+export function wantedSpecialist(input: Json, parent: AgentSpec): WantedSpecialist {
   if (!isJsonObject(input)) throw invalid('the arguments are not an object');
   const { role, tools = [] } = input;
   if (typeof role !== 'string' || !ROLE.test(role)) {
@@ -40,7 +39,7 @@ export function wantedSpecialist(input: Json, state: AgentState): WantedSpeciali
     throw invalid(`tools has to be a list of at most ${MAX_TOOLS} names`);
   }
   const name = role.toLowerCase().replaceAll('_', '-').replace(/-+$/, '');
-  const spec = specOf(texts.instructions, tools, {}, state.agent.spec, name);
+  const spec = specOf(texts.instructions, tools, {}, parent, name);
   return { name, spec, ...texts, role, tools };
 }
 

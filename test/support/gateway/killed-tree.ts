@@ -1,0 +1,138 @@
+import type { Agent } from '../../../src/api/v1alpha1/agent.ts';
+import type { PodDelivery } from '../../../src/gateway-api/pod-api.ts';
+import type { SessionStreamLine } from '../../../src/gateway-api/user-api.ts';
+import { openModelModule } from '../../../src/gateway/model-module.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { startReplay } from '../../../src/models/replay/server.ts';
+import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
+import { pollValue } from '../poll.ts';
+import { NEVER_ABORTED } from '../stubs.ts';
+import { openChildOperator } from './child-operator.ts';
+import type { HttpResponse } from './gateway-fixture.ts';
+import { startGatewayProcess } from './gateway-process.ts';
+import { AGENTS, deliveryOf, type MessageClient, NEXT, type RunningAgent } from './message-client.ts';
+
+const GROUP = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
+const POLICY = {
+  autonomy: 'Full',
+  level: { initial: 'restricted' },
+  tools: { allow: ['*'] },
+  models: { judge: 'default/judge' },
+};
+const TOOLS = ['agent_spawn', 'agent_kill', 'agent_message', 'task_get', 'spawn_specialist', 'file_read'];
+const JUDGED = JSON.stringify({
+  nonce: 'NONCE',
+  lines: [1],
+  fits: true,
+  harmless: true,
+  approved: true,
+  reasoning: 'read',
+});
+const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
+
+/** A request of a walk, which also is its idempotency key. */
+export type TreeStep =
+  | 'spawn'
+  | 'ask'
+  | 'answer'
+  | 'ticket'
+  | 'specialist'
+  | 'result'
+  | 'result-ticket'
+  | 'ask-peer'
+  | 'end'
+  | 'reply'
+  | 'late-answer'
+  | 'take';
+
+export type TreeAgent = Pick<RunningAgent, 'token' | 'uid'> & { readonly name: string };
+
+/**
+ * An agent with a judge, a peer, and operators that crash. In the steps of `killed` a gateway is killed so many milliseconds after it got the
+ * request, and another one gets the request again, as the client of a pod repeats it.
+ */
+export async function openKilledTree(client: MessageClient, name: string, killed: ReadonlyMap<TreeStep, number>) {
+  await using opening = new AsyncDisposableStack();
+  const { fixture, userToken } = client;
+  const script = { rules: [{ answer: { text: JUDGED.replace('NONCE', () => NONCE) } }] };
+  const replay = opening.use(await startReplay({ script, clock: systemClock }));
+  const models = {
+    providers: [{ name: 'replay', type: 'openai-compatible', baseUrl: `${replay.url}/v1` }],
+    aliases: { 'default/default': 'replay/m', 'default/judge': 'replay/judge' },
+  };
+  const survivor = await fixture.startReplica({ models }, openModelModule);
+  opening.use(await openChildOperator(fixture, 'team-a')).startWithCrashes();
+  const inbox = createNatsInbox(await fixture.nats.connect('gateway'));
+  const known = async ({ token, name: agent }: TreeAgent): Promise<void> => {
+    const status = async () => (await survivor.call('GET', '/v1/assignment', { token })).status;
+    await pollValue(`the gateway to know ${agent}`, status, (value) => value === 200);
+  };
+  await fixture.createPolicy('team-a', name, POLICY);
+  const running = async (agent: string, spec: object): Promise<TreeAgent> => {
+    const found = await fixture.createRunningAgent('team-a', agent, {
+      trustPolicyRef: { name },
+      autonomy: 'Full',
+      ...spec,
+    });
+    const made = { ...found, name: agent };
+    await known(made);
+    return made;
+  };
+  const grants = { tools: TOOLS, messages: [`${name}-peer`] };
+  const lead = await running(`${name}-lead`, { children: { inherit: true }, grants });
+  const peer = await running(`${name}-peer`, {});
+  const childrenOf = async (): Promise<Agent[]> => {
+    const selector = `?labelSelector=temper.dev%2Fparent-agent-uid%3D${lead.uid}`;
+    const { body } = await fixture.plane.admin.call('GET', `${GROUP}${selector}`);
+    return (body as unknown as { items: Agent[] }).items;
+  };
+  const stack = opening.move();
+  return {
+    lead,
+    peer,
+    /** A message of a user to the lead. */
+    send: (text: string): Promise<HttpResponse> =>
+      survivor.call('POST', `${AGENTS}/${lead.name}/messages`, {
+        userToken,
+        key: name,
+        body: { text, session: 's-1' },
+      }),
+    next: async ({ token }: TreeAgent): Promise<PodDelivery> =>
+      deliveryOf(await survivor.call('POST', NEXT, { token, body: { waitSeconds: 20 } })),
+    async call(step: TreeStep, { token }: TreeAgent, path: string, body: object): Promise<HttpResponse> {
+      const options = { token, key: `${name}-${step}`, body };
+      const afterMs = killed.get(step);
+      if (afterMs !== undefined) {
+        await using gateway = await startGatewayProcess(fixture, { models });
+        const known = async () => (await gateway.call('GET', '/v1/assignment', { token })).status;
+        await pollValue('the gateway to know the agent', known, (value) => value === 200);
+        const lost = gateway.call('POST', path, options).catch(() => undefined);
+        await systemClock.sleep(afterMs, NEVER_ABORTED);
+        await gateway.end('SIGKILL');
+        await lost;
+      }
+      return survivor.call('POST', path, options);
+    },
+    /** Gives a child a pod. */
+    async run(child: string): Promise<TreeAgent> {
+      const pod = await fixture.createPod('team-a', `${child}-1`);
+      await fixture.bindPod('team-a', child, pod);
+      const { body } = await fixture.plane.admin.call('GET', `${GROUP}/${child}`);
+      const { uid } = body.metadata as { uid: string };
+      const agent = { name: child, uid, token: await fixture.createPodToken('team-a', pod) };
+      await known(agent);
+      return agent;
+    },
+    children: async () => (await childrenOf()).map(({ metadata }) => metadata.name),
+    /** The sessions of the agent with messages that have not ended. */
+    waiting: async ({ uid }: TreeAgent): Promise<number> => (await inbox.unendedSessions(uid)).size,
+    /** The replies of the session, as a user sees them. */
+    async replies(session: string): Promise<string[]> {
+      const path = `${AGENTS}/${lead.name}/sessions/${session}/events`;
+      const { text } = await survivor.call('GET', path, { userToken });
+      const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as SessionStreamLine]));
+      return lines.flatMap((line) => (line.kind === 'reply' ? [line.text] : []));
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}

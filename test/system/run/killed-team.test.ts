@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, it, type TestContext } from 'node:test';
+import { MessageLog } from '../../../src/standalone/messages/message-log.ts';
+import { storedChildren } from '../../../src/standalone/children/child-records.ts';
+import { seededRandom } from '../../support/seeded-random.ts';
+import type { CommandResult, RunningCommand } from '../command.ts';
+import { ANSWER_TOKENS, finishWork, type KilledTeam, openKilledTeam, SESSION } from './killed-team-project.ts';
+import {
+  charged,
+  historyOf,
+  nestedItems,
+  openRequests,
+  openReservations,
+  outline,
+  resultOf,
+  WrittenFiles,
+} from './killed-team-state.ts';
+
+/** `make chaos` sets more. */
+const WALKS = Number(process.env['KILLS'] ?? 8);
+const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
+const LANES = 2;
+/** A kill comes up to this time after a line of output, to meet writes that print nothing; before the first line, a process starts and restores. */
+const MAX_DELAY_MS = 15;
+const START_MS = 1_500;
+const CALLS: readonly (readonly [agent: string, session: string, call: string, file: string, isApproved: boolean])[] = [
+  ['lead', SESSION, 'held', 'lead.txt', true],
+  ['writer', `lead.${SESSION}`, 'held', 'writer.txt', true],
+  ['reader', `lead.${SESSION}`, 'free', 'reader.txt', false],
+];
+
+/** A kill so many lines after the start or the kill before, and so many milliseconds after that line. */
+interface Moment {
+  readonly line: number;
+  readonly delayMs: number;
+}
+
+/** Kills the process that prints the line of each moment in turn. */
+class Killer {
+  readonly #moments: Moment[];
+  #since = 0;
+  lines = 0;
+  kills = 0;
+
+  constructor(moments: readonly Moment[]) {
+    this.#moments = [...moments];
+  }
+
+  async supervise(running: RunningCommand): Promise<CommandResult> {
+    const { child, ended } = running;
+    let killing: Promise<void> | undefined;
+    const count = (chunk: string): void => {
+      const added = chunk.split('\n').length - 1;
+      this.lines += added;
+      this.#since += added;
+      const [next] = this.#moments;
+      if (next === undefined || this.#since < next.line || killing !== undefined) return;
+      this.#moments.shift();
+      killing = Promise.race([sleep(next.delayMs), ended]).then(() => void child.kill('SIGKILL'));
+    };
+    child.stdout?.on('data', count);
+    count('');
+    const result = await ended;
+    await killing;
+    if (result.code === null) {
+      this.kills += 1;
+      this.#since = 0;
+    }
+    return result;
+  }
+}
+
+/** What the processes of one walk left open, and what the files show. */
+class Walk {
+  readonly team: KilledTeam;
+  readonly files: WrittenFiles;
+  readonly results: CommandResult[] = [];
+  readonly #left = { tokens: new Map<string, number>(), counts: new Map<string, number>() };
+
+  constructor(team: KilledTeam) {
+    this.team = team;
+    this.files = new WrittenFiles(team.path);
+  }
+
+  async run(killer: Killer): Promise<void> {
+    const { records } = this.team;
+    await finishWork(this.team, {
+      ended: async (running) => {
+        const result = await killer.supervise(running);
+        this.results.push(result);
+        await this.#ended(result);
+        return result;
+      },
+      isNew: async () => (await historyOf(records, 'lead', SESSION)).length === 0,
+      requests: () => openRequests(records),
+    });
+  }
+
+  async #ended({ code }: CommandResult): Promise<void> {
+    const { records } = this.team;
+    const { count, tokens, counts } = await openReservations(records);
+    if (code !== null) assert.equal(count, 0, 'a process that ends settles all its reservations');
+    for (const [account, number] of tokens) add(this.#left.tokens, account, number);
+    for (const [account, number] of counts) add(this.#left.counts, account, number);
+    for (const [agent, session, call, file, isApproved] of CALLS) {
+      const isStored = resultOf(await historyOf(records, agent, session), call) !== undefined;
+      if (isApproved || isStored) await this.files.mark(file);
+    }
+  }
+
+  /** Each agent has said, called and received everything exactly once. */
+  async assertHistories(): Promise<void> {
+    const { records } = this.team;
+    const lead = await historyOf(records, 'lead', SESSION);
+    const shown = outline(lead);
+    assert.deepEqual(
+      shown.slice(0, 6),
+      ['< go', '> child', '> now', '> later', '> nested', '> held'],
+      shown.join('\n'),
+    );
+    assert.deepEqual(shown.slice(6, 11).toSorted(), ['= child', '= held', '= later', '= nested', '= now']);
+    const rest = ['> asked', '= asked', '> ended', '= ended', '> read, nested, helped.', '< written', '> Noted.'];
+    assert.deepEqual(shown.slice(11), rest);
+    assert.deepEqual(outline(nestedItems(lead)), ['< work', '> note', '= note', '> nested']);
+    for (const [agent, call, text] of [
+      ['reader', 'free', 'read'],
+      ['writer', 'held', 'written'],
+    ] as const) {
+      const items = outline(await historyOf(records, agent, `lead.${SESSION}`));
+      assert.deepEqual(items, [`< ${agent === 'reader' ? 'read' : 'write'}`, `> ${call}`, `= ${call}`, `> ${text}`]);
+    }
+  }
+
+  /** A call with an approval was made at most once; where its effect is unknown, the model knows that. */
+  async assertEffects(): Promise<void> {
+    const { records } = this.team;
+    await this.files.assertWrittenOnce();
+    for (const [agent, session, call, file] of CALLS) {
+      const result = resultOf(await historyOf(records, agent, session), call);
+      assert.ok(result?.role === 'tool');
+      if (result.isError) assert.match(result.text, /TEMPER_APPROVAL_USED/);
+      else assert.ok(await this.files.exists(file), `${file} was not written`);
+    }
+    assert.equal((await records.list('approvalrequests')).length, 2, 'one request per call that needs an approval');
+  }
+
+  async assertNothingLeft(): Promise<void> {
+    const { records } = this.team;
+    const { inboxes } = await MessageLog.open(records, Date.now());
+    for (const [agent, { messages, asks }] of inboxes) {
+      assert.deepEqual([...messages.keys()], [], `${agent} has messages that have not ended`);
+      const states = [...asks.values()].map(
+        ({ state, takenBy }) => `${state} ${takenBy === undefined ? 'open' : 'taken'}`,
+      );
+      assert.deepEqual([...new Set(states)], states.length === 0 ? [] : ['Answered taken'], agent);
+    }
+    const children = await storedChildren(records, 'default', Date.now());
+    assert.deepEqual(
+      children.map(({ parent, endedAt }) => [parent, endedAt !== undefined]),
+      [['default/lead', true]],
+    );
+    const [child] = children;
+    assert.equal(await records.get('agents', child?.agent.metadata.name ?? ''), undefined);
+    assert.deepEqual(await historyOf(records, child?.agent.metadata.name ?? '', `lead.${SESSION}`), []);
+  }
+
+  /** Every account is charged what the model served to its agents, and what the killed processes had reserved. */
+  async assertCharged(): Promise<void> {
+    const served = new Map<string, number>();
+    for (const { conversation } of this.team.replay.requests) {
+      const name = /You are (\w+)\./.exec(conversation.system)?.[1] ?? '';
+      for (const account of ACCOUNTS[name] ?? []) add(served, account, 1);
+    }
+    const all = await charged(this.team.records);
+    for (const [account, requests] of served) {
+      const settled = ((all.get(account) ?? 0) - (this.#left.tokens.get(account) ?? 0)) / ANSWER_TOKENS;
+      const open = this.#left.counts.get(account) ?? 0;
+      const seen = `${account}: ${settled} answers charged, ${open} reservations, ${requests} requests`;
+      assert.ok(Number.isInteger(settled) && settled <= requests && settled + open >= requests, seen);
+    }
+  }
+}
+
+const ACCOUNTS: Readonly<Record<string, readonly string[]>> = {
+  lead: ['agent/default/lead', 'policy/default/careful'],
+  nested: ['agent/default/lead', 'policy/default/careful'],
+  helper: ['agent/default/lead', 'policy/default/careful'],
+  writer: ['agent/default/writer', 'policy/default/careful'],
+  reader: ['agent/default/reader', 'policy/default/free'],
+};
+
+function add(sums: Map<string, number>, key: string, number: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + number);
+}
+
+/** Runs the team with kills, and returns the killer with its counts. */
+async function walk(moments: readonly Moment[]): Promise<Killer> {
+  await using team = await openKilledTeam();
+  const [killer, one] = [new Killer(moments), new Walk(team)];
+  try {
+    await one.run(killer);
+    await one.assertHistories();
+    await one.assertEffects();
+    await one.assertNothingLeft();
+    await one.assertCharged();
+  } catch (error) {
+    const printed = one.results.map(({ code, stdout, stderr }) => `ended with ${code}\n${stdout}${stderr}`).join('\n');
+    throw new Error(`killed after ${JSON.stringify(moments)} (SEED=${SEED})\n${printed}`, { cause: error });
+  }
+  return killer;
+}
+
+describe('a team with calls, approvals, children, tickets and nested agents', () => {
+  it(`after kills at any moment its next runs end the work: nothing is lost, answered twice or charged wrongly (${WALKS} walks)`, async (context: TestContext) => {
+    context.diagnostic(`SEED=${SEED}`);
+    const { lines } = await walk([]);
+    const random = seededRandom(SEED);
+    const moment = (limit: number): Moment => {
+      const line = random(limit);
+      return { line, delayMs: random(line === 0 ? START_MS : MAX_DELAY_MS) };
+    };
+    let [started, kills] = [0, 0];
+    const lane = async (): Promise<void> => {
+      while (started < WALKS) {
+        started += 1;
+        // In every second walk the process that goes on is killed too, sooner.
+        const moments = started % 2 === 0 ? [moment(lines), moment(lines / 4)] : [moment(lines)];
+        kills += (await walk(moments)).kills;
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+    context.diagnostic(`${kills} processes killed`);
+    assert.ok(kills >= WALKS / 2, `only ${kills} processes were killed`);
+  });
+});
