@@ -1,24 +1,14 @@
-import type { Digest } from '../../lib/canonical.ts';
 import type { ListedTool } from './listed-tool.ts';
 
-/** What a user accepted of one server: the digest of each tool by its name. */
-export type AcceptedTools = Readonly<Record<string, Digest>>;
+/** How a tool of a server stands to what a user accepted. */
+export type Standing = 'accepted' | 'new' | 'changed';
 
-export interface TrustedTools {
-  /** What a user accepted, unchanged. */
-  callable: ListedTool[];
-  /** New tools, and accepted ones that have changed since. No agent sees them. */
-  quarantined: { tool: ListedTool; isChanged: boolean }[];
-}
-
-/** Separates the tools that a user accepted as they are from all others. */
-export function separateTools(tools: readonly ListedTool[], accepted: AcceptedTools): TrustedTools {
-  const pinOf = ({ name }: ListedTool): Digest | undefined =>
-    Object.hasOwn(accepted, name) ? accepted[name] : undefined;
-  return {
-    callable: tools.filter((tool) => pinOf(tool) === tool.digest),
-    quarantined: tools
-      .filter((tool) => pinOf(tool) !== tool.digest)
-      .map((tool) => ({ tool, isChanged: pinOf(tool) !== undefined })),
-  };
+/**
+ * Only a tool that is as a user accepted it can be used. Any other is quarantined: a description is text that a model obeys, and a server may
+ * change it after a user has read it.
+ */
+export function standingOf(tool: ListedTool, accepted: readonly ListedTool[]): Standing {
+  const before = accepted.find(({ name }) => name === tool.name);
+  if (before === undefined) return 'new';
+  return before.digest === tool.digest ? 'accepted' : 'changed';
 }

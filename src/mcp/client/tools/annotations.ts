@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../lib/json.ts';
-import type { ActionType } from '../../policy/types.ts';
+import type { JsonObject } from '../../../lib/json.ts';
+import type { ActionType } from '../../../policy/types.ts';
 
 /**
  * The action type of a tool by the hints of its server. What a hint does not deny is assumed: the defaults of the protocol are that a tool

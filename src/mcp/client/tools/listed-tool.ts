@@ -1,13 +1,13 @@
-import { type Digest, tryDigestOf } from '../../lib/canonical.ts';
-import { isJsonObject, type Json, type JsonObject, jsonDepth, textAt } from '../../lib/json.ts';
-import { printable } from '../../lib/printable.ts';
-import { validateSchema } from '../../tools/json-schema/compiler.ts';
+import { type Digest, tryDigestOf } from '../../../lib/canonical.ts';
+import { isJsonObject, type Json, type JsonObject, jsonDepth, textAt } from '../../../lib/json.ts';
+import { printable } from '../../../lib/printable.ts';
+import { validateSchema } from '../../../tools/json-schema/compiler.ts';
 import { actionOf } from './annotations.ts';
 
 /** Limits of what one server lists. */
 export const LISTED_LIMITS = { tools: 200, name: 63, description: 4_096, schemaBytes: 32_768, schemaDepth: 32 };
 
-/** A tool as a server lists it, within the limits. */
+/** A tool as a server lists it, within the limits. The user accepts it as it is. */
 export interface ListedTool {
   /** The name in Temper: the name of the server, an underscore and the name of the tool. */
   name: string;
@@ -64,8 +64,14 @@ function readTool(server: string, remoteName: string, entry: Json): ListedTool |
   const hints = isJsonObject(annotations) ? annotations : {};
   const read = { description, inputSchema: inputSchema as JsonObject, ...actionOf(hints) };
   const output = outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject };
-  const digest = tryDigestOf({ server, remoteName, ...read, ...output });
-  return digest === undefined ? 'it is no canonical JSON' : { name, remoteName, ...read, ...output, digest };
+  const definition = { name, remoteName, ...read, ...output };
+  const digest = definitionDigest(definition);
+  return digest === undefined ? 'it is no canonical JSON' : { ...definition, digest };
+}
+
+/** Undefined for what is no canonical JSON. */
+export function definitionDigest(tool: Omit<ListedTool, 'digest'>): Digest | undefined {
+  return tryDigestOf({ ...tool });
 }
 
 function optionalProblem(schema: Json | undefined): string | undefined {
@@ -75,10 +81,11 @@ function optionalProblem(schema: Json | undefined): string | undefined {
 /** The size and the depth come first: the other checks visit the whole schema. */
 function schemaProblem(schema: Json | undefined, what: string): string | undefined {
   if (!isJsonObject(schema)) return `its ${what} is no object`;
+  if (schema['type'] !== 'object') return `its ${what} is not of type object`;
   const { schemaBytes, schemaDepth } = LISTED_LIMITS;
   if (jsonDepth(schema, schemaDepth + 1) > schemaDepth) return `its ${what} is deeper than ${schemaDepth} levels`;
   if (Buffer.byteLength(JSON.stringify(schema)) > schemaBytes) return `its ${what} is larger than ${schemaBytes} bytes`;
-  const [violation] = validateSchema(schema, what);
+  const violation = validateSchema(schema, what).find(({ problem }) => problem !== 'unknown-keyword');
   return violation === undefined ? undefined : printable(violation.message, 300);
 }
 

@@ -1,0 +1,47 @@
+import { TemperError } from '../../../lib/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import type { ToolCategory } from '../../../policy/types.ts';
+import type { CallContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
+import type { SchemaCompiler } from '../../../tools/json-schema/compiler.ts';
+import { outputOf } from './call-output.ts';
+import type { ListedTool } from './listed-tool.ts';
+
+export interface ServerToolDeps {
+  /** Calls the tool on a connection of the session. */
+  call(tool: ListedTool, input: JsonObject, context: CallContext): Promise<JsonObject>;
+  /** By which levels allow the tools. */
+  category: ToolCategory;
+  schemas: Pick<SchemaCompiler, 'check'>;
+}
+
+/** The accepted tools of a server for an agent. What the model reads of a tool is what the user accepted, never what the server says now. */
+export function serverTools(accepted: readonly ListedTool[], { call, category, schemas }: ServerToolDeps): Tool[] {
+  return accepted.map((tool) => ({
+    descriptor: serverToolDescriptor(tool, category),
+    async call(input: Json, context: CallContext) {
+      if (!isJsonObject(input)) throw new TemperError('TEMPER_TOOL_INPUT_INVALID', `"${tool.name}" takes an object`);
+      const output = outputOf(tool.name, await call(tool, input, context));
+      const [problem] = tool.outputSchema === undefined ? [] : schemas.check(tool.outputSchema)(output);
+      if (problem === undefined) return output;
+      throw new TemperError('TEMPER_TOOL_OUTPUT_INVALID', `the output of "${tool.name}" breaks its schema: ${problem}`);
+    },
+  }));
+}
+
+/** The tool as models and policies read it. */
+export function serverToolDescriptor(
+  { name, description, inputSchema, outputSchema, action, sideEffects }: ListedTool,
+  category: ToolCategory,
+): ToolDescriptor {
+  return {
+    name,
+    description,
+    inputSchema,
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    category,
+    resultOrigin: 'Mcp',
+    action,
+    sideEffects,
+    locality: 'Brokered',
+  };
+}
