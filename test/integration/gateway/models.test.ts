@@ -321,7 +321,8 @@ describe('the model API of the gateway', () => {
       answers.map(({ status }) => status).toSorted((a, b) => a - b),
       [200, 409],
     );
-    assert.deepEqual(errorOf(await append('s1', 0)), [409, 'TEMPER_STATE_CORRUPT']);
+    assert.deepEqual(errorOf(await append('s1', 0, 's1', other)), [409, 'TEMPER_STATE_CORRUPT']);
+    assert.equal((await append('s1', 0)).status, 200, 'an equal append that arrives late is stored already');
     assert.equal((await append('s1', 2)).status, 200);
     const { seq, tainted, items } = JSON.parse((await other.call('GET', '/v1/sessions/s1', { agent: 'ines' })).text);
     assert.deepEqual([seq, tainted], [3, true]);
