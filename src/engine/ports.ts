@@ -52,7 +52,7 @@ export interface SessionToolSource {
 /** What tools that run outside of this process get from the engine. */
 export interface ExternalToolDeps {
   /** The decision of the policy for a caller. */
-  decide(caller: CallerContext, request: PolicyRequest): Decision;
+  decide: (caller: CallerContext, request: PolicyRequest) => Decision;
   schemas: Pick<SchemaCompiler, 'check'>;
 }
 

@@ -70,7 +70,7 @@ describe('temper mcp tools and accept', () => {
       const said = await say('please say');
       assert.match(said.stdout, /hello in process \d+/);
       assert.match(said.stdout, /session-tainted[^\n]*content of an MCP server/);
-      assert.match((await say('please find')).stdout, /"id":"tool:h_echo"/);
+      assert.match((await say('please find')).stdout, /tool:h_echo/);
 
       await configure('changed');
       assert.match((await say('please say')).stdout, /Refused: TEMPER_MCP_TOOL_CHANGED/);

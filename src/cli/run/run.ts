@@ -21,7 +21,7 @@ import { serverFolders } from '../mcp/servers/configured-servers.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
-import { type UserPrograms, userPrograms } from './user-programs.ts';
+import { type UserPrograms, userPrograms } from './programs/user-programs.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
@@ -48,7 +48,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const programs = await userPrograms(agents, { workspace, state }, io);
+  const programs = await userPrograms(manifests, agents, { workspace, state }, io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = isServing ? '' : await sessionOf(options, agent, state);

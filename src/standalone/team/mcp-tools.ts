@@ -2,6 +2,7 @@ import type { EnginePorts, ExternalToolDeps } from '../../engine/ports.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ConfiguredServer } from '../../mcp/client/read-servers.ts';
 import type { ListedTool } from '../../mcp/client/tools/listed-tool.ts';
+import type { OfferedTool } from '../../mcp/client/tools/server-tools.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import type { CallerContext } from '../../tools/contract.ts';
 
@@ -9,13 +10,15 @@ import type { CallerContext } from '../../tools/contract.ts';
 export interface AcceptedServer {
   server: ConfiguredServer;
   tools: readonly ListedTool[];
+  /** Those tools, and the Capability objects that stand for them. */
+  offered: readonly OfferedTool[];
 }
 
 /** The MCP servers of a user. */
 export interface McpServers {
   servers: readonly AcceptedServer[];
   /** The value of an environment variable with a token. */
-  token(variable: string): string | undefined;
+  token: (variable: string) => string | undefined;
 }
 
 /** The tools of the servers for one agent. Loads the client only when there are servers; its connections end with the stack. */
@@ -30,10 +33,9 @@ export async function mcpTools(
   const { serverTools } = await import('../../mcp/client/tools/server-tools.ts');
   return {
     externalTools: ({ decide, schemas }) =>
-      servers.flatMap(({ server, tools }) => {
+      servers.flatMap(({ server, tools, offered }) => {
         const sessions = opening.use(new ServerSessions(tools, (op) => openServer(server, { clock, token }, op)));
-        return serverTools(tools, {
-          category: server.category,
+        return serverTools(offered, {
           schemas,
           async call(tool, input, context) {
             assertReachable(server, context, decide);

@@ -32,7 +32,10 @@ export async function acceptedServers(paths: RunPaths, io: CliIo): Promise<Accep
   const found: AcceptedServer[] = [];
   for (const configured of await configuredServers(io)) {
     const tools = accepted.get(configured.name) ?? [];
-    if (tools.length > 0) found.push({ server: await checked(configured, paths, io), tools });
+    if (tools.length === 0) continue;
+    const server = await checked(configured, paths, io);
+    const offered = tools.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, server.category) }));
+    found.push({ server, tools, offered });
   }
   assertOwnNames(found.flatMap(({ tools }) => tools));
   return found;

@@ -9,7 +9,7 @@ export interface BodyLimits {
   /** Limits the lines of all streams of a connection. */
   unasked: TokenBucket;
   /** Called for a stream that breaks a limit. */
-  end(error: unknown): void;
+  end: (error: unknown) => void;
 }
 
 /** The response with a body whose messages are within the limits: the SDK parses whatever arrives. */

@@ -21,7 +21,7 @@ const server = createToolServer({
       locality: 'Local',
     },
   ],
-  call: async (_, { text }) => ({ text: String(text), isError: false }),
+  call: async (_, { text }) => ({ text: JSON.stringify(text), isError: false }),
 });
 
 type Answer = (request: Request) => Promise<Response> | Response;
@@ -50,7 +50,7 @@ describe('an MCP server over HTTP', () => {
   it('its tools are listed and called, with the token and without following redirects', async () => {
     const seen: Request[] = [];
     await using connection = await connected(server, seen);
-    assert.deepEqual(((await say(connection)) as { content: unknown }).content, [{ type: 'text', text: 'hello' }]);
+    assert.deepEqual(((await say(connection)) as { content: unknown }).content, [{ type: 'text', text: '"hello"' }]);
     assert.ok(seen.length > 2);
     for (const { headers, redirect } of seen)
       assert.deepEqual([headers.get('authorization'), redirect], ['Bearer secret', 'error']);

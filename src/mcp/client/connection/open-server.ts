@@ -10,7 +10,7 @@ import { ServerProcess } from './server-process.ts';
 export interface OpenServerDeps {
   clock: Clock;
   /** The value of an environment variable with a token. */
-  token(variable: string): string | undefined;
+  token: (variable: string) => string | undefined;
 }
 
 /** Connects to a server and lists its tools. Throws TEMPER_MCP_SERVER_FAILED. */

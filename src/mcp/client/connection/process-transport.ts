@@ -44,7 +44,7 @@ export class ProcessTransport implements Transport {
     );
     this.#process.stdout.on('data', (chunk: Buffer) => {
       try {
-        for (const line of lines.push(chunk)) if (!this.#isClosed) this.#receive(line);
+        for (const line of lines.push(chunk)) if (this.#process.ended === undefined) this.#receive(line);
       } catch (error) {
         this.#process.kill(messageOf(error, 200));
       }

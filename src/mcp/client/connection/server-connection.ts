@@ -1,4 +1,5 @@
 import { Client, ProtocolError, type StandardSchemaV1, type Tool, type Transport } from '@modelcontextprotocol/client';
+import { abortable } from '../../../lib/async/abort.ts';
 import { type CallOptions, withTimeout } from '../../../lib/call-options.ts';
 import { type Clock, MAX_TIMER_MS } from '../../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../../lib/errors.ts';
@@ -66,16 +67,20 @@ export class ServerConnection implements AsyncDisposable {
   static async open(deps: ServerConnectionDeps, op: CallOptions): Promise<ServerConnection> {
     const connection = new ServerConnection(deps);
     try {
-      await withTimeout(op, deps.clock, OPEN_TIMEOUT_MS, async (inner) => {
-        await connection.#client.connect(deps.channel.transport, { signal: inner.signal, timeout: OPEN_TIMEOUT_MS });
-        await connection.tools(inner);
-      });
+      await withTimeout(op, deps.clock, OPEN_TIMEOUT_MS, (inner) =>
+        abortable(connection.#connect(inner), inner.signal),
+      );
       return connection;
     } catch (error) {
       const failure = connection.#failureOf(error, 'it does not answer as an MCP server');
       await connection[Symbol.asyncDispose]();
       throw failure;
     }
+  }
+
+  async #connect(op: CallOptions): Promise<void> {
+    await this.#client.connect(this.#deps.channel.transport, { signal: op.signal, timeout: OPEN_TIMEOUT_MS });
+    await this.tools(op);
   }
 
   get isOpen(): boolean {
@@ -149,12 +154,7 @@ export class ServerConnection implements AsyncDisposable {
   }
 
   #failed(reason: string, cause?: unknown): TemperError {
-    return new TemperError(
-      'TEMPER_MCP_SERVER_FAILED',
-      `MCP server "${this.#deps.server}": ${printable(reason, 1_000)}`,
-      {
-        ...(cause === undefined ? {} : { cause }),
-      },
-    );
+    const message = `MCP server "${this.#deps.server}": ${printable(reason, 1_000)}`;
+    return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
 }

@@ -13,7 +13,7 @@ import { openServer } from '../connection/open-server.ts';
 import type { LocalServer } from '../read-servers.ts';
 import type { ListedTool, ToolsOfServer } from './listed-tool.ts';
 import { ServerSessions } from './server-sessions.ts';
-import { serverTools } from './server-tools.ts';
+import { serverToolDescriptor, serverTools } from './server-tools.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../../../../test/fixtures/mcp');
 const deps = { clock: systemClock, token: () => undefined };
@@ -26,7 +26,7 @@ function hostile(trick: string): LocalServer {
 
 async function listed(trick = ''): Promise<ToolsOfServer> {
   await using connection = await openServer(hostile(trick), deps, callOptions());
-  return connection.tools(callOptions());
+  return await connection.tools(callOptions());
 }
 
 function fails(code: ErrorCode, message: RegExp): (error: unknown) => boolean {
@@ -46,8 +46,8 @@ async function withTools(
   const server = hostile(trick);
   const all = accepted ?? (await listed(trick)).tools;
   await using sessions = new ServerSessions(all, (op) => openServer(server, deps, op));
-  const tools = serverTools(all, {
-    category: 'mcp',
+  const offered = all.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'mcp') }));
+  const tools = serverTools(offered, {
     call: (tool, input, { session, op }) => sessions.call(session, tool, input, op),
     schemas: createSchemaCompiler(),
   });
@@ -60,7 +60,7 @@ async function withTools(
 describe('the tools of an MCP server', () => {
   it('a result is the structured content or the text, and images, sounds and links are one line each', async () => {
     await withTools('', async (call) => {
-      assert.match(String(await call('h_echo', { text: 'hello' })), /^hello in process \d+$/);
+      assert.match(JSON.stringify(await call('h_echo', { text: 'hello' })), /^"hello in process \d+"$/);
       assert.deepEqual(await call('h_structured'), { n: 1 });
       assert.equal(
         await call('h_media'),
@@ -146,10 +146,17 @@ describe('the tools of an MCP server', () => {
     it(`a server that misbehaves (${trick}) is ended, the call fails, and the next call starts it again`, async () => {
       await withTools(trick, async (call) => {
         await assert.rejects(call('h_misbehave'), fails('TEMPER_MCP_SERVER_FAILED', reason));
-        assert.match(String(await call('h_echo', { text: 'again' })), /^again/);
+        assert.match(JSON.stringify(await call('h_echo', { text: 'again' })), /^"again/);
       });
     });
   }
+
+  it('a server that never answers is ended when the time of its caller is over', async () => {
+    await assert.rejects(
+      openServer(hostile('silent'), deps, callOptions(300)),
+      fails('TEMPER_MCP_SERVER_FAILED', /does not answer as an MCP server/),
+    );
+  });
 
   it('a call that is cancelled ends although the server never answers, and the process ends with its sessions', async () => {
     const { tools } = await listed();

@@ -1,14 +1,14 @@
 import { realpath } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { AgentProgram } from '../../acp/process/agent-command.ts';
-import { parseAgentPrograms } from '../../acp/read-agent-programs.ts';
-import type { Agent } from '../../api/v1alpha1/agent.ts';
-import { TemperError } from '../../lib/errors.ts';
-import { printable } from '../../lib/printable.ts';
-import type { AgentDefinition } from '../../standalone/team/member.ts';
-import { contains, readPrivateConfig, realPathOf } from '../input/private-config.ts';
-import type { CliIo } from '../io.ts';
-import { configFolder } from '../state/config-folder.ts';
+import type { AgentProgram } from '../../../acp/process/agent-command.ts';
+import { parseAgentPrograms } from '../../../acp/read-agent-programs.ts';
+import type { Agent } from '../../../api/v1alpha1/agent.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import { printable } from '../../../lib/printable.ts';
+import type { AgentDefinition } from '../../../standalone/team/member.ts';
+import { contains, readPrivateConfig, realPathOf } from '../../input/private-config.ts';
+import type { CliIo } from '../../io.ts';
+import { configFolder } from '../../state/config-folder.ts';
 
 /** The agents with their programs. Throws what `agentProgram` throws. */
 export async function withPrograms(
