@@ -56,7 +56,7 @@ export function serverFolders({ servers }: Pick<McpServers, 'servers'>): string[
 }
 
 /** The servers of `mcp.yaml`; none without the file. */
-export async function configuredServers(io: CliIo): Promise<ConfiguredServer[]> {
+async function configuredServers(io: CliIo): Promise<ConfiguredServer[]> {
   const { file, value } = await readPrivateConfig(SERVERS, 'the file of MCP servers', io);
   return value === undefined ? [] : parseServers(file, value);
 }
