@@ -43,13 +43,10 @@ export async function openRequests(records: RecordStore): Promise<string[]> {
   return (await records.list('approvalrequests')).map(({ name }) => name).filter((name) => !decided.has(name));
 }
 
-/** Each process starts a journal of the ledger, so these are reservations of the last one. */
-export interface OpenReservations {
-  readonly count: number;
-  /** The tokens that stay charged, by account. */
-  readonly tokens: Tokens;
-  /** The number of reservations, by account. */
-  readonly counts: Tokens;
+/** A reservation of a model call that no process settled. Its tokens stay charged. */
+export interface OpenReservation {
+  readonly accounts: readonly string[];
+  readonly tokens: number;
 }
 
 /** A reservation, or its settlement. */
@@ -60,24 +57,21 @@ interface JournalLine {
   readonly counts: Json;
 }
 
-/** The reservations of model calls that the last process did not settle. */
-export async function openReservations(records: RecordStore): Promise<OpenReservations> {
+/**
+ * The open reservations of the process that opened the journal of the ledger last, by an identity that is stable: a process that is killed
+ * before it opens a journal of its own leaves those of the process before it.
+ */
+export async function openReservations(records: RecordStore): Promise<Map<string, OpenReservation>> {
   const state = await records.get('ledger', 'state');
   const generation = isJsonObject(state) ? Number(state.generation) : 0;
   const lines = (await records.read(`ledger/journal-${generation}`)) as unknown as JournalLine[][];
-  const open = new Map<string, JournalLine>();
-  for (const entry of lines.flat()) {
-    if (entry.op === 'settle') open.delete(entry.id);
-    else if (tokensIn(entry.counts) > 0) open.set(entry.id, entry);
+  const open = new Map<string, OpenReservation>();
+  for (const { op, id, accounts = [], counts } of lines.flat()) {
+    const tokens = tokensIn(counts);
+    if (op === 'settle') open.delete(`${generation}/${id}`);
+    else if (tokens > 0) open.set(`${generation}/${id}`, { accounts, tokens });
   }
-  const [tokens, counts] = [new Map<string, number>(), new Map<string, number>()];
-  for (const { accounts = [], counts: reserved } of open.values()) {
-    for (const account of accounts) {
-      tokens.set(account, (tokens.get(account) ?? 0) + tokensIn(reserved));
-      counts.set(account, (counts.get(account) ?? 0) + 1);
-    }
-  }
-  return { count: open.size, tokens, counts };
+  return open;
 }
 
 /** What each account is charged. */

@@ -10,6 +10,7 @@ import {
   charged,
   historyOf,
   nestedItems,
+  type OpenReservation,
   openRequests,
   openReservations,
   outline,
@@ -76,7 +77,7 @@ class Walk {
   readonly team: KilledTeam;
   readonly files: WrittenFiles;
   readonly results: CommandResult[] = [];
-  readonly #left = { tokens: new Map<string, number>(), counts: new Map<string, number>() };
+  readonly #left = new Map<string, OpenReservation>();
 
   constructor(team: KilledTeam) {
     this.team = team;
@@ -99,10 +100,9 @@ class Walk {
 
   async #ended({ code }: CommandResult): Promise<void> {
     const { records } = this.team;
-    const { count, tokens, counts } = await openReservations(records);
-    if (code !== null) assert.equal(count, 0, 'a process that ends settles all its reservations');
-    for (const [account, number] of tokens) add(this.#left.tokens, account, number);
-    for (const [account, number] of counts) add(this.#left.counts, account, number);
+    const open = await openReservations(records);
+    if (code !== null) assert.equal(open.size, 0, 'a process that ends settles all its reservations');
+    for (const [id, reservation] of open) this.#left.set(id, reservation);
     for (const [agent, session, call, file, isApproved] of CALLS) {
       const isStored = resultOf(await historyOf(records, agent, session), call) !== undefined;
       if (isApproved || isStored) await this.files.mark(file);
@@ -174,8 +174,9 @@ class Walk {
     }
     const all = await charged(this.team.records);
     for (const [account, requests] of served) {
-      const settled = ((all.get(account) ?? 0) - (this.#left.tokens.get(account) ?? 0)) / ANSWER_TOKENS;
-      const open = this.#left.counts.get(account) ?? 0;
+      const left = [...this.#left.values()].filter(({ accounts }) => accounts.includes(account));
+      const open = left.length;
+      const settled = ((all.get(account) ?? 0) - left.reduce((sum, { tokens }) => sum + tokens, 0)) / ANSWER_TOKENS;
       const seen = `${account}: ${settled} answers charged, ${open} reservations, ${requests} requests`;
       assert.ok(Number.isInteger(settled) && settled <= requests && settled + open >= requests, seen);
     }
