@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { callOptions } from '../../../../test/support/call-options.ts';
-import { systemClock } from '../../../lib/clock.ts';
+import { type Clock, systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
 import { createToolServer } from '../../server/tool-server.ts';
 import type { ListedTool } from '../tools/listed-tool.ts';
@@ -26,15 +26,20 @@ const server = createToolServer({
 
 type Answer = (request: Request) => Promise<Response> | Response;
 
-/** A connection to the server, whose calls `called` answers. */
-async function connected(called: Answer, seen: Request[] = []): Promise<ServerConnection> {
+/** A connection to the server, whose calls `called` answers, and whose streams that are opened again `reopened`. */
+async function connected(
+  called: Answer,
+  { seen = [], waits = [], reopened = server }: { seen?: Request[]; waits?: number[]; reopened?: Answer } = {},
+): Promise<ServerConnection> {
   const fetch = async (target: string | URL, init: RequestInit): Promise<Response> => {
     const request = new Request(target, init);
     seen.push(request);
+    if (request.headers.has('last-event-id')) return reopened(request);
     const isCall = request.method === 'POST' && (await request.clone().text()).includes('"tools/call"');
     return isCall ? called(request) : server(request);
   };
-  const channel = httpChannel({ url: 'https://mcp.example.com/mcp' }, 'secret', { clock: systemClock, fetch });
+  const clock: Clock = { ...systemClock, sleep: async (milliseconds) => void waits.push(milliseconds) };
+  const channel = httpChannel({ url: 'https://mcp.example.com/mcp' }, 'secret', { clock, fetch });
   return ServerConnection.open({ server: 'h', channel, clock: systemClock }, callOptions());
 }
 
@@ -49,7 +54,7 @@ const json = (text: string): Response => new Response(text, { headers: { 'conten
 describe('an MCP server over HTTP', () => {
   it('its tools are listed and called, with the token and without following redirects', async () => {
     const seen: Request[] = [];
-    await using connection = await connected(server, seen);
+    await using connection = await connected(server, { seen });
     assert.deepEqual(((await say(connection)) as { content: unknown }).content, [{ type: 'text', text: '"hello"' }]);
     assert.ok(seen.length > 2);
     for (const { headers, redirect } of seen)
@@ -73,6 +78,51 @@ describe('an MCP server over HTTP', () => {
         assert.match(error.message, reason);
         return true;
       });
+    });
+  }
+
+  it('a stream that the server ends before it answers is opened again where it ended, after the time that the server names', async () => {
+    const [waits, seen]: [number[], Request[]] = [[], []];
+    let id: unknown;
+    await using connection = await connected(
+      async (request) => {
+        ({ id } = (await request.json()) as { id: unknown });
+        return stream('id: e1\nretry: 700\ndata: \n\n');
+      },
+      {
+        waits,
+        seen,
+        reopened: () =>
+          stream(
+            `id: e2\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'complete', content: [] } })}\n\n`,
+          ),
+      },
+    );
+    assert.deepEqual(((await say(connection)) as { content: unknown }).content, []);
+    const again = seen.filter(({ headers }) => headers.has('last-event-id'));
+    assert.deepEqual(
+      again.map(({ method, headers }) => [method, headers.get('last-event-id'), headers.get('authorization')]),
+      [['GET', 'e1', 'Bearer secret']],
+    );
+    assert.deepEqual(waits, [700]);
+  });
+
+  for (const [what, retry, waited, reopened, reason] of [
+    ['ends every stream', 0, 500, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
+    ['ends every stream later', 1e12, 300_000, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
+    ['refuses the streams that it ended', 700, 700, () => new Response('', { status: 500 }), /cannot be opened again/],
+  ] as [string, number, number, () => Response, RegExp][]) {
+    it(`a server that ${what} is left`, async () => {
+      const waits: number[] = [];
+      await using connection = await connected(() => stream(`id: e\nretry: ${retry}\ndata: \n\n`), { waits, reopened });
+      await assert.rejects(say(connection), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
+        assert.match(error.message, reason);
+        return true;
+      });
+      assert.equal(waits[0], waited);
+      assert.ok(waits.length <= 70, `${waits.length} waits`);
+      assert.equal(connection.isOpen, false);
     });
   }
 
