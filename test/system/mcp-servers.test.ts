@@ -57,6 +57,10 @@ describe('temper mcp tools and accept', () => {
         read.stdout,
         /^h_echo  new  code:read, without side effects\n  description: Says the text again\.\n/m,
       );
+      assert.match(
+        read.stdout,
+        /description: The tool media\.\\u\{1b\}\[2J\\nh_media {2}accepted {2}code:read\\u\{e0041\}\n/,
+      );
       assert.match((await say('please say')).stdout, /TEMPER_TOOL_NOT_FOUND/);
 
       const wrong = await command('mcp', 'accept', 'h', '--digest', `sha256:${'0'.repeat(64)}`);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { ErrorCode } from '../../../lib/error-codes.ts';
@@ -37,14 +37,19 @@ function fails(code: ErrorCode, message: RegExp): (error: unknown) => boolean {
   };
 }
 
-/** The tools of the server as an agent has them, after a user accepted them as `accepted` or as the server lists them. */
+let usual: ToolsOfServer;
+before(async () => {
+  usual = await listed();
+});
+
+/** The tools of the server as an agent has them, after a user accepted them as `accepted` or as the server usually lists them. */
 async function withTools(
   trick: string,
   work: (call: (name: string, input?: JsonObject, session?: string) => Promise<Json>) => Promise<void>,
   accepted?: readonly ListedTool[],
 ): Promise<void> {
   const server = hostile(trick);
-  const all = accepted ?? (await listed(trick)).tools;
+  const all = accepted ?? usual.tools;
   await using sessions = new ServerSessions(all, (op) => openServer(server, deps, op));
   const offered = all.map((tool) => ({ tool, descriptor: serverToolDescriptor(tool, 'mcp') }));
   const tools = serverTools(offered, {
@@ -101,7 +106,7 @@ describe('the tools of an MCP server', () => {
       await assert.rejects(call('h_echo'), fails('TEMPER_MCP_TOOL_CHANGED', /describes it differently now/));
       assert.deepEqual(await call('h_structured'), { n: 1 });
     });
-    const { tools } = await listed();
+    const { tools } = usual;
     const before = tools.map((tool) =>
       tool.name === 'h_echo' ? { ...tool, digest: `sha256:${'0'.repeat(64)}` as const } : tool,
     );
@@ -142,6 +147,7 @@ describe('the tools of an MCP server', () => {
     ['blank', /was not asked for/],
     ['unasked', /was not asked for/],
     ['exit', /exit code 3\); its standard error begins: the server starts/],
+    ['stderr', /exit code 3\); its standard error begins: the server starts\\nx{500,1000}…$/],
   ] as const) {
     it(`a server that misbehaves (${trick}) is ended, the call fails, and the next call starts it again`, async () => {
       await withTools(trick, async (call) => {
@@ -159,7 +165,7 @@ describe('the tools of an MCP server', () => {
   });
 
   it('a call that is cancelled ends although the server never answers, and the process ends with its sessions', async () => {
-    const { tools } = await listed();
+    const { tools } = usual;
     const tool = tools.find(({ name }) => name === 'h_never') as ListedTool;
     const stop = new AbortController();
     const sessions = new ServerSessions(tools, (op) => openServer(hostile(''), deps, op));
