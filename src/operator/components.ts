@@ -187,13 +187,7 @@ export function createComponents(
   const templates = new PodTemplates(config);
   const { sourceKeys = new SourceKeyring(), withheld } = deps;
   const reader = readerWithSources(client, withheld);
-  const pki = new ReleasePki({
-    client,
-    clock,
-    config,
-    sourceKeys,
-    targetAuthorities: targetAuthoritiesOf(config, log),
-  });
+  const pki = new ReleasePki({ client, clock, config, sourceKeys, ...targetAuthoritiesOf(config, log) });
   const queues = createQueues(deps, (key) => agentRank(agents, policies, key));
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
@@ -235,8 +229,8 @@ export function createComponents(
   };
 }
 
-function targetAuthoritiesOf({ egress }: OperatorConfig, log: Logger): TargetAuthorities | undefined {
-  return egress?.caFile === undefined ? undefined : new TargetAuthorities(egress.caFile, log);
+function targetAuthoritiesOf({ egress }: OperatorConfig, log: Logger): { targetAuthorities?: TargetAuthorities } {
+  return egress?.caFile === undefined ? {} : { targetAuthorities: new TargetAuthorities(egress.caFile, log) };
 }
 
 type ScheduleParts = Pick<Components, 'agents' | 'policies' | 'validation' | 'queues'>;

@@ -25,7 +25,7 @@ export interface ReleasePkiDeps {
   /** Gets the keys of withheld sources. */
   readonly sourceKeys: SourceKeyring;
   /** Certificate authorities that agents trust for their targets; absent: the public ones only. */
-  readonly targetAuthorities?: Pick<TargetAuthorities, 'read'> | undefined;
+  readonly targetAuthorities?: Pick<TargetAuthorities, 'read'>;
 }
 
 const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
