@@ -60,7 +60,8 @@ chaos: setup ## Kill every component of an installation, each of three NATS serv
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 	@KILLS=$(or $(TIMES),20) test/tier.sh integration $(NODE) --test --test-name-pattern='killed|ends before' \
 	  test/integration/operator/promotion.test.ts test/integration/gateway/drain.test.ts test/integration/gateway/delivery.test.ts
-	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test test/integration/nats/three-servers.test.ts
+	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test \
+	  test/integration/nats/three-servers.test.ts test/integration/nats/crash.test.ts
 	@KILLS=$(or $(TIMES),50) $(NODE) --test test/system/run/crash.test.ts
 	@KILLS=$(or $(TIMES),100) $(NODE) --test test/system/run/killed-team.test.ts
 
