@@ -51,7 +51,7 @@ test-system: setup ## Run the tests of whole commands as processes
 	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
 
 test-integration: setup ## Run the tests against a real API server and NATS (builds them once; needs Go and openssl; KUBERNETES_VERSION=1.33.13 for the oldest)
-	@test/tier.sh integration $(NODE) --test --test-concurrency=2 $(INTEGRATION_TESTS)
+	@test/tier.sh integration $(NODE) test/run-files.ts 3 $(INTEGRATION_TESTS)
 
 test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
 	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
