@@ -54,7 +54,7 @@ test-integration: setup ## Run the tests against a real API server and NATS (bui
 	@test/tier.sh integration $(NODE) test/run-files.ts 3 $(INTEGRATION_TESTS)
 
 test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
-	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
+	@test/tier.sh e2e $(NODE) test/run-files.ts 2 $(E2E_TESTS)
 
 chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs for 3 minutes
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
