@@ -2,9 +2,9 @@
  * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
- *   launcher runner [--writable FOLDER] PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first
+ *   launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first
  *                                        when memory runs out, no sockets, no signals to others, and with Landlock no writes
- *                                        outside of FOLDER and no access to processes outside
+ *                                        outside of each FOLDER and no access to processes outside
  *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
@@ -188,10 +188,10 @@ static int permit_writes(int ruleset, const char *folder, uint64_t denied) {
 
 /*
  * A process in a Landlock domain cannot trace processes outside it or open their memory, whatever else the domain denies. This
- * one also denies what its kernel knows of: writing, creating and removing files outside of the folder (1), moving (2),
+ * one also denies what its kernel knows of: writing, creating and removing files outside of these folders (1), moving (2),
  * truncating (3), TCP (4), devices (5), signals to processes outside and abstract sockets (6).
  */
-static int enter_landlock(const char *writable) {
+static int enter_landlock(char **options, int folders) {
   const long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
   /* The kernel has no Landlock: the other restrictions hold alone. */
   if (version < 1) return 0;
@@ -205,8 +205,9 @@ static int enter_landlock(const char *writable) {
   const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
   const int ruleset = (int)syscall(LANDLOCK_CREATE, &rules, size, 0);
   if (ruleset < 0) return -1;
-  const int permitted = writable == NULL ? 0 : permit_writes(ruleset, writable, rules.files);
-  const long result = permitted == 0 ? syscall(LANDLOCK_RESTRICT, ruleset, 0) : -1;
+  long result = 0;
+  for (int folder = 0; folder < folders && result == 0; folder++) result = permit_writes(ruleset, options[2 * folder + 1], rules.files);
+  if (result == 0) result = syscall(LANDLOCK_RESTRICT, ruleset, 0);
   close(ruleset);
   return result == 0 ? 0 : -1;
 }
@@ -250,10 +251,25 @@ static void die_first_without_memory(void) {
   close(file);
 }
 
+static int usage(void) {
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
+  return USAGE;
+}
+
+/* How many options `--writable FOLDER` the arguments begin with. */
+static int writable_folders(char **arguments) {
+  int found = 0;
+  while (arguments[2 * found] != NULL && strcmp(arguments[2 * found], "--writable") == 0 && arguments[2 * found + 1] != NULL) found++;
+  return found;
+}
+
 /* The program inherits all of it. Without a writable folder no file may grow, so a log or a dump cannot fill a disk either. */
-static int runner(char **program, const char *writable) {
+static int runner(char **arguments) {
+  const int folders = writable_folders(arguments);
+  char **program = arguments + 2 * folders;
+  if (program[0] == NULL) return usage();
   const struct rlimit none = {0, 0};
-  const rlim_t file_bytes = writable == NULL ? 0 : MAX_FILE_BYTES;
+  const rlim_t file_bytes = folders == 0 ? 0 : MAX_FILE_BYTES;
   const struct rlimit files = {file_bytes, file_bytes};
   const struct rlimit processor = {MAX_PROCESSOR_SECONDS, MAX_PROCESSOR_SECONDS};
   die_first_without_memory();
@@ -261,7 +277,7 @@ static int runner(char **program, const char *writable) {
   if (setrlimit(RLIMIT_CORE, &none) != 0) return fail(CANNOT_BIND, "core files");
   if (setrlimit(RLIMIT_FSIZE, &files) != 0) return fail(CANNOT_BIND, "file size");
   if (setrlimit(RLIMIT_CPU, &processor) != 0) return fail(CANNOT_BIND, "processor time");
-  if (enter_landlock(writable) != 0) return fail(CANNOT_BIND, "landlock");
+  if (enter_landlock(arguments, folders) != 0) return fail(CANNOT_BIND, "landlock");
   if (forbid_sockets_and_signals() != 0) return fail(CANNOT_BIND, "seccomp filter");
   execv(program[0], program);
   return fail(CANNOT_RUN, program[0]);
@@ -299,11 +315,8 @@ static int ready(const char *file, const char *owner, const char *wait) {
 
 int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
-  if (count >= 5 && strcmp(arguments[1], "runner") == 0 && strcmp(arguments[2], "--writable") == 0)
-    return runner(arguments + 4, arguments[3]);
-  if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2, NULL);
+  if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2);
   if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)
     return ready(arguments[2], arguments[3], count == 5 ? arguments[4] : "0");
-  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER] PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
-  return USAGE;
+  return usage();
 }

@@ -39,18 +39,18 @@ export function runnerCommand(
 /**
  * Kernel limits apply as well where something can set them: no core file, files of at most `fileBlocks` blocks, limited processor time. The launcher
  * of an image also makes the process the first to end without memory, and confines it with Landlock, which lets it write files of at most
- * 64 MiB in the folder `writable` and no others; elsewhere a shell sets the limits, and receives constants and paths as separate arguments,
- * never as text to interpret.
+ * 64 MiB in the folders `writable` and no others; elsewhere a shell sets the limits, and receives constants and paths as separate
+ * arguments, never as text to interpret.
  */
 export function limitedCommand(
   node: string,
   args: string[],
-  { fileBlocks, writable }: { fileBlocks: number; writable?: string },
+  { fileBlocks, writable = [] }: { fileBlocks: number; writable?: readonly string[] },
   exists: (path: string) => boolean = existsSync,
 ): RunnerCommand {
   const launcher = join(dirname(node), LAUNCHER);
-  const folder = writable === undefined ? [] : ['--writable', writable];
-  if (exists(launcher)) return { command: launcher, args: ['runner', ...folder, node, ...args] };
+  const folders = writable.flatMap((folder) => ['--writable', folder]);
+  if (exists(launcher)) return { command: launcher, args: ['runner', ...folders, node, ...args] };
   if (!exists(SHELL)) return { command: node, args };
   const limits = `ulimit -c 0; ulimit -f ${fileBlocks}; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
   return { command: SHELL, args: ['-c', limits, node, ...args] };

@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
-import { AgentHome } from './agent-home.ts';
-import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
+import { confinedCommand } from '../../sandbox/confined/confined-command.ts';
+import { ProgramHome } from '../../sandbox/confined/program-home.ts';
+import { agentEnvironment, type AgentProgram } from './agent-command.ts';
 import { ORIGIN } from './origin.ts';
 import type { ProgramHost, ProgramProcess } from './port.ts';
 import { preloadTexts } from './preloads.ts';
@@ -18,7 +19,7 @@ const LEAVE_TIMEOUT_MS = 1_000;
 export function localPrograms(program: AgentProgram): ProgramHost {
   return {
     maxRequestBytes: MAX_REQUEST_BYTES,
-    start: async (_signal, home) => AgentProcess.start(program, home ?? (await AgentHome.create())),
+    start: async (_signal, home) => AgentProcess.start(program, home ?? (await ProgramHome.create())),
   };
 }
 
@@ -26,11 +27,11 @@ export function localPrograms(program: AgentProgram): ProgramHost {
 export class AgentProcess implements ProgramProcess {
   readonly exited: Promise<void>;
   readonly #child: ChildProcess;
-  readonly #home: AgentHome;
+  readonly #home: ProgramHome;
   #stderr = '';
   #reason: string | undefined;
 
-  private constructor(child: ChildProcess, home: AgentHome) {
+  private constructor(child: ChildProcess, home: ProgramHome) {
     this.#child = child;
     this.#home = home;
     this.exited = new Promise((resolve) => {
@@ -52,9 +53,9 @@ export class AgentProcess implements ProgramProcess {
   }
 
   /** Starts the program in this home, which belongs to the process from now on. */
-  static async start(program: AgentProgram, home: AgentHome): Promise<AgentProcess> {
+  static async start(program: AgentProgram, home: ProgramHome): Promise<AgentProcess> {
     const preloads = await preloadTexts();
-    const { command, args } = agentCommand(process.execPath, program, { home: home.path, preloads });
+    const { command, args } = confinedCommand(process.execPath, program, { home: home.path, preloads });
     const child = spawn(command, args, {
       cwd: home.path,
       env: agentEnvironment(program, home.path, ORIGIN),
@@ -97,7 +98,7 @@ export class AgentProcess implements ProgramProcess {
   }
 
   /** Lets the process end and hands over its home. */
-  async leave(): Promise<AgentHome> {
+  async leave(): Promise<ProgramHome> {
     this.stdin.end();
     const timer = setTimeout(() => this.kill('the session is closed'), LEAVE_TIMEOUT_MS);
     await this.exited;

@@ -1,5 +1,5 @@
 import type { Duplex, Readable, Writable } from 'node:stream';
-import type { AgentHome } from './agent-home.ts';
+import type { ProgramHome } from '../../sandbox/confined/program-home.ts';
 
 /** The process of one session of an agent program. Nothing that it sends is trusted, and it can always be killed. */
 export interface ProgramProcess extends AsyncDisposable {
@@ -16,7 +16,7 @@ export interface ProgramProcess extends AsyncDisposable {
   readonly stderr: string;
   kill(reason: string): void;
   /** Lets the process end and hands over its home; undefined where none is kept. */
-  leave(): Promise<AgentHome | undefined>;
+  leave(): Promise<ProgramHome | undefined>;
 }
 
 /** Where the processes of an agent program run. */
@@ -24,5 +24,5 @@ export interface ProgramHost {
   /** Bytes of the requests that a process has open. */
   readonly maxRequestBytes: number;
   /** Starts a process in this home, which belongs to it from now on, or in an empty one. Throws TEMPER_ACP_AGENT_FAILED. */
-  start(signal: AbortSignal, home?: AgentHome): Promise<ProgramProcess>;
+  start(signal: AbortSignal, home?: ProgramHome): Promise<ProgramProcess>;
 }

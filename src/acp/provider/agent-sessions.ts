@@ -3,7 +3,7 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
 import { createToolServer } from '../../mcp/server/tool-server.ts';
-import type { AgentHome } from '../process/agent-home.ts';
+import type { ProgramHome } from '../../sandbox/confined/program-home.ts';
 import { serveFetchChannel } from '../process/fetch-channel.ts';
 import type { ProgramHost } from '../process/port.ts';
 import { type KeptSession, KeptSessions } from './kept-sessions.ts';
@@ -121,7 +121,7 @@ export class AgentSessions implements AsyncDisposable {
     }
   }
 
-  async #begin(run: MessageRun, signal: AbortSignal, kept?: { home: AgentHome; id: string }): Promise<OpenAgent> {
+  async #begin(run: MessageRun, signal: AbortSignal, kept?: { home: ProgramHome; id: string }): Promise<OpenAgent> {
     const work: AgentWork = { run };
     const { host } = this.#deps;
     const process = await host.start(signal, kept?.home);

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { parseAgentProgram } from '../../acp/read-agent-programs.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { parseUntrustedJson } from '../../lib/json.ts';
+import { invalidMember } from '../../lib/config/config-members.ts';
+import { isJsonObject, parseUntrustedJson } from '../../lib/json.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { serveSandbox } from '../../pod/sandbox/serve.ts';
 import type { PodProgram } from '../../pod/sandbox/programs.ts';
@@ -34,7 +35,9 @@ export function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promi
 function podProgram({ program: text, programHeap, programHomes }: ServeSandboxOptions): PodProgram | undefined {
   if (text === undefined) return undefined;
   try {
-    const program = parseAgentProgram('the option --program', 'the value', parseUntrustedJson(text));
+    const value = parseUntrustedJson(text);
+    if (!isJsonObject(value)) throw invalidMember('the option --program', 'the value', 'must be an object');
+    const program = parseAgentProgram('the option --program', 'the value', value);
     return { program: { ...program, heapMebibytes: programHeap }, homes: programHomes };
   } catch (error) {
     if (error instanceof TemperError) throw error;

@@ -109,6 +109,7 @@ export async function observe(
     ...policyFacts,
     specError,
     protection,
+    hasEgress: deps.config.egress !== undefined,
     pods,
     boundUid: wanted?.uid,
     bound,

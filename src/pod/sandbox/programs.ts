@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AgentProgram } from '../../acp/process/agent-command.ts';
-import { AgentHome, removeHome } from '../../acp/process/agent-home.ts';
+import { ProgramHome, removeHome } from '../../sandbox/confined/program-home.ts';
 import { AgentProcess } from '../../acp/process/agent-process.ts';
 import { AGENT_PROGRAM_NUMBERS } from '../../api/cluster.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -61,7 +61,7 @@ export class SandboxPrograms {
     this.#starting.set(id, false);
     try {
       const { program, homes } = this.#program;
-      const process = await AgentProcess.start(program, await AgentHome.create(join(homes, String(number))));
+      const process = await AgentProcess.start(program, await ProgramHome.create(join(homes, String(number))));
       void this.#serve(id, process, number);
       return { folder: process.folder };
     } catch (error) {

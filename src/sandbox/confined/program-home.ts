@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** The home of a process, empty at the start. What is in it is untrusted. */
-export class AgentHome implements AsyncDisposable {
+export class ProgramHome implements AsyncDisposable {
   readonly path: string;
 
   private constructor(path: string) {
@@ -11,8 +11,8 @@ export class AgentHome implements AsyncDisposable {
   }
 
   /** A new folder in `parent`. */
-  static async create(parent = tmpdir()): Promise<AgentHome> {
-    const home = new AgentHome(await realpath(await mkdtemp(join(parent, 'temper-agent-'))));
+  static async create(parent = tmpdir()): Promise<ProgramHome> {
+    const home = new ProgramHome(await realpath(await mkdtemp(join(parent, 'temper-program-'))));
     await mkdir(home.workspace);
     return home;
   }
