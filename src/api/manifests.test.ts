@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../lib/errors.ts';
-import { type LoadedManifests, loadManifests, validateObject } from './manifests.ts';
+import { createManifestLoader, type LoadedManifests, loadManifests } from './manifests.ts';
 
 const SAMPLES = resolve(import.meta.dirname, '../../manifests/samples');
 
@@ -157,6 +157,7 @@ describe('loading manifests', () => {
   });
 
   it('the loader validates one parsed object', () => {
+    const loader = createManifestLoader();
     const policy = {
       apiVersion: 'temper.dev/v1alpha1',
       kind: 'TrustPolicy',
@@ -164,16 +165,16 @@ describe('loading manifests', () => {
       spec: { autonomy: 'None' },
     };
     assert.deepEqual(
-      validateObject(policy).map(({ field, rule }) => [field, rule]),
+      loader.validate(policy).map(({ field, rule }) => [field, rule]),
       [['spec.autonomy', 'enum']],
     );
-    assert.deepEqual(validateObject({ ...policy, spec: {} }), []);
+    assert.deepEqual(loader.validate({ ...policy, spec: {} }), []);
     assert.deepEqual(
-      validateObject([]).map(({ rule }) => rule),
+      loader.validate([]).map(({ rule }) => rule),
       ['type'],
     );
     assert.deepEqual(
-      validateObject({ apiVersion: 'v1', kind: 'Pod' }).map(({ rule }) => rule),
+      loader.validate({ apiVersion: 'v1', kind: 'Pod' }).map(({ rule }) => rule),
       ['kind'],
     );
   });

@@ -76,11 +76,6 @@ export async function loadManifests(paths: readonly string[], options: ManifestO
   return createManifestLoader(options).load(paths);
 }
 
-/** `validate` with a new loader. */
-export function validateObject(value: Json, options: ManifestOptions = {}): ManifestProblem[] {
-  return createManifestLoader(options).validate(value);
-}
-
 interface ValidationRules {
   patterns: PatternRules;
   check: KindSchemaCheck;

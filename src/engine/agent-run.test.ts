@@ -3,9 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { Events } from '../agent/tools/events/port.ts';
 import { systemClock } from '../lib/clock.ts';
-import { isTemperError } from '../lib/errors.ts';
-import type { Json } from '../lib/json.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
+import { type Json, type JsonObject, member } from '../lib/json.ts';
 import { memoryRecordStore } from '../lib/record-store.ts';
 import type { ModelEvent, ModelRequest } from '../models/port.ts';
 import { createSupervisor, type Supervisor } from '../sandbox/supervisor.ts';
@@ -111,7 +112,17 @@ describe('agent_run', () => {
         ?.messages.every((item) => item.role !== 'tool' || item.name === 'agent_run'),
     );
     const kinds = events.flatMap((event) => (event.contextId === undefined ? [] : [event.type]));
-    assert.deepEqual(kinds, ['agent-start', 'tool-call', 'tool-result', 'agent-message', 'agent-complete']);
+    assert.deepEqual(kinds, [
+      'agent-start',
+      'turn-start',
+      'tool-call',
+      'tool-result',
+      'turn-end',
+      'turn-start',
+      'agent-message',
+      'turn-end',
+      'agent-complete',
+    ]);
     const called = (await audit.records()).filter(({ facts }) => facts['tool'] === 'file_read');
     assert.equal(called.length, 1);
     const end = events.find((event) => event.type === 'session-end');
@@ -132,6 +143,91 @@ describe('agent_run', () => {
     assert.deepEqual(inner?.ancestorIds, [...(outer?.ancestorIds ?? []), outer?.contextId]);
     const listed = events.find((event) => event.type === 'tool-call' && event.tool === 'file_list');
     assert.deepEqual([listed?.contextId, listed?.ancestorIds], [inner?.contextId, inner?.ancestorIds]);
+  });
+
+  /** What a run with `events` published, and what its message reported. */
+  async function publishing(grants: object, publish: (input: JsonObject, count: number) => void = () => undefined) {
+    const published: JsonObject[] = [];
+    const events = {
+      publish: async (input: Json) => {
+        publish(input as JsonObject, published.length);
+        published.push(input as JsonObject);
+        return { id: 'evt-1', messages: 1, refused: 0 };
+      },
+    } as unknown as Events;
+    const found = await resultOf(
+      { prompt: 'Reader.', name: 'notes', events: 'team.progress' },
+      { 'Reader.': (_, turn) => (turn === 1 ? calls('file_read', { path: 'none.txt' }) : says('nothing')) },
+      { agent: { grants: { ...GRANTS, ...grants } }, agents: { events: () => events } },
+    );
+    const types = published.map(({ data }) => member(data ?? null, 'type'));
+    return { ...found, published, types };
+  }
+  const MAY_PUBLISH = { tools: [...GRANTS.tools, 'event_publish'], events: { publish: ['team.progress'] } };
+
+  it('what a run does is published in order under its subject, without arguments and results of tools', async () => {
+    const { reply, types, published, events, audit } = await publishing(MAY_PUBLISH);
+    assert.equal(reply, '"nothing"');
+    assert.deepEqual(types, [
+      'agent-start',
+      'turn-start',
+      'tool-call',
+      'tool-error',
+      'turn-end',
+      'turn-start',
+      'agent-message',
+      'turn-end',
+      'agent-complete',
+    ]);
+    assert.ok(published.every(({ subject }) => subject === 'team.progress'));
+    const start = events.find((event) => event.type === 'agent-start');
+    for (const { data } of published) {
+      assert.equal(member(data ?? null, 'contextId'), start?.contextId);
+      assert.deepEqual(member(data ?? null, 'ancestorIds'), start?.ancestorIds);
+    }
+    assert.ok(!JSON.stringify(published).includes('none.txt'));
+    const called = (await audit.records()).filter(({ facts }) => facts['tool'] === 'event_publish');
+    assert.equal(called.length, types.length, 'each is a call of the agent');
+    assert.ok(!events.some((event) => event.type === 'tool-call' && event.tool === 'event_publish'));
+  });
+
+  it('a run does not start when its agent may not publish', async () => {
+    const { reply, of, published } = await publishing({});
+    assert.match(reply, /TEMPER_(POLICY_DENIED|NOT_FOUND).*team\.progress/);
+    assert.deepEqual([of('Reader.').length, published.length], [0, 0]);
+  });
+
+  it('events beyond a rate are left out with one warning, and after a lasting refusal no more are tried', async () => {
+    const limited = await publishing(MAY_PUBLISH, ({ data }) => {
+      if (member(data ?? null, 'type') === 'turn-start') throw new TemperError('TEMPER_RATE_LIMITED', 'too fast');
+    });
+    assert.equal(limited.types.length, 7);
+    const warnings = limited.events.filter((event) => event.type === 'warning');
+    assert.deepEqual(
+      warnings.map(({ code }) => code),
+      ['TEMPER_RATE_LIMITED'],
+    );
+    const refused = await publishing(MAY_PUBLISH, (_, count) => {
+      if (count === 2) throw new TemperError('TEMPER_POLICY_DENIED', 'no more');
+    });
+    assert.deepEqual([refused.reply, refused.types.length], ['"nothing"', 2]);
+  });
+
+  it('the trace of a message, which hooks read, has the turns of a nested agent with their place', async () => {
+    const fixture = await scripted({
+      You: (_, turn) => (turn === 1 ? calls('agent_run', { prompt: 'Reader.' }) : says('done')),
+      'Reader.': () => says('x'),
+    });
+    const { trace } = await fixture.send();
+    await fixture.engine.stop();
+    const nested = trace.filter(({ type, contextId }) => contextId !== undefined && type.startsWith('turn-'));
+    assert.deepEqual(
+      nested.map(({ type, ancestorIds }) => [type, ancestorIds?.length]),
+      [
+        ['turn-start', 1],
+        ['turn-end', 1],
+      ],
+    );
   });
 
   it('a run is offered and may call only what allowedTools names, and no run below it unless named', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import { isPlatformSubject, subjectFlaw, subjectPatternFlaw } from './subject.ts';
+import { isPlatformSubject, subjectFlaw, subjectMatches, subjectPatternFlaw } from './subject.ts';
 import { SubjectTree } from './subject-tree.ts';
 
 describe('the subjects of events', () => {
@@ -69,6 +69,8 @@ describe('a tree of subjects', () => {
           for (const text of removed) if (!kept.includes(text)) tree.remove(text, text);
           const expected = [...new Set(kept)].filter((text) => matches(text, subject));
           assert.deepEqual(tree.match(subject).sort(), expected.sort());
+          const alone = [...new Set(kept)].filter((text) => subjectMatches(text, subject));
+          assert.deepEqual(alone.sort(), expected);
         },
       ),
       { numRuns: 2_000 },

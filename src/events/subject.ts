@@ -39,6 +39,14 @@ function tokenFlaw(token: string): string {
   return 'a token has letters, digits, "_" and "-" only';
 }
 
+/** Whether a pattern matches a subject. For many patterns there is `SubjectTree`. */
+export function subjectMatches(pattern: string, subject: string): boolean {
+  const [wanted, tokens] = [pattern.split('.'), subject.split('.')];
+  const rest = wanted.at(-1) === '>' ? wanted.length - 1 : undefined;
+  if (rest === undefined ? wanted.length !== tokens.length : tokens.length <= rest) return false;
+  return wanted.slice(0, rest).every((token, index) => token === '*' || token === tokens[index]);
+}
+
 export function isPlatformSubject(subject: string): boolean {
   return subject === PLATFORM_TOKEN || subject.startsWith(`${PLATFORM_TOKEN}.`);
 }

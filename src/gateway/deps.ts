@@ -22,6 +22,7 @@ import type { TaskRecords } from '../nats/tasks/task-records.ts';
 import type { ToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import type { Verifications } from '../nats/promotion/verifications.ts';
 import type { Wakeups } from '../nats/wakeups.ts';
+import type { ManifestCheck } from '../policy/children/wanted-child.ts';
 import type { Decider, PolicySnapshot } from '../policy/types.ts';
 import type { SessionSummary, SessionToolSummary, UsageBreakdown, UsageReport } from '../gateway-api/user-api.ts';
 import type { Logger } from '../telemetry/log.ts';
@@ -125,6 +126,8 @@ export interface GatewayDeps {
   spans: SpanSink | undefined;
   identity: Authenticator;
   directory: AgentDirectory;
+  /** The manifests of child agents. */
+  manifests: ManifestCheck;
   /** Changes with the promoted tools of the agent, and with each revocation in its namespace; the same at every replica. */
   toolsVersion: (namespace: string, agent: string) => string;
   deliveryTokens: DeliveryTokens;

@@ -41,7 +41,9 @@ import { type Asks, createAsks } from '../nats/tasks/asks.ts';
 import { createPeerTasks } from '../nats/tasks/peer-tasks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
+import { createManifestLoader } from '../api/manifests.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
+import { PATTERN_RULES } from '../policy/patterns/pattern-rules.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
@@ -61,7 +63,7 @@ import { drain } from './http/drain.ts';
 import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
-import { CORE_ROUTES } from './core-routes.ts';
+import { CORE_ROUTES } from './routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
 import { openServer, portOf } from './listener/tls-server.ts';
 import { openWebhooks } from './webhooks/server.ts';
@@ -368,6 +370,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     spans: context.tracing.acceptSpans,
     identity: clusterAuthenticator({ ...context, clock }),
     directory,
+    manifests: createManifestLoader({ patterns: PATTERN_RULES }),
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
     ...signatures(keys),
     ...records,

@@ -5,15 +5,9 @@ import { ulids } from '../lib/ids.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS } from '../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from './deps.ts';
-import { discoveryRoutes } from './discovery/routes.ts';
 import { metricsPage } from './metrics-page.ts';
-import { memoryRoutes } from './pods/memory.ts';
-import { modelRoutes } from './models/routes.ts';
-import { CORE_ROUTES } from './core-routes.ts';
-import { reviewRoutes } from './review/routes.ts';
-import type { RouteModule } from './http/routes.ts';
+import { CORE_ROUTES, type ModuleRouteDeps, moduleRoutes } from './routes.ts';
 import { createGatewayServer } from './http/server.ts';
-import { sessionRoutes } from './pods/sessions.ts';
 
 /** Writes the OpenAPI document of the gateway and the metrics page. Unchanged files are not written. */
 const root = resolve(import.meta.dirname, '../..');
@@ -26,15 +20,11 @@ const deps = {
   draining: new AbortController().signal,
 } as unknown as GatewayDeps;
 
-const routes: readonly RouteModule[] = [
-  ...CORE_ROUTES,
-  modelRoutes({} as Parameters<typeof modelRoutes>[0]),
-  reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
-  sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),
-  memoryRoutes({} as Parameters<typeof memoryRoutes>[0]),
-  discoveryRoutes({} as Parameters<typeof discoveryRoutes>[0]),
-];
-const server = await createGatewayServer(deps, { tls: undefined, routes });
+const moduleDeps = { models: {}, review: {}, sessions: {}, memory: {}, discovery: {} } as unknown as ModuleRouteDeps;
+const server = await createGatewayServer(deps, {
+  tls: undefined,
+  routes: [...CORE_ROUTES, ...moduleRoutes(moduleDeps)],
+});
 await server.ready();
 const document = `${JSON.stringify(server.swagger(), undefined, 2)}\n`;
 await server.close();

@@ -4,26 +4,20 @@ import { openSharedLedger } from '../nats/ledger/ledger.ts';
 import { createDocumentStore } from '../nats/jetstream/document-store.ts';
 import { createModelHealthStore } from '../nats/model-health.ts';
 import { BUCKETS } from '../nats/jetstream/names.ts';
-import { auditModelRoutes } from './tool-audits/model-route.ts';
 import { createToolEvidence } from '../nats/promotion/evidence.ts';
 import { createUsageParts } from '../nats/tasks/usage-parts.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
-import { discoveryRoutes } from './discovery/routes.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { createUsageRecorder } from './ledger/usage-recorder.ts';
-import { specialistRoutes } from './children/specialist.ts';
-import { memoryRoutes } from './pods/memory.ts';
 import { type GatewayModels, openGatewayModels } from './models/gateway-models.ts';
-import { modelRoutes } from './models/routes.ts';
+import { moduleRoutes } from './routes.ts';
 import { serveReviewJobs } from './promotion/review-jobs.ts';
 import type { OpenModule, ModuleContext } from './modules.ts';
-import { reviewRoutes } from './review/routes.ts';
 import { sharedCanaries } from './review/shared-canaries.ts';
 import { VettingPool } from './review/vetting/pool.ts';
 import { startVettingThread } from './review/vetting/program.ts';
-import { sessionRoutes } from './pods/sessions.ts';
 
 /** Opens models, ledger, review, sessions and memory of one gateway. Throws TEMPER_MANIFEST_INVALID for an invalid `models` section. */
 export const openModelModule: OpenModule = async (context) => {
@@ -63,15 +57,13 @@ export const openModelModule: OpenModule = async (context) => {
     closing.signal,
   );
   return {
-    routes: [
-      modelRoutes(modelDeps),
-      auditModelRoutes(modelDeps),
-      reviewRoutes({ ...modelDeps, registry, evidence, demotions, vetter, canaries }),
-      sessionRoutes({ sessionsOf, registry, demotions }),
-      specialistRoutes(modelDeps),
-      memoryRoutes((agent) => createNatsMemory(bus, agent, storage.of(agent.uid))),
-      discoveryRoutes({ catalog, registry: sessionRegistry, demotions }),
-    ],
+    routes: moduleRoutes({
+      models: modelDeps,
+      review: { ...modelDeps, registry, evidence, demotions, vetter, canaries },
+      sessions: { sessionsOf, registry, demotions },
+      memory: (agent) => createNatsMemory(bus, agent, storage.of(agent.uid)),
+      discovery: { catalog, registry: sessionRegistry, demotions },
+    }),
     catalog: models.catalog,
     usage: createUsageReports({ ledger, directory, ...usage }),
     async [Symbol.asyncDispose]() {

@@ -61,6 +61,7 @@ import type { StoredTool } from './tool/stored-tool.ts';
 import type { ScheduleStore } from './schedules/ports.ts';
 import { ScheduleReconciler } from './schedules/reconcile.ts';
 import type { PlatformEventStore } from './platform-events/ports.ts';
+import { addListenerIndex } from './platform-events/listeners.ts';
 import { PlatformEventReconciler } from './platform-events/reconcile.ts';
 import type { WithheldStore } from './withheld/ports.ts';
 import { readerWithSources } from './withheld/tool-reader.ts';
@@ -253,6 +254,7 @@ function platformEventsOf(
     tools: informers.tools.cache,
     requests: informers.requests.cache,
   };
+  addListenerIndex(caches.agents);
   return new PlatformEventReconciler({ ...caches, store, clock, queue: queues.platformEvents, namespaces });
 }
 

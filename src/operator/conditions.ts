@@ -85,7 +85,7 @@ export function conditionEvents(
 const WITHOUT_FIRST_EVENT = new Set(['Protected', 'FieldsInForce', 'CanForge']);
 
 /** Reasons with status True that announce a problem. */
-const ANNOUNCING_REASONS = new Set(['QuotaNearlyUsed']);
+const ANNOUNCING_REASONS = new Set(['QuotaNearlyUsed', 'RunsFail']);
 
 function shouldReport({ type, status, reason }: Condition, awaited: string): boolean {
   const isProblem = status === 'False' || ANNOUNCING_REASONS.has(reason);

@@ -29,6 +29,9 @@ export function registerOperatorGauges(metrics: OperatorMetrics, observed: Opera
     metrics.watchAll(name, () => (isLeader() ? read() : []));
   watchAsLeader('temper_agents', () => tally(agents.list().map(readinessOf)));
   watchAsLeader('temper_agent_budgets', () => tally(agents.list().flatMap(budgetOf)));
+  watchAsLeader('temper_agents_unresponsive', () => [
+    { labels: {}, value: agents.list().filter(isUnresponsive).length },
+  ]);
   watchAsLeader('temper_pods', () => tally(pods.list().map(podStateOf)));
   watchAsLeader('temper_warm_pods', () =>
     config.sandboxClasses.flatMap(({ name, pool: pools = [] }) => {
@@ -110,6 +113,10 @@ function readinessOf({ status }: StoredAgent): { ready: string; reason: string }
 function budgetOf({ status }: StoredAgent): { reason: string }[] {
   const found = status?.conditions?.find(({ type }) => type === 'BudgetAvailable');
   return found === undefined ? [] : [{ reason: BUDGET_REASONS.has(found.reason) ? found.reason : 'Other' }];
+}
+
+function isUnresponsive({ status }: StoredAgent): boolean {
+  return status?.conditions?.some(({ type, status: value }) => type === 'Responsive' && value === 'False') === true;
 }
 
 const READY_REASONS = reasonsOf('Ready');

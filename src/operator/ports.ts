@@ -81,7 +81,11 @@ export interface AgentRuntimeState {
   queue?: number;
   /** Undefined until an event matched a trigger. */
   triggers?: TriggerStatus[];
+  heartbeat?: AgentHeartbeat;
 }
+
+/** The pods of an agent work on its messages, or the condition that says they do not. */
+export type AgentHeartbeat = 'Reported' | ConditionUpdate<'Responsive'>;
 
 /** The JetStream store. A store that was lost is created again, empty. */
 export interface NatsStore {

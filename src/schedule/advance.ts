@@ -133,9 +133,14 @@ function failuresAfter(before: number, outcome: ScheduledRunOutcome): number {
   return outcome === 'failed' ? before + 1 : before;
 }
 
+/** Did so many runs in a row fail that the status says so? */
+export function keepsFailing({ failures }: Pick<ScheduleState, 'failures'>): boolean {
+  return failures >= MAX_FAILURES;
+}
+
 /** Does the schedule start no run because the last ones failed? A persistent one waits longer, and goes on. */
-export function isFailing({ failures, persistent }: Pick<ScheduleState, 'failures' | 'persistent'>): boolean {
-  return failures >= MAX_FAILURES && persistent !== true;
+export function isFailing(state: Pick<ScheduleState, 'failures' | 'persistent'>): boolean {
+  return keepsFailing(state) && state.persistent !== true;
 }
 
 type Counts = Pick<ScheduleState, 'missed' | 'skipped'>;

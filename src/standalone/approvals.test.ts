@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
-import { validateObject } from '../api/manifests.ts';
+import { createManifestLoader } from '../api/manifests.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { isTemperError } from '../lib/errors.ts';
 import { FakeClock } from '../lib/fake-clock.testing.ts';
@@ -20,6 +20,7 @@ function anOp(milliseconds = 5_000): CallOptions {
   return { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'k' };
 }
 
+const LOADER = createManifestLoader();
 const NO_TURNS = { agent: 'analyst', namespace: 'team', has: () => Promise.resolve(false) };
 
 const ask: ApprovalInput = {
@@ -76,7 +77,7 @@ describe('file approvals', () => {
     const id = await approvals.request({ ...ask, arguments: { host: 'a.example', key: 's3cr3t-of-env' } });
     const request = await records.get('approvalrequests', id);
     assert.equal(textAt(request, ['spec', 'arguments']), '{"host":"a.example","key":"[redacted]"}');
-    assert.deepEqual(validateObject(request ?? null), []);
+    assert.deepEqual(LOADER.validate(request ?? null), []);
   });
 
   it('equal asks share one request, and other arguments create a new one', async () => {
@@ -125,7 +126,7 @@ describe('stored requests and approvals', () => {
     for (const collection of ['approvalrequests', 'approvals']) {
       const all = await records.list(collection);
       assert.equal(all.length, 2);
-      for (const { value } of all) assert.deepEqual(validateObject(value), [], JSON.stringify(value));
+      for (const { value } of all) assert.deepEqual(LOADER.validate(value), [], JSON.stringify(value));
     }
   });
 });
@@ -143,7 +144,7 @@ describe('a call that can be parked', () => {
     assert.equal((await later.decisionOrPark(id, anOp())).decision, 'Approve');
     await later.use(id, anOp());
     await later.use(id, anOp());
-    assert.deepEqual(validateObject((await records.get('approvalrequests', id)) ?? null), []);
+    assert.deepEqual(LOADER.validate((await records.get('approvalrequests', id)) ?? null), []);
     await assert.rejects(restart().use(id, anOp()), (error) => isTemperError(error, 'TEMPER_APPROVAL_USED'));
     await assert.rejects(later.use(id, { ...anOp(), key: 'other' }), (error) =>
       isTemperError(error, 'TEMPER_APPROVAL_USED'),

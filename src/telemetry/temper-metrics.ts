@@ -201,6 +201,11 @@ export const OPERATOR_METRICS = {
     labels: ['reason'],
     help: 'Agents by the reason of their condition BudgetAvailable, agents without it excluded; reported by the leader.',
   },
+  temper_agents_unresponsive: {
+    type: 'gauge',
+    labels: [],
+    help: 'Agents with messages for which no pod reported within three minutes, by their condition Responsive; reported by the leader.',
+  },
   temper_pods: {
     type: 'gauge',
     labels: ['kind', 'state'],

@@ -116,10 +116,21 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
     },
     {
       type: 'Scheduled',
-      meaning: 'The schedule of the agent starts runs. Present only when it starts none because the last ones failed.',
+      meaning: 'The schedule of the agent starts runs. Present only while the last ones failed.',
       reasons: {
+        RunsFail:
+          'At least five runs in a row failed. The schedule is persistent, so it goes on, 30 seconds after the end of each run. `kubectl temper deadletters` has the causes.',
         TooManyFailures:
           'Five runs in a row failed. `kubectl temper deadletters` has the causes. Correct them; `kubectl temper schedule resume` or any change of the spec of the Agent starts runs again.',
+      },
+    },
+    {
+      type: 'Responsive',
+      meaning:
+        'The pods of the agent work on its messages. Present only when they do not. An agent without messages, a suspended one, and one whose messages all wait for approvals or their repetition do not have it.',
+      reasons: {
+        HeartbeatMissed:
+          'Messages wait, and for three minutes no pod of the agent took one or reported its work. Ready has the cause when the pod does not start; otherwise read the log of the pod and of the gateway.',
       },
     },
     {

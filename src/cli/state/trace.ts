@@ -110,6 +110,7 @@ const REQUIRED: Readonly<Record<string, readonly string[]>> = {
   demotion: ['tool', 'reason'],
   'agent-start': ['name', 'model'],
   'agent-message': ['text'],
+  'agent-error': ['code', 'message'],
   'agent-complete': ['summary'],
   'approval-requested': ['request', 'tool', 'risk', 'reason'],
   'approval-decided': ['request', 'decision', 'by'],

@@ -220,8 +220,13 @@ export class Transcript {
   }
 
   #ofNested(event: AgentEvent): void {
-    if (event.type === 'agent-start' || event.type === 'agent-message' || event.type === 'agent-complete') {
-      this.#run(event);
+    switch (event.type) {
+      case 'agent-start':
+      case 'agent-message':
+      case 'agent-error':
+      case 'agent-complete':
+        return this.#run(event);
+      default:
     }
   }
 
@@ -232,7 +237,7 @@ export class Transcript {
   }
 
   /** A run of `agent_run`, below the call that started it. */
-  #run(event: EventOf<'agent-start' | 'agent-message' | 'agent-complete'>): void {
+  #run(event: EventOf<'agent-start' | 'agent-message' | 'agent-error' | 'agent-complete'>): void {
     const { paint } = this.#screen;
     const { ancestorIds = [], contextId = '' } = event;
     const agent = `${nesting(ancestorIds.length)}nested agent ${printable(contextId, 6)}`;
@@ -242,6 +247,8 @@ export class Transcript {
     }
     if (event.type === 'agent-message')
       return this.#screen.line(`  ${agent} ${paint('dim', `“${printable(event.text, 300)}”`)}`, DETAIL_INDENT);
+    if (event.type === 'agent-error')
+      return this.#styled('yellow', `  ${agent} ! ${printable(event.code, 80)}: ${printable(event.message, 300)}`);
     const summary = printable(event.summary, 160);
     return event.ok ? this.#styled('dim', `  ${agent} ✓ ${summary}`) : this.#styled('red', `  ${agent} ✗ ${summary}`);
   }

@@ -80,7 +80,7 @@ async function spawn(
   const key = request.idempotencyKey;
   const known = await deps.childRequests.wait(state.uid, requestId(key), 0, request.disconnected);
   if (known === undefined) {
-    const wanted = wantedChild(input, state.agent.spec);
+    const wanted = wantedChild(input, state.agent.spec, deps.manifests);
     const template = 'template' in wanted.request ? { template: wanted.request.template } : {};
     const requests = [{ kind: 'Spawn' as const, ...template }];
     await assertBrokeredCall(delivery, { tool: SPAWN_TOOL, input, requests, digests: [digestOf(input)], key }, deps);

@@ -57,7 +57,7 @@ async function specialist(
   const delivery = authorizeDelivery(request, deliveryToken, deps);
   const { state, claims } = delivery;
   const key = request.idempotencyKey;
-  const wanted = wantedSpecialist(input, state.agent.spec);
+  const wanted = wantedSpecialist(input, state.agent.spec, deps.manifests);
   const known = await deps.childRequests.wait(state.uid, requestId(key), 0, request.disconnected);
   if (known === undefined) {
     const call = {

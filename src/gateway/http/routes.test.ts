@@ -12,7 +12,7 @@ import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { memoryRoutes } from '../pods/memory.ts';
 import { modelRoutes } from '../models/routes.ts';
-import { CORE_ROUTES } from '../core-routes.ts';
+import { CORE_ROUTES } from '../routes.ts';
 import { reviewRoutes } from '../review/routes.ts';
 import type { RouteAccess, GatewayServer } from './routes.ts';
 import { createGatewayServer } from './server.ts';

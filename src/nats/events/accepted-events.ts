@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, subjects, token } from '../jetstream/names.ts';
-import { publish } from '../jetstream/publish.ts';
+import { expire, publish } from '../jetstream/publish.ts';
 import { parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
 import { notify } from '../notify/notifications.ts';
 
@@ -40,9 +40,6 @@ export interface AcceptedEvents {
   open(): Promise<(AcceptedEvent | AnnouncedEvent)[]>;
 }
 
-/** The server removes the last value of an event that ended. */
-const ENDED_TTL = '1s';
-
 export function createAcceptedEvents(connection: JetStreamConnection): AcceptedEvents {
   const stream = bucketStream(BUCKETS.acceptedEvents);
   const documents = createDocumentStore(connection, BUCKETS.acceptedEvents);
@@ -61,7 +58,7 @@ export function createAcceptedEvents(connection: JetStreamConnection): AcceptedE
       return (await documents.write(keyOf(accepted), accepted as unknown as Json, stored.revision)) !== undefined;
     },
     async end(accepted) {
-      await publish(connection, subjectOf(accepted), {}, { ttl: ENDED_TTL });
+      await expire(connection, subjectOf(accepted));
     },
     async open() {
       const events: (AcceptedEvent | AnnouncedEvent)[] = [];

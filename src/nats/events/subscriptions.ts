@@ -11,6 +11,7 @@ import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
 import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import { createTriggerFires, type TriggerFireStore } from './trigger-fires.ts';
 
 /** Methods throw TEMPER_BUS_*. */
 export interface SubscriptionStore {
@@ -39,6 +40,7 @@ interface Cached {
 export function createSubscriptions(connection: JetStreamConnection): SubscriptionStore {
   const documents = createDocumentStore(connection, BUCKETS.triggers);
   const stream = bucketStream(BUCKETS.triggers);
+  const fires: Pick<TriggerFireStore, 'remove'> = createTriggerFires(connection);
   const cache = new Map<string, Cached>();
   const live = (all: readonly Subscription[]): Subscription[] =>
     all.filter((one) => isLive(one, connection.clock.now().getTime()));
@@ -68,6 +70,11 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
         assertSubscriptionLimits(own.length, all.length);
         const slot = freeSlot(own);
         const stored = await documents.get(keyOf(owner, slot));
+        const before = parseSubscription(stored?.value);
+        // Another process took the slot meanwhile.
+        if (before !== undefined && live([before]).length > 0) continue;
+        const gone = before?.id ?? endedId(stored?.value);
+        if (gone !== undefined) await fires.remove(owner.uid, gone);
         const added: Subscription = { ...subscription, id: `${slot}-${key}`, agentUid: owner.uid };
         const value = added as unknown as Json;
         if ((await documents.write(keyOf(owner, slot), value, stored?.revision ?? 0)) !== undefined) return added;
@@ -81,8 +88,11 @@ export function createSubscriptions(connection: JetStreamConnection): Subscripti
       if (!/^[0-9]{1,2}$/.test(slot)) return false;
       const stored = await documents.get(keyOf(owner, Number(slot)));
       if (parseSubscription(stored?.value)?.id !== id) return false;
-      // A value without members is none; readers see that something changed.
-      return (await documents.write(keyOf(owner, Number(slot)), {}, stored?.revision ?? 0)) !== undefined;
+      // Names what to forget for the case that this process ends now: the next subscription with the slot does it.
+      if ((await documents.write(keyOf(owner, Number(slot)), { ended: id }, stored?.revision ?? 0)) === undefined)
+        return false;
+      await fires.remove(owner.uid, id);
+      return true;
     },
   };
 }
@@ -96,6 +106,11 @@ function freeSlot(own: readonly Subscription[]): number {
 
 function keyOf({ uid, namespace }: Owner, slot: number): string {
   return `${token(uid)}.subscription.${token(namespace)}.${slot}`;
+}
+
+/** A subscription that its agent ended; readers of subscriptions see none. */
+function endedId(value: Json | undefined): string | undefined {
+  return isJsonObject(value) && typeof value.ended === 'string' ? value.ended : undefined;
 }
 
 const TEXTS = ['id', 'agentUid', 'subject', 'message', 'session', 'expiresAt'];

@@ -11,6 +11,7 @@ import type { Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { createDocumentStore } from '../jetstream/document-store.ts';
 import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.ts';
+import { expire } from '../jetstream/publish.ts';
 import { lastMessage, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
 
 /** What the triggers and subscriptions of agents did. Methods throw TEMPER_BUS_*. */
@@ -20,6 +21,8 @@ export interface TriggerFireStore {
   /** Counts a matching event that gave no message. One that another process counts at the same moment is left out. */
   refuse(agentUid: string, key: string, reason: string): Promise<void>;
   read(agentUid: string, key: string): Promise<TriggerFires>;
+  /** Forgets a subscription that is gone. Idempotent. */
+  remove(agentUid: string, key: string): Promise<void>;
   /** What changed after this sequence, and the sequence to continue with. */
   changes(after: number): Promise<{ changed: ChangedFires[]; sequence: number }>;
   /** Changes with every write; 0 while nothing was written. */
@@ -56,6 +59,7 @@ export function createTriggerFires(connection: JetStreamConnection): TriggerFire
       const after = refused(parseFires(stored?.value), reason, connection.clock.now().getTime());
       await documents.write(keyOf(agentUid, key), after as unknown as Json, stored?.revision ?? 0);
     },
+    remove: (agentUid, key) => expire(connection, bucketSubject(BUCKETS.triggers, keyOf(agentUid, key))),
     async changes(after) {
       const changed: ChangedFires[] = [];
       let sequence = after;

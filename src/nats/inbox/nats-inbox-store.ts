@@ -7,7 +7,14 @@ import { isMessageMissing, natsError } from '../connection/errors.ts';
 import { type OnDeadLetter, removeFromInbox, writeDeadLetter } from '../dead-letters/dead-letter-writer.ts';
 import { BUCKETS, bucketStream, bucketSubject, STREAMS, subjects, token } from '../jetstream/names.ts';
 import { publish } from '../jetstream/publish.ts';
-import { firstMessage, lastMessage, messageAt, parseJsonBytes, readMessages } from '../jetstream/stream-reader.ts';
+import {
+  firstMessage,
+  lastMessage,
+  lastMessages,
+  messageAt,
+  parseJsonBytes,
+  readMessages,
+} from '../jetstream/stream-reader.ts';
 import { type CurrentDelivery, type DeliveryState, EMPTY_STATE, type OpenDelivery } from './delivery-state.ts';
 import type { EndedMessage, InboxMessage, InboxStore } from './inbox-store.ts';
 
@@ -47,6 +54,36 @@ export function createNatsInboxStore(connection: JetStreamConnection, onDeadLett
     },
     writeDeadLetter: (input) => writeDeadLetter(connection, input, onDeadLetter),
   };
+}
+
+/** The delivery state of an agent. */
+export interface StoredDeliveries {
+  readonly agentUid: string;
+  readonly state: DeliveryState;
+  /** Epoch milliseconds of the last write. */
+  readonly writtenAt: number;
+}
+
+/** The server answers at most 1,024 subjects at once. */
+const READ_AT_ONCE = 500;
+
+/** The delivery states of these agents, of those that have one. */
+export async function readDeliveries(
+  connection: JetStreamConnection,
+  agentUids: readonly string[],
+): Promise<StoredDeliveries[]> {
+  const found: StoredDeliveries[] = [];
+  for (let start = 0; start < agentUids.length; start += READ_AT_ONCE) {
+    const filters = agentUids.slice(start, start + READ_AT_ONCE).map(stateSubject);
+    for (const { subject, data, time } of (await lastMessages(connection, bucketStream(BUCKETS.deliveries), filters)) ??
+      [])
+      found.push({
+        agentUid: subject.slice(subject.lastIndexOf('.') + 1),
+        state: parseDeliveryState(parseJsonBytes(data)),
+        writtenAt: time.getTime(),
+      });
+  }
+  return found;
 }
 
 /** The subject of the delivery state of an agent. */

@@ -78,6 +78,14 @@ export async function publish(
   }
 }
 
+/**
+ * Removes the value of a subject in a stream of buckets with other ages: the server keeps an empty value for a second. For processes that
+ * may not purge the stream. Idempotent. Throws like `publish`.
+ */
+export async function expire(connection: JetStreamConnection, subject: string): Promise<void> {
+  await publish(connection, subject, {}, { ttl: '1s' });
+}
+
 function traceHeaders(traceparent: string | undefined) {
   if (traceparent === undefined || spanContextOf(traceparent) === undefined) return {};
   const result = headers();

@@ -95,6 +95,7 @@ function conditionsOf(
     protectedCondition(observed),
     model,
     runtimeState.budget,
+    runtimeState.heartbeat === 'Reported' ? undefined : runtimeState.heartbeat,
     canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
     fieldsInForceCondition('Agent', spec),
     scheduleCondition(observed.schedule),
@@ -106,6 +107,7 @@ function conditionsOf(
     ...PROGRESS_CONDITIONS,
     'CanForge',
     'FieldsInForce',
+    ...(runtimeState.heartbeat === undefined ? [] : ['Responsive']),
     // A schedule that is not read yet may still be suspended.
     ...(observed.schedule !== undefined || !hasSchedule(agent) ? ['Scheduled'] : []),
     ...(isStale ? ['ModelAvailable'] : []),

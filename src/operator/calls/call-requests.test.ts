@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
-import { validateObject } from '../../api/manifests.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
 import { ApiError } from '../../kube/client/kube-client.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { Json } from '../../lib/json.ts';
@@ -107,7 +107,7 @@ describe('the requests of calls', () => {
     const leader = world.newLeader();
     await leader.round(NEVER_ABORTED);
     await leader.round(NEVER_ABORTED);
-    assert.deepEqual(validateObject(world.objects.get(CALL.request) as unknown as Json), []);
+    assert.deepEqual(createManifestLoader().validate(world.objects.get(CALL.request) as unknown as Json), []);
     assert.equal(world.status, undefined);
     world.change({ decision: DECISION });
     await leader.round(NEVER_ABORTED);

@@ -4,6 +4,7 @@ import type { JetStreamConnection } from '../../nats/connection/connection.ts';
 import { LedgerReplica } from '../../nats/ledger/replica.ts';
 import { agentAccount, policyAccount } from '../../nats/ledger/spend-summary.ts';
 import { createModelHealthStore } from '../../nats/model-health.ts';
+import { readDeliveries } from '../../nats/inbox/nats-inbox-store.ts';
 import { STREAMS, subjects } from '../../nats/jetstream/names.ts';
 import { readStoreGeneration } from '../../nats/jetstream/store-generation.ts';
 import { messageCounts } from '../../nats/jetstream/stream-reader.ts';
@@ -19,6 +20,7 @@ import {
   nearlyUsedBudget,
 } from './quota-conditions.ts';
 import type { NatsLink } from './nats-link.ts';
+import { Heartbeats } from './heartbeat/heartbeats.ts';
 import { TriggerStats } from './trigger-stats.ts';
 import { modelReady, modelFailure, ProviderHealthTracker } from './model-conditions.ts';
 
@@ -31,14 +33,15 @@ export interface NatsAgentStatsDeps {
 const REFRESH_INTERVAL_MS = 10_000;
 
 /**
- * Agent data from NATS: quota usage, provider health and queue lengths. Refreshed as a whole every few seconds in the background, with
- * four requests while nothing changes, so that no reconcile waits for NATS.
+ * Agent data from NATS: quota usage, provider health, queue lengths and heartbeats. Refreshed as a whole every few seconds in the background,
+ * with four requests while nothing changes, so that no reconcile waits for NATS.
  */
 export class NatsAgentStats implements AgentStats {
   readonly #deps: NatsAgentStatsDeps;
   readonly #ledger = new LedgerReplica();
   readonly #providers = new ProviderHealthTracker();
   readonly #triggers = new TriggerStats();
+  readonly #heartbeats = new Heartbeats();
   #queues: Readonly<Record<string, number>> | undefined;
   #store: NatsStore | undefined;
 
@@ -56,11 +59,13 @@ export class NatsAgentStats implements AgentStats {
     const problem = exhaustedBudget(agent, policy, accounts, time) ?? nearlyUsedBudget(agent, policy, accounts, time);
     const budget = visibleFinding(agent, hasWork, problem, withinBudget());
     const triggers = this.#triggers.of(agent);
+    const heartbeat = this.#heartbeats.of(agent, policy);
     const model = visibleFinding(agent, hasWork, modelFailure(agent, this.#providers), modelReady(agent));
     return {
       ...(budget === undefined ? {} : { budget }),
       ...(model === undefined ? {} : { model }),
       ...(triggers === undefined ? {} : { triggers }),
+      ...(heartbeat === undefined ? {} : { heartbeat }),
       ...statsOf(agent, accounts, queue),
     };
   }
@@ -95,6 +100,7 @@ export class NatsAgentStats implements AgentStats {
     const queues = await messageCounts(connection, STREAMS.inbox, 'temper.inbox.*');
     if (this.#store?.createdAt !== made) this.#store = { createdAt: made, lostMessages: byAgent(this.#queues) };
     this.#queues = queues;
+    await this.#heartbeats.refresh(byAgent(queues), now.getTime(), (uids) => readDeliveries(connection, uids));
   }
 
   #accountsOf({ metadata }: StoredAgent, policy: StoredPolicy | undefined, time: number): BudgetAccounts {

@@ -30,7 +30,10 @@ export class TriggerStats {
     for (const { agentUid, key, fires } of changed) {
       const { recent: _recent, hour: _hour, inHour: _inHour, ...figures } = fires;
       const triggers = this.#byAgent.get(agentUid) ?? new Map<string, Figures>();
-      this.#byAgent.set(agentUid, triggers.set(key, figures));
+      // Of a subscription that is gone.
+      if (fires.fires === 0 && fires.refused === undefined) triggers.delete(key);
+      else triggers.set(key, figures);
+      this.#byAgent.set(agentUid, triggers);
     }
     this.#read = sequence;
     this.#revision = revision;

@@ -14,6 +14,8 @@ export interface PlatformEventStore {
   /** Idempotent. */
   remove(uid: string): Promise<void>;
   all(): Promise<readonly ObservedRecord[]>;
+  /** The patterns that agents of the namespace subscribed to, as the stream leader has them now. */
+  subscribed(namespace: string): Promise<readonly string[]>;
   /** Hands an event to the gateways, which publish it. Idempotent per id of the event. */
   announce(owner: { readonly uid: string; readonly namespace: string }, event: PublishedEvent): Promise<void>;
 }

@@ -15,6 +15,7 @@ import { Cache } from '../kube/cache.ts';
 import type { StoredAgent } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
 import type { PlatformEventStore } from './ports.ts';
+import { addListenerIndex } from './listeners.ts';
 import { goneKey, PlatformEventReconciler } from './reconcile.ts';
 
 const START = '2026-03-02T08:00:00Z';
@@ -39,6 +40,12 @@ class FakeStore implements PlatformEventStore {
   }
 
   remove = async (uid: string) => void this.records.delete(uid);
+  subscriptions: string[] = ['temper.>'];
+  reads = 0;
+  subscribed = async () => {
+    this.reads += 1;
+    return this.subscriptions;
+  };
   all = async () => [...this.records.values()].map(({ record }) => record);
   announce = async (_owner: object, event: PublishedEvent) => void this.announced.push(event);
 
@@ -66,6 +73,7 @@ function setUp(store = new FakeStore(), clock = new FakeClock(START), namespaces
   };
   const agents = new Cache([stores.agents]);
   agents.addIndex('uid', ({ metadata }) => [metadata.uid]);
+  addListenerIndex(agents);
   const queue = new WorkQueue({
     name: 'platformEvents',
     clock,
@@ -85,8 +93,15 @@ function setUp(store = new FakeStore(), clock = new FakeClock(START), namespaces
     agent: (conditions: object[], metadata: object = {}) => {
       const agent = anAgent({}, { conditions } as never);
       const changed = { ...agent.metadata, creationTimestamp: START, ...metadata, resourceVersion: next() };
-      stores.agents.replace([{ ...agent, metadata: changed }]);
+      stores.agents.set({ ...agent, metadata: changed });
       return reconciler.reconcile(`Agent/${namespace}/${changed.name}`);
+    },
+    /** An agent with a trigger on this subject. */
+    listener: (subject: string, ofNamespace: string = namespace) => {
+      const triggers = [{ name: 't', subject, message: 'x' }];
+      const agent = anAgent({ schedule: { mode: 'Proactive', triggers } });
+      const metadata = { ...agent.metadata, namespace: ofNamespace, name: 'listener', uid: 'u-listener' };
+      stores.agents.set({ ...agent, metadata: { ...metadata, resourceVersion: next() } });
     },
     tool: (tier: string, active: object) => {
       const metadata = {
@@ -213,6 +228,33 @@ describe('events of objects', () => {
     const next = setUp(first.store, first.clock, ['another']);
     await next.reconciler.findGone();
     assert.equal(next.queue.length, 0);
+  });
+
+  it('the changes of agents are announced only where a trigger or a subscription waits for them', async () => {
+    const { store, agent, listener, leave, reconciler } = setUp();
+    store.subscriptions = ['temper.message.*', 'orders.>'];
+    await agent([RUNNING]);
+    await agent([CRASHING]);
+    assert.deepEqual(store.events, []);
+    store.subscriptions = ['temper.*.running'];
+    await agent([RUNNING]);
+    store.subscriptions = [];
+    listener('temper.agent.*', 'another');
+    await agent([CRASHING]);
+    leave();
+    listener('temper.agent.terminated');
+    await reconciler.reconcile(goneKey(uid));
+    assert.deepEqual(store.events, ['agent.running Running', 'agent.terminated']);
+    assert.equal(store.records.size, 0, 'a record is written and removed all the same');
+  });
+
+  it('the changes of tools and approvals are always announced: a trigger may arrive after them', async () => {
+    const { store, tool, request } = setUp();
+    store.subscriptions = [];
+    await tool('Agent', condition('Active', 'True', 'Verified'));
+    await request();
+    assert.deepEqual(store.events, ['tool.promoted Verified', 'approval.requested']);
+    assert.equal(store.reads, 0);
   });
 
   it('a leader that ends before it wrote its record repeats the event under its id, and none is lost', async () => {

@@ -1,7 +1,8 @@
 import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { WorkQueue } from '../../kube/controller/work-queue.ts';
 import { goneEvents, objectChange, type ObservedObject } from '../../events/platform/object-events.ts';
-import type { ObservedKind } from '../../events/platform/observed-object.ts';
+import type { PublishedEvent } from '../../events/event.ts';
+import type { ObjectIdentity, ObservedKind } from '../../events/platform/observed-object.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { INDEX } from '../agent/observe.ts';
@@ -10,6 +11,7 @@ import { parentUidOf } from '../children/child-object.ts';
 import { type Cache, parseKey } from '../kube/cache.ts';
 import type { StoredAgent } from '../kube/types.ts';
 import type { StoredTool } from '../tool/stored-tool.ts';
+import { hasListener } from './listeners.ts';
 import { agentFacts, requestFacts, toolFacts } from './object-facts.ts';
 import type { PlatformEventStore, ObservedState } from './ports.ts';
 
@@ -32,7 +34,7 @@ const DONE: ReconcileResult = { kind: 'done' };
 /**
  * Publishes what happens to objects as events of their namespaces:
  *
- *   object ─▶ facts ─▶ compare with the record ─▶ announce events ─▶ write record
+ *   object ─▶ facts ─▶ compare with the record ─▶ announce events that agents wait for ─▶ write record
  *
  * A leader that ends before the record is written announces the same events again, under the same ids. What changed and changed back
  * between two looks is no event.
@@ -100,14 +102,14 @@ export class PlatformEventReconciler {
 
   async #publish(observed: ObservedObject): Promise<ReconcileResult> {
     const { store, clock } = this.#deps;
-    const { uid, ownerUid, namespace } = observed.object;
+    const { uid } = observed.object;
     const before = this.#known.get(uid) ?? (await store.read(uid));
     const change = objectChange(before, observed, clock.now());
     if (change === undefined) {
       this.#known.set(uid, before);
       return DONE;
     }
-    for (const event of change.events) await store.announce({ uid: ownerUid, namespace }, event);
+    for (const event of change.events) await this.#announce(observed.object, event);
     const revision = await store.write(change.record, before.revision);
     if (revision === undefined) {
       this.#known.delete(uid);
@@ -123,11 +125,15 @@ export class PlatformEventReconciler {
     const { record, revision } = await store.read(uid);
     this.#known.delete(uid);
     if (record === undefined) return DONE;
-    const { namespace, ownerUid } = record.object;
-    for (const event of goneEvents(record, revision, clock.now()))
-      await store.announce({ uid: ownerUid, namespace }, event);
+    for (const event of goneEvents(record, revision, clock.now())) await this.#announce(record.object, event);
     await store.remove(uid);
     return DONE;
+  }
+
+  /** Most changes are those of Agents in namespaces where no agent listens: they cost gateways nothing. */
+  async #announce({ kind, namespace, ownerUid }: ObjectIdentity, event: PublishedEvent): Promise<void> {
+    if (kind === 'Agent' && !(await hasListener(namespace, event.subject, this.#deps))) return;
+    await this.#deps.store.announce({ uid: ownerUid, namespace }, event);
   }
 }
 

@@ -4,7 +4,7 @@ import type { ReconcileResult } from '../../kube/controller/result.ts';
 import type { WorkQueue } from '../../kube/controller/work-queue.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
-import { advance, ended, isFailing, type ScheduleState } from '../../schedule/advance.ts';
+import { advance, ended, keepsFailing, type ScheduleState } from '../../schedule/advance.ts';
 import type { AgentSchedules, ScheduleOwner } from '../../schedule/agent-schedules.ts';
 import type { OperatorMetrics } from '../../telemetry/temper-metrics.ts';
 import { NUMBERS_INTERVAL_MS } from '../agent/deferral/status-throttle.ts';
@@ -248,7 +248,7 @@ export class ScheduleReconciler {
     for (const [outcome, count] of countsOf(before, after, lateMs))
       metrics?.count('temper_schedule_runs_total', { outcome }, count);
     if (before === after || own !== undefined) return;
-    const isNew = before?.timing !== after.timing || isFailing(before) !== isFailing(after);
+    const isNew = before?.timing !== after.timing || keepsFailing(before) !== keepsFailing(after);
     const key = scheduleKeyOf(agent);
     if (isNew) queues.agents.add(key, PRIORITY.resync);
     else queues.agents.addAfter(key, NUMBERS_INTERVAL_MS, PRIORITY.resync);

@@ -1,6 +1,6 @@
 import type { ScheduleStatus } from '../../api/v1alpha1/schedule/status.ts';
 import { hasRuns } from '../../api/schedule/definition.ts';
-import { isFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
+import { isFailing, keepsFailing, MAX_FAILURES, type ScheduleState } from '../../schedule/advance.ts';
 import type { Pause } from '../../schedule/agent-schedule.ts';
 import type { ConditionUpdate } from '../conditions.ts';
 import type { StoredAgent } from '../kube/types.ts';
@@ -23,11 +23,15 @@ export function scheduleStatus(state: ScheduleState, paused?: Pause): ScheduleSt
   };
 }
 
-/** Present only while the schedule starts no runs because the last ones failed. */
+/** Present only while the last runs failed. A persistent schedule starts runs all the same. */
 export function scheduleCondition(
-  state: Pick<ScheduleState, 'failures'> | undefined,
+  state: Pick<ScheduleState, 'failures' | 'persistent'> | undefined,
 ): ConditionUpdate<'Scheduled'> | undefined {
-  if (state === undefined || !isFailing(state)) return undefined;
+  if (state === undefined || !keepsFailing(state)) return undefined;
+  if (!isFailing(state)) {
+    const going = `at least the last ${MAX_FAILURES} runs failed; the next one starts 30 seconds after each; see kubectl temper deadletters`;
+    return { type: 'Scheduled', status: 'True', reason: 'RunsFail', message: going };
+  }
   const message = `the last ${MAX_FAILURES} runs failed, so no further run starts; see kubectl temper deadletters, correct the cause, and use kubectl temper schedule resume`;
   return { type: 'Scheduled', status: 'False', reason: 'TooManyFailures', message };
 }

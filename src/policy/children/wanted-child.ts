@@ -1,10 +1,9 @@
-import { createManifestLoader } from '../../api/manifests.ts';
+import type { ManifestLoader } from '../../api/manifests.ts';
 import { API_VERSION } from '../../api/names.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import { PATTERN_RULES } from '../patterns/pattern-rules.ts';
 import type { ChildRequest } from './admission.ts';
 
 /** What an agent asks for with `agent_spawn`. */
@@ -14,14 +13,23 @@ export interface WantedChild {
   request: ChildRequest;
 }
 
+/** Checks manifests; its compiled schemas serve all children of a process. */
+export type ManifestCheck = Pick<ManifestLoader, 'validate'>;
+
+/** What an agent says about its child. */
+interface ChildManifest {
+  name: string;
+  prompt: string;
+  tools: Json | undefined;
+  spec: JsonObject;
+}
+
 /** Limit of a manifest that an agent writes, as JSON. */
 const MAX_CHILD_MANIFEST_BYTES = 16 * 1_024;
-/** Holds the compiled schema of an Agent: compiling it takes longer than all other steps of a request. */
-const MANIFESTS = createManifestLoader({ patterns: PATTERN_RULES });
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Reads the arguments of `agent_spawn`, which a model wrote. Throws TEMPER_TOOL_INPUT_INVALID with the field and the rule. */
-export function wantedChild(input: Json, parent: AgentSpec): WantedChild {
+export function wantedChild(input: Json, parent: AgentSpec, manifests: ManifestCheck): WantedChild {
   if (!isJsonObject(input)) throw invalid('the arguments are not an object');
   const { name, template, prompt, tools, spec = {} } = input;
   if (typeof name !== 'string' || !NAME.test(name)) {
@@ -36,16 +44,14 @@ export function wantedChild(input: Json, parent: AgentSpec): WantedChild {
   }
   if (typeof prompt !== 'string' || prompt === '') throw invalid('prompt is required without a template');
   if (!isJsonObject(spec)) throw invalid('spec has to be an object');
-  return { name, request: { spec: specOf(prompt, tools, spec, parent, name) } };
+  return { name, request: { spec: specOf({ name, prompt, tools, spec }, parent, manifests) } };
 }
 
 /** Without a model the child has that of its parent; the policy is always that of the parent unless the manifest names one. */
 export function specOf(
-  prompt: string,
-  tools: Json | undefined,
-  spec: JsonObject,
+  { name, prompt, tools, spec }: ChildManifest,
   parent: AgentSpec,
-  name: string,
+  manifests: ManifestCheck,
 ): AgentSpec {
   const grants = isJsonObject(spec.grants) ? spec.grants : {};
   const full: JsonObject = {
@@ -61,7 +67,7 @@ export function specOf(
     throw invalid(`the manifest has more than ${MAX_CHILD_MANIFEST_BYTES / 1_024} KiB; write a shorter prompt`);
   }
   const object = { apiVersion: API_VERSION, kind: 'Agent', metadata: { name }, spec: full };
-  const [problem] = MANIFESTS.validate(object);
+  const [problem] = manifests.validate(object);
   if (problem !== undefined) throw invalid(problem.message);
   return full as unknown as AgentSpec;
 }

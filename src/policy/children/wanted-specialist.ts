@@ -2,7 +2,7 @@ import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import { specOf } from './wanted-child.ts';
+import { type ManifestCheck, specOf } from './wanted-child.ts';
 
 /** What an agent asks for with `spawn_specialist`. */
 export interface WantedSpecialist {
@@ -23,7 +23,7 @@ const LIMITS = { instructions: 8_192, task: 16_384, reason: 1_024 } as const;
 const MAX_TOOLS = 20;
 
 /** Reads the arguments of `spawn_specialist`, which a model wrote. Throws TEMPER_TOOL_INPUT_INVALID with the field and the rule. */
-export function wantedSpecialist(input: Json, parent: AgentSpec): WantedSpecialist {
+export function wantedSpecialist(input: Json, parent: AgentSpec, manifests: ManifestCheck): WantedSpecialist {
   if (!isJsonObject(input)) throw invalid('the arguments are not an object');
   const { role, tools = [] } = input;
   if (typeof role !== 'string' || !ROLE.test(role)) {
@@ -39,7 +39,7 @@ export function wantedSpecialist(input: Json, parent: AgentSpec): WantedSpeciali
     throw invalid(`tools has to be a list of at most ${MAX_TOOLS} names`);
   }
   const name = role.toLowerCase().replaceAll('_', '-').replace(/-+$/, '');
-  const spec = specOf(texts.instructions, tools, {}, parent, name);
+  const spec = specOf({ name, prompt: texts.instructions, tools, spec: {} }, parent, manifests);
   return { name, spec, ...texts, role, tools };
 }
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { parse } from 'yaml';
 import { parseKnownHead } from '../../audit/known-head.ts';
-import { validateObject } from '../../api/manifests.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
 import { aReview, aReviewedArtifact } from '../reviews.testing.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
@@ -15,7 +15,7 @@ function textOf(files: ReturnType<typeof gitOpsFiles>, name: string): string {
 }
 
 function errorsOf(manifest: string): string[] {
-  const problems = validateObject(parse(manifest) as Json);
+  const problems = createManifestLoader().validate(parse(manifest) as Json);
   return problems.map(({ message }) => message);
 }
 

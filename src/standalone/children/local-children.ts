@@ -8,13 +8,14 @@ import { printable } from '../../lib/printable.ts';
 import { admitChild, type ChildRequest } from '../../policy/children/admission.ts';
 import { childName } from '../../policy/children/child-name.ts';
 import { listAgents } from '../../policy/children/known-agents.ts';
-import { wantedChild } from '../../policy/children/wanted-child.ts';
+import { type ManifestCheck, wantedChild } from '../../policy/children/wanted-child.ts';
 import type { Decider, PolicyRequest } from '../../policy/types.ts';
 import { policyDenied } from '../../tools/authorize.ts';
 import { type Member, memberKey } from '../team/member.ts';
 
 /** The agents of a process, as one that starts and ends others needs them. */
 export interface Family {
+  readonly manifests: ManifestCheck;
   members(): readonly Member[];
   find(name: string): Member | undefined;
   isSuspended(key: string): boolean;
@@ -37,7 +38,7 @@ export function localChildren(parent: Member, decider: Decider, family: Family):
   return {
     spawn: (input, op) =>
       family.change(async () => {
-        const wanted = wantedChild(input, parent.agent.spec);
+        const wanted = wantedChild(input, parent.agent.spec, family.manifests);
         const name = childName(parent.name, wanted.name, `${memberKey(parent)}/${op.key}`);
         if (family.find(name) !== undefined) return { name };
         const { request } = wanted;

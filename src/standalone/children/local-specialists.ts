@@ -67,7 +67,7 @@ export class LocalSpecialists {
     const { records, family, tasks } = this.#deps;
     const { session, isTainted, op } = call;
     const parent = this.#parent;
-    const wanted = wantedSpecialist(input, parent.agent.spec);
+    const wanted = wantedSpecialist(input, parent.agent.spec, family.manifests);
     const known = await readSpecialist(records, parent.namespace, this.#id(op));
     const { name, refused } = known ?? (await this.#open(wanted, call));
     if (refused !== undefined) throw new TemperError('TEMPER_CHILD_REFUSED', refused);

@@ -1,10 +1,12 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
+import { createManifestLoader } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { type ChildRecord, storeChild, storedChildren } from '../children/child-records.ts';
 import { deleteAgentData } from '../children/end-child.ts';
 import { isSpecialistOver } from '../children/ended-specialists.ts';
@@ -48,6 +50,7 @@ export class Team implements AsyncDisposable {
   readonly #openedAt = new Map<string, number>();
   readonly #opening = new SingleFlight<OpenedAgent>();
   readonly #familyChanges = new SerialQueue();
+  readonly #manifests = createManifestLoader({ patterns: PATTERN_RULES });
   /** Names of children that were ended. */
   readonly #ended = new Set<string>();
   readonly #removals = new Set<Promise<void>>();
@@ -255,6 +258,7 @@ export class Team implements AsyncDisposable {
       members: () => this.members().filter((member) => member.namespace === namespace),
       find: (name) => this.#members.get(memberKey({ name, namespace })),
       isSuspended: (key) => this.#isSuspended(key),
+      manifests: this.#manifests,
       hasEnded: (name) => this.#ended.has(name),
       change: (work) => this.#familyChanges.run(work),
       add: async (agent, parent) => {

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createManifestLoader } from '../../api/manifests.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { Model, ModelInput } from '../../models/port.ts';
+import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { anAgentSpec } from '../../policy/policy.testing.ts';
 import { specialistRefusal } from './specialist-judge.ts';
 import { wantedSpecialist } from '../../policy/children/wanted-specialist.ts';
 
 const PARENT = anAgentSpec({ model: { primary: 'p/one' }, grants: { tools: ['*'] } });
+const MANIFESTS = createManifestLoader({ patterns: PATTERN_RULES });
 const INPUT = {
   role: 'SQL_Reviewer',
   instructions: 'Review SQL.\nName each slow join.',
@@ -32,7 +35,7 @@ async function judged(
   const deps = { model, judge: 'p/judge', authors: ['p/one'], judgeMayBeAuthor: false, ...change };
   const op = { signal: new AbortController().signal, deadline: 1_000, key: 'k' };
   const all = { ...deps, clock: new FakeClock(), nonce: () => 'N' };
-  return { refusal: await specialistRefusal(wantedSpecialist(INPUT, PARENT), all, op), asked };
+  return { refusal: await specialistRefusal(wantedSpecialist(INPUT, PARENT, MANIFESTS), all, op), asked };
 }
 
 describe('the judge of a specialist', () => {
@@ -76,7 +79,7 @@ describe('the judge of a specialist', () => {
 
 describe('the manifest of a specialist', () => {
   it('it has the instructions as its prompt, its tools, and nothing else of its own', () => {
-    const { name, spec } = wantedSpecialist(INPUT, PARENT);
+    const { name, spec } = wantedSpecialist(INPUT, PARENT, MANIFESTS);
     assert.equal(name, 'sql-reviewer');
     assert.deepEqual(spec, {
       trustPolicyRef: PARENT.trustPolicyRef,
@@ -96,7 +99,7 @@ describe('the manifest of a specialist', () => {
   ] as const) {
     it(`${what} is refused`, () => {
       assert.throws(
-        () => wantedSpecialist({ ...INPUT, ...change } as never, PARENT),
+        () => wantedSpecialist({ ...INPUT, ...change } as never, PARENT, MANIFESTS),
         /TEMPER_TOOL_INPUT_INVALID|specialist|child/,
       );
     });

@@ -46,6 +46,7 @@ const SAMPLES: { [Kind in AgentEvent['type']]: Extract<AgentEvent, { type: Kind 
   hook: { type: 'hook', tool: 't', event: 'tool-call', directive: 'deny', milliseconds: 1 },
   'agent-start': { type: 'agent-start', name: 'n', model: 'p/m' },
   'agent-message': { type: 'agent-message', text: 't' },
+  'agent-error': { type: 'agent-error', code: 'TEMPER_MODEL_OVERLOADED', message: 'm', attempt: 1 },
   'agent-complete': {
     type: 'agent-complete',
     ok: true,

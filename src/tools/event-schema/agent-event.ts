@@ -95,6 +95,8 @@ export const EVENT_MEMBERS = {
   /** A run of `agent_run`. Its text and its end have their own kinds, so that no reader takes them for those of the message. */
   'agent-start': { name: note(), model: line(512) },
   'agent-message': { text: note() },
+  /** A model call of the run that failed and is repeated, or a summary that failed. */
+  'agent-error': { code: Code, message: note(), attempt: count },
   'agent-complete': {
     ok: Type.Boolean(),
     code: Type.Optional(Code),

@@ -27,6 +27,7 @@ import {
   reviewModels,
   testerAnswer,
 } from '../../support/gateway/review-answers.ts';
+import { forgedEventTests } from './suites/forged-events.ts';
 import { promotionJobTests } from './suites/promotion-jobs.ts';
 import { toolAuditTests } from './suites/tool-audits.ts';
 
@@ -319,6 +320,7 @@ describe('review of forged tools', () => {
     createForgingAgent,
   }));
   toolAuditTests(() => ({ fixture, one }));
+  forgedEventTests(() => ({ fixture, replicas: [one, other] }));
 
   const TAMPERED: Record<string, [candidate: () => ToolCandidate, gate: string]> = {
     'another digest than its own': [() => ({ ...aCandidate('wrong'), digest: `sha256:${'0'.repeat(64)}` }), 'build'],

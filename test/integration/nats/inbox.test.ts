@@ -15,6 +15,7 @@ import {
   messageId,
   type InboxDepth,
 } from '../../../src/nats/inbox/inbox.ts';
+import { readDeliveries } from '../../../src/nats/inbox/nats-inbox-store.ts';
 import { createRegistry, registerMetrics } from '../../../src/telemetry/prometheus.ts';
 import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
@@ -183,6 +184,26 @@ describe('the inbox of an agent', () => {
     assert.equal(second.coordinates.deliveries, 2);
     await quick.ack(second.coordinates);
   });
+  it('the operator reads the deliveries of many agents at once, with the time of the last report', async () => {
+    const [working, waiting] = [newUid(), newUid()];
+    for (const uid of [working, waiting]) await inbox.publish(uid, { uid: 'user', key: uid }, newMessage('x'));
+    const read = await bus.connect('operator');
+    const reported = async (): Promise<number> => {
+      const found = await readDeliveries(read, [working, waiting, newUid()]);
+      assert.deepEqual(
+        found.map(({ agentUid, state }) => [agentUid, state.current.length, state.waiting.length]),
+        [[working, 1, 0]],
+      );
+      return found[0]?.writtenAt ?? 0;
+    };
+    const { coordinates } = await next(inbox, working);
+    const delivered = await reported();
+    assert.ok(Math.abs(Date.now() - delivered) < TIMEOUT_MS);
+    await inbox.working(coordinates);
+    assert.ok((await reported()) > delivered);
+    await inbox.ack(coordinates);
+  });
+
   it('release redelivers the in-flight message of a deleted pod at once', async () => {
     const uid = newUid();
     assert.equal(await inbox.redeliver(uid), 0);

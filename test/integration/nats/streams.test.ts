@@ -14,6 +14,7 @@ import { createPromotionStates } from '../../../src/nats/promotion/promotion-sta
 import { createPromotionRequests, type PromotionRequest } from '../../../src/nats/promotion/promotion-requests.ts';
 import { createSessionStore } from '../../../src/nats/sessions/session-store.ts';
 import { deleteAgentData } from '../../../src/nats/agent-data.ts';
+import { createTriggerFires } from '../../../src/nats/events/trigger-fires.ts';
 import { createWakeups } from '../../../src/nats/wakeups.ts';
 import { userMessage } from '../../contracts/stores.ts';
 import { messageEvent, newMessage, newUid } from '../../support/nats/nats-fixture.ts';
@@ -321,6 +322,8 @@ describe('the data of a deleted agent', () => {
       await createSessionStore(nats.gateway, uid).append('s', 0, [userMessage('x')]);
       await createNatsMemory(nats.gateway, { uid, namespace: 'team-a' }).set('k', 1);
       await createWakeups(nats.gateway).publish(uid);
+      const fires = createTriggerFires(nats.gateway);
+      await fires.fire(uid, 'paid', { maxFiresPerHour: 1, cooldownMs: 0 }, 'evt-1');
       await storePromotion(uid);
     }
     assert.deepEqual(await streamsWithData(deleted), STREAMS_OF_AN_AGENT);

@@ -383,6 +383,26 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
     },
   },
   {
+    cause: 'no pod reports its work',
+    id: 'heartbeat',
+    condition: 'Responsive',
+    reason: 'HeartbeatMissed',
+    messages: [/no pod of the agent took one or reported/, /log of the pod/],
+    inject: (context) =>
+      reportRuntimeState(context, {
+        heartbeat: {
+          type: 'Responsive',
+          status: 'False',
+          reason: 'HeartbeatMissed',
+          message: 'messages wait, and no pod of the agent took one or reported its work; see the log of the pod',
+        },
+      }),
+    clear: async (context) => {
+      const { metadata } = await context.apiServer.getAgent(context.namespace, 'analyst');
+      context.activity.setRuntimeState(metadata.uid, { heartbeat: 'Reported' });
+    },
+  },
+  {
     cause: 'the provider rejects the key of its model',
     id: 'key',
     condition: 'ModelAvailable',

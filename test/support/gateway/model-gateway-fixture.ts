@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { createManifestLoader } from '../../../src/api/manifests.ts';
 import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
@@ -16,7 +17,7 @@ import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
-import { CORE_ROUTES } from '../../../src/gateway/core-routes.ts';
+import { CORE_ROUTES } from '../../../src/gateway/routes.ts';
 import type { RouteModule } from '../../../src/gateway/http/routes.ts';
 import { eventDeps } from '../../../src/gateway/events/deps.ts';
 import { TriggerIndex } from '../../../src/gateway/events/trigger-index.ts';
@@ -36,6 +37,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { hasErrno, TemperError } from '../../../src/lib/errors.ts';
 import { ulids } from '../../../src/lib/ids.ts';
 import type { ModelEvent, ModelRequest } from '../../../src/models/port.ts';
+import { PATTERN_RULES } from '../../../src/policy/patterns/pattern-rules.ts';
 import type { ReplayScript } from '../../../src/models/replay/script/script.ts';
 import { type ReplayServer, startReplay } from '../../../src/models/replay/server.ts';
 import { createNatsAudit } from '../../../src/nats/audit.ts';
@@ -280,6 +282,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
       peerTasks,
       a2aUrl: 'https://temper-gateway:8443',
       answers,
+      manifests: createManifestLoader({ patterns: PATTERN_RULES }),
       childRequests: createChildRequests(bus),
       agentSchedules: createAgentScheduleStore(bus),
       scheduleStates: createScheduleStates(bus),

@@ -4,7 +4,9 @@ import { TYPES } from '../../../src/operator/kube/types.ts';
 import { createAcceptedEvents } from '../../../src/nats/events/accepted-events.ts';
 import { createTriggerFires } from '../../../src/nats/events/trigger-fires.ts';
 import { createObservedObjects } from '../../../src/nats/events/observed-objects.ts';
+import { createSubscriptions } from '../../../src/nats/events/subscriptions.ts';
 import { buildAgent, buildTrustPolicy } from '../builders.ts';
+import { newUid } from '../nats/nats-fixture.ts';
 import type { OperatorNatsFixture } from '../nats/operator-nats-fixture.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED } from '../stubs.ts';
@@ -29,6 +31,11 @@ export function platformEventTests(fixture: () => OperatorNatsFixture): void {
         () => announced(subject),
         (agents) => new Set(agents).size === AGENTS,
       );
+    // Without a listener the changes of Agents are not announced.
+    const owner = { uid: newUid(), namespace: 'team-a' };
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const subscription = { subject: 'temper.agent.*', message: 'x', session: 's-1', expiresAt };
+    await createSubscriptions(gateway).add(owner, 'observer', subscription);
     await apiServer.apply(buildTrustPolicy('team-a', {}, 'observed'));
     const spec = (suspend: boolean) => ({ trustPolicyRef: { name: 'observed' }, suspend });
     await Promise.all(names.map((name) => apiServer.apply(buildAgent('team-a', name, spec(false)))));

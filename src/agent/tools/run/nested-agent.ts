@@ -11,6 +11,8 @@ export interface RunRequest {
   config: JsonObject;
   allowedTools?: string[];
   returns?: JsonObject;
+  /** The subject of events that say what the run does. */
+  events?: string;
   name?: string;
   memory?: JsonObject;
 }
@@ -21,13 +23,14 @@ const DEFAULT_LIMIT = 30;
 const MAX_MEMORY_CHARACTERS = 65_536;
 
 export function runRequest(input: Json): RunRequest {
-  const { prompt, message, config, allowedTools, returns, name, memory } = isJsonObject(input) ? input : {};
+  const { prompt, message, config, allowedTools, returns, events, name, memory } = isJsonObject(input) ? input : {};
   return {
     prompt: textOf(prompt),
     message: message === undefined ? DEFAULT_MESSAGE : textOf(message),
     config: isJsonObject(config) ? config : {},
     ...(Array.isArray(allowedTools) ? { allowedTools: allowedTools.map(textOf) } : {}),
     ...(isJsonObject(returns) ? { returns } : {}),
+    ...(events === undefined ? {} : { events: textOf(events) }),
     ...(name === undefined ? {} : { name: textOf(name) }),
     ...(isJsonObject(memory) ? { memory } : {}),
   };

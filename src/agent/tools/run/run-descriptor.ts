@@ -40,6 +40,12 @@ export const RUN_TOOL: ToolDescriptor = {
         description: 'Names or patterns of the tools that it may call; all of yours but agent_run when absent',
       },
       returns: { type: 'object', description: 'A JSON Schema of an object that it must answer with' },
+      events: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 128,
+        description: 'A subject under which events of the namespace say what it does, such as reports.progress',
+      },
       name: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$', maxLength: 63 },
       memory: { type: 'object', description: 'Members of its `memory`, for programs only' },
     },

@@ -21,6 +21,7 @@ import { requiredValue } from '../../returns/finish.ts';
 import { withMessageResult } from '../../returns/message-result.ts';
 import { createSessionLocks, type SessionLocks } from '../../session/session-locks.ts';
 import { nestedAgent, type RunRequest, runRequest } from './nested-agent.ts';
+import { PublishedEvents } from './published-events.ts';
 import { runContext } from './run-context.ts';
 import { RUN_TOOL, RUN_TOOL_NAME } from './run-descriptor.ts';
 import { runEvents } from './run-events.ts';
@@ -99,11 +100,13 @@ class AgentRun {
   }
 
   async #run(request: RunRequest, agent: RunningAgent, run: RunContext, message: MessageInWork): Promise<Json> {
-    const events = runEvents(message.events, run);
+    const published = this.#publishedEvents(request, message);
+    const events = runEvents(published === undefined ? message.events : both(message.events, published.sink), run);
     events({ type: 'agent-start', name: request.name ?? '', model: agent.spec.model.primary });
     const hostDeps = this.#hostDeps(request, run, message);
     let state: MessageState | undefined;
     try {
+      await published?.started();
       state = await this.#open(hostDeps, request, agent, run, events);
       const { op } = this.#context;
       const host = new MessageHost(hostDeps, state, op);
@@ -115,8 +118,17 @@ class AgentRun {
       throw withPartialReply(error);
     } finally {
       if (state !== undefined) addUsage(message.usage, state.usage);
+      await published?.end();
       await hostDeps.code?.sessions.close(run.id);
     }
+  }
+
+  /** Calls by the caller of the run, whose rights it needs. */
+  #publishedEvents({ events: subject }: RunRequest, { events }: MessageInWork): PublishedEvents | undefined {
+    if (subject === undefined) return undefined;
+    const { op, agent, namespace, session, rootMessage, stack, origin, run } = this.#context;
+    const caller = { agent, namespace, session, rootMessage, stack, origin, ...(run === undefined ? {} : { run }) };
+    return new PublishedEvents({ subject, invoker: this.#deps.runtime().invoker, caller, op, events });
   }
 
   #hostDeps({ returns }: RunRequest, { id }: RunContext, { historyWriter }: MessageInWork): MessageHostDeps {
@@ -158,6 +170,13 @@ class AgentRun {
     }
     return state;
   }
+}
+
+function both(one: EventSink, other: EventSink): EventSink {
+  return (event) => {
+    one(event);
+    other(event);
+  };
 }
 
 function refused(caller: string): TemperError {

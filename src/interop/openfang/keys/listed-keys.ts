@@ -61,7 +61,11 @@ const LISTED_KEYS: readonly ListedKey[] = [
   },
   { key: 'autonomous.max_restarts', result: 'NotImported', note: 'the operator restarts pods with a growing delay' },
   { key: 'autonomous.heartbeat_channel', result: 'Refused', note: 'Temper has no channels; alerts use Prometheus' },
-  { key: 'autonomous.heartbeat_*', result: 'NotImported', note: 'Kubernetes probes the pods' },
+  {
+    key: 'autonomous.heartbeat_*',
+    result: 'NotImported',
+    note: 'the interval is 180 seconds; see the condition Responsive',
+  },
   { key: 'exec_policy.safe_bins.**', result: 'NotImported', note: 'spec.grants.shell names the programs' },
   { key: 'exec_policy.allowed_commands.**', result: 'NotImported', note: 'spec.grants.shell names the programs' },
   { key: 'exec_policy.allowed_env_vars.**', result: 'NotImported', note: 'no tool reads environment variables' },

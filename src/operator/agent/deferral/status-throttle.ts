@@ -31,14 +31,16 @@ export class StatusThrottle {
     return this.#hasChangedConditions(agent, state) || this.#hasChangedNumbers(agent, state);
   }
 
-  #hasChangedConditions({ status }: StoredAgent, { model, budget }: AgentRuntimeState): boolean {
+  #hasChangedConditions({ status }: StoredAgent, { model, budget, heartbeat }: AgentRuntimeState): boolean {
     const isChanged = (finding: ConditionUpdate | undefined) => {
       const existing = status?.conditions?.find(({ type }) => type === finding?.type);
       return finding !== undefined && (existing?.reason !== finding.reason || existing.message !== finding.message);
     };
     // ModelDenied takes precedence over the health of the model.
     const isDenied = reasonOf(status?.conditions, 'ModelAvailable') === 'ModelDenied';
-    return (!isDenied && isChanged(model)) || isChanged(budget);
+    const isResponsiveChanged =
+      heartbeat === 'Reported' ? reasonOf(status?.conditions, 'Responsive') !== undefined : isChanged(heartbeat);
+    return (!isDenied && isChanged(model)) || isChanged(budget) || isResponsiveChanged;
   }
 
   #hasChangedNumbers({ metadata, status }: StoredAgent, state: AgentRuntimeState): boolean {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { validateObject } from '../../../api/manifests.ts';
+import { createManifestLoader } from '../../../api/manifests.ts';
 import type { Json } from '../../../lib/json.ts';
 import { Crash } from '../crash.testing.ts';
 import {
@@ -50,7 +50,7 @@ describe('a promotion that waits for a user when NATS loses its store', () => {
       [5, ['replay/safety', 'replay/correctness']],
     );
     const request = { apiVersion: 'temper.dev/v1alpha1', kind: 'ApprovalRequest', metadata, spec };
-    assert.deepEqual(validateObject(request as unknown as Json), []);
+    assert.deepEqual(createManifestLoader().validate(request as unknown as Json), []);
   });
 
   it('the decision of the user takes effect once, before and after the loss, at whichever call the operator is killed', async () => {

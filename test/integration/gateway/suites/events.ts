@@ -4,8 +4,12 @@ import type { PublishedEvent } from '../../../../src/events/event.ts';
 import type { PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
 import { createAcceptedEvents } from '../../../../src/nats/events/accepted-events.ts';
 import { createEventHistory } from '../../../../src/nats/events/event-history.ts';
+import { createSubscriptions } from '../../../../src/nats/events/subscriptions.ts';
 import { createTriggerFires } from '../../../../src/nats/events/trigger-fires.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
+import { BUCKETS, bucketStream, bucketSubject } from '../../../../src/nats/jetstream/names.ts';
+import { createSessionStore } from '../../../../src/nats/sessions/session-store.ts';
+import { messageCounts } from '../../../../src/nats/jetstream/stream-reader.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
 import { pollValue } from '../../../support/poll.ts';
@@ -23,11 +27,11 @@ interface Receipt {
 export function eventTests(open: () => MessageClient): void {
   let agents = 0;
 
-  async function agent(spec: object = {}): Promise<RunningAgent & { name: string }> {
+  async function agent(spec: object = {}, policy: object = {}): Promise<RunningAgent & { name: string }> {
     const { fixture } = open();
     agents += 1;
     const name = `eventful-${agents}`;
-    await fixture.createPolicy('team-a', `events-${agents}`, POLICY);
+    await fixture.createPolicy('team-a', `events-${agents}`, { ...POLICY, ...policy });
     const found = await open().createReadyAgent(name, { trustPolicyRef: { name: `events-${agents}` }, ...spec });
     return { ...found, name };
   }
@@ -170,7 +174,10 @@ export function eventTests(open: () => MessageClient): void {
       ],
     });
     const end = { deliveryToken: fired.deliveryToken, id: added.id };
+    const fires = createTriggerFires(await open().fixture.nats.connect('gateway'));
+    assert.equal((await fires.read(watcher.uid, added.id)).fires, 1);
     assert.deepEqual(parsed(await post(watcher, '/v1/subscriptions/end', end, 'u-1')), { ended: true });
+    assert.equal((await fires.read(watcher.uid, added.id)).fires, 0);
     assert.equal(receiptIn(await publish(shop, delivery, { subject: 'shop-4.a' }, 'e-2')).messages, 0);
 
     parsed(await post(watcher, '/v1/subscriptions', { ...body, deliveryToken: fired.deliveryToken }, 'k-2'));
@@ -181,6 +188,34 @@ export function eventTests(open: () => MessageClient): void {
       (response) => receiptIn(response).messages === 0,
     );
     assert.equal(receiptIn(later).refused, 1);
+  });
+
+  it('nothing stays of what a subscription fired after it ended, or expired and another one follows', async () => {
+    const connection = await open().fixture.nats.connect('gateway');
+    const [store, fires] = [createSubscriptions(connection), createTriggerFires(connection)];
+    const owner = { uid: 'u-forgetful', namespace: 'team-a' };
+    const add = (key: string, milliseconds: number) => {
+      const expiresAt = new Date(Date.now() + milliseconds).toISOString();
+      return store.add(owner, key, { subject: 'shop-6.a', message: 'x', session: 's-1', expiresAt });
+    };
+    const fire = ({ id }: { id: string }) => fires.fire(owner.uid, id, { maxFiresPerHour: 9, cooldownMs: 0 }, 'evt-1');
+    const [short, long] = [await add('short', 300), await add('long', 60_000)];
+    for (const subscription of [short, long]) await fire(subscription);
+    assert.equal(await store.end(owner, long.id), true);
+    // One that an event of this moment fires for the last time.
+    await fire(long);
+    await pollValue(
+      'the end of the subscription',
+      () => store.of('team-a'),
+      (all) => !all.some(({ id }) => id === short.id),
+    );
+    const later = [await add('first', 60_000), await add('second', 60_000)];
+    await pollValue(
+      'the keys that are left',
+      () => messageCounts(connection, bucketStream(BUCKETS.triggers), bucketSubject(BUCKETS.triggers, 'u-forgetful.>')),
+      (counts) => !Object.keys(counts).some((subject) => subject.includes('.fires.')),
+    );
+    for (const { id } of later) assert.equal(await store.end(owner, id), true);
   });
 
   it('a message that fails is an event of the platform, and the failed message of a trigger is none', async () => {
@@ -264,6 +299,41 @@ export function eventTests(open: () => MessageClient): void {
     assert.deepEqual(
       history.filter(({ id }) => id === 'evt-terminated' || id === 'evt-unmatched').map(({ messages }) => messages),
       [2],
+    );
+  });
+
+  it('the event of a tainted session taints the sessions that get it, and that of another one does not', async () => {
+    const shop = await agent(
+      { grants: { tools: TOOLS, events: { publish: ['shop-7.>'] } } },
+      { tainted: { deny: [] } },
+    );
+    const watcher = await listener({ name: 'read', subject: 'shop-7.a', message: '{{event}}' });
+    const publishFrom = async (session: string, tainted: boolean): Promise<boolean | undefined> => {
+      parsed(await open().sendMessage(shop.name, 'work', session));
+      const delivery = await open().next(shop);
+      const store = createSessionStore(await open().fixture.nats.connect('gateway'), shop.uid);
+      if (tainted) await store.append(session, 0, [{ role: 'user', text: 'read' }], { tainted });
+      assert.equal(
+        receiptIn(await publish(shop, delivery, { subject: 'shop-7.a', data: session }, session)).messages,
+        1,
+      );
+      const { deliveryToken } = delivery;
+      const end = { deliveryToken, action: 'ack', reply: 'ok', finishReason: 'complete' };
+      parsed(await open().postDelivery(shop, end), 204);
+      const { message, deliveryToken: received } = await open().next(watcher);
+      assert.equal(message.text, session);
+      parsed(await open().postDelivery(watcher, { ...end, deliveryToken: received }), 204);
+      return message.tainted;
+    };
+    assert.equal(await publishFrom('s-tainted', true), true);
+    assert.equal(await publishFrom('s-clean', false), undefined);
+    const past = await createEventHistory(await open().fixture.nats.connect('gateway')).read('team-a');
+    assert.deepEqual(
+      past.filter(({ subject }) => subject === 'shop-7.a').map(({ data, tainted }) => [data, tainted]),
+      [
+        ['s-tainted', true],
+        ['s-clean', false],
+      ],
     );
   });
 

@@ -23,8 +23,15 @@ import { userMessageRoutes } from './users/messages.ts';
 import type { RouteModule } from './http/routes.ts';
 import { verificationRoutes } from './promotion/verification-routes.ts';
 import { traceRoutes } from './tracing/routes.ts';
+import { specialistRoutes } from './children/specialist.ts';
+import { discoveryRoutes } from './discovery/routes.ts';
+import { modelRoutes } from './models/routes.ts';
+import { memoryRoutes } from './pods/memory.ts';
+import { sessionRoutes } from './pods/sessions.ts';
+import { reviewRoutes } from './review/routes.ts';
+import { auditModelRoutes } from './tool-audits/model-route.ts';
 
-/** Routes for assignments, deliveries, reports, traces, verifiers and users. Routes that need models, a ledger or a judge are added separately. */
+/** Routes for assignments, deliveries, reports, traces, verifiers and users. Those that need models, a ledger or a judge are in `moduleRoutes`. */
 export const CORE_ROUTES: readonly RouteModule[] = [
   assignmentRoutes,
   nextMessageRoutes,
@@ -51,3 +58,24 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userScheduleRoutes,
   a2aRoutes,
 ];
+
+export interface ModuleRouteDeps {
+  models: Parameters<typeof modelRoutes>[0];
+  review: Parameters<typeof reviewRoutes>[0];
+  sessions: Parameters<typeof sessionRoutes>[0];
+  memory: Parameters<typeof memoryRoutes>[0];
+  discovery: Parameters<typeof discoveryRoutes>[0];
+}
+
+/** The routes that need models, a ledger or a judge. */
+export function moduleRoutes({ models, review, sessions, memory, discovery }: ModuleRouteDeps): RouteModule[] {
+  return [
+    modelRoutes(models),
+    auditModelRoutes(models),
+    reviewRoutes(review),
+    sessionRoutes(sessions),
+    specialistRoutes(models),
+    memoryRoutes(memory),
+    discoveryRoutes(discovery),
+  ];
+}
