@@ -98,12 +98,16 @@ describe('a search', () => {
   });
 
   it('a request for several tools finds one for each of its sentences', () => {
-    const rates = Array.from({ length: 6 }, (_, at) =>
-      anEntry(`exchange_rate_${at}`, { description: 'The current exchange rate of a currency in a market.' }),
-    );
-    const made = [...rates, anEntry('send_mail', { description: 'Sends a mail.' })];
+    const several = (name: string, count: number, description: string) =>
+      Array.from({ length: count }, (_, at) => anEntry(`${name}_${at}`, { description }));
+    const made = [
+      anEntry('exchange_rate', { description: 'The current exchange rate of a currency in a market.' }),
+      ...several('chart', 5, 'Draws the current currency of a market.'),
+      ...several('folder', 30, 'Counts the mails of a folder that users can send.'),
+      anEntry('send_mail', { description: 'Sends a mail.' }),
+    ];
     const text = 'Look up the current exchange rate of a currency in a market. Then send a mail.';
-    assert.ok(found(text, made).slice(0, 2).includes('send_mail'), found(text, made).join(' '));
+    assert.deepEqual(found(text, made).slice(0, 2), ['exchange_rate', 'send_mail']);
   });
 
   it('words in quotation marks weigh less than the words around them', () => {
