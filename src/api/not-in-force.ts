@@ -99,20 +99,20 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Capability',
     field: 'spec.hasSideEffects',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'decide whether a composed tool may repeat the call',
     inForce: is(true),
   },
   {
     kind: 'Capability',
     field: 'spec.tool.inputSchema',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'describe the arguments; discovery lists the tool, and no agent can call it',
   },
   {
     kind: 'Capability',
     field: 'spec.tool.outputSchema',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'check the output; discovery lists the tool, and no agent can call it',
   },
   {
@@ -135,7 +135,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Capability',
-    field: 'spec.backend',
+    field: 'spec.backend.mcp',
+    where: 'cluster',
+    plan: 'execute calls of the tool in the gateway',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.backend.http',
     where: 'everywhere',
     plan: 'execute calls of the tool in the gateway',
   },

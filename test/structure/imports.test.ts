@@ -48,7 +48,7 @@ const MODULES: Record<string, readonly string[]> = {
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
   'tool-audit': [...ENGINE_MAY, 'engine'],
-  standalone: [...ENGINE_MAY, 'acp', 'engine', 'tool-audit'],
+  standalone: [...ENGINE_MAY, 'acp', 'mcp', 'engine', 'tool-audit'],
   nats: [...ENGINE_MAY, 'engine', 'tool-audit'],
   'gateway-api': [...ENGINE_MAY, 'tool-audit'],
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
@@ -105,7 +105,6 @@ const PACKAGES: Record<string, readonly string[]> = {
   esbuild: ['cli'],
   '@agentclientprotocol/sdk': ['acp', 'cli'],
   '@modelcontextprotocol/server': ['mcp'],
-  // Only in tests.
   '@modelcontextprotocol/client': ['mcp'],
   '@a2a-js/sdk': ['gateway'],
 };

@@ -253,6 +253,14 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tool.category',
       'spec.tool.action',
     ],
+    'cli/mcp/servers/capability-tools.ts': [
+      'spec.hasSideEffects',
+      'spec.tool.inputSchema',
+      'spec.tool.outputSchema',
+      'spec.backend.mcp.url',
+      'spec.backend.mcp.tool',
+      'spec.backend.mcp.connection',
+    ],
   },
   Approval: {
     'gateway/cluster/demotions.ts': ['spec.decision', 'spec.subject.promotion.digest'],
