@@ -28,6 +28,12 @@ const testIdentity: Authenticator = {
   verifier: async () => {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
+  egress: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
+  egressClient: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
   peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
 };
