@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
-import { AgentHome } from '../process/agent-home.ts';
+import { ProgramHome } from '../../sandbox/confined/program-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
 import { AgentSession, type PromptHost } from './agent-session.ts';
@@ -39,7 +39,7 @@ const handler: FetchHandler = (request) => (new URL(request.url).pathname === '/
 const never = new AbortController().signal;
 
 async function open(program = FIXTURE): Promise<AgentSession> {
-  const process = await AgentProcess.start(program, handler, await AgentHome.create());
+  const process = await AgentProcess.start(program, handler, await ProgramHome.create());
   return AgentSession.open(process, never, { cancelTimeoutMs: 300 });
 }
 

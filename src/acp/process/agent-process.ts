@@ -3,8 +3,9 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
 import type { FetchHandler } from '../endpoint/model-endpoint.ts';
-import type { AgentHome } from './agent-home.ts';
-import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
+import { confinedCommand } from '../../sandbox/confined/confined-command.ts';
+import type { ProgramHome } from '../../sandbox/confined/program-home.ts';
+import { agentEnvironment, type AgentProgram } from './agent-command.ts';
 import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
 import { preloadTexts } from './preloads.ts';
 
@@ -16,11 +17,11 @@ const LEAVE_TIMEOUT_MS = 1_000;
 export class AgentProcess {
   readonly exited: Promise<void>;
   readonly #child: ChildProcess;
-  readonly #home: AgentHome;
+  readonly #home: ProgramHome;
   #stderr = '';
   #reason: string | undefined;
 
-  private constructor(child: ChildProcess, home: AgentHome, handler: FetchHandler) {
+  private constructor(child: ChildProcess, home: ProgramHome, handler: FetchHandler) {
     this.#child = child;
     this.#home = home;
     this.exited = new Promise((resolve) => {
@@ -43,9 +44,9 @@ export class AgentProcess {
   }
 
   /** Starts the program in this home, which belongs to the process from now on. */
-  static async start(program: AgentProgram, handler: FetchHandler, home: AgentHome): Promise<AgentProcess> {
+  static async start(program: AgentProgram, handler: FetchHandler, home: ProgramHome): Promise<AgentProcess> {
     const preloads = await preloadTexts();
-    const { command, args } = agentCommand(process.execPath, program, { home: home.path, preloads });
+    const { command, args } = confinedCommand(process.execPath, program, { home: home.path, preloads });
     const child = spawn(command, args, {
       cwd: home.path,
       env: agentEnvironment(program, home.path, ORIGIN),
@@ -84,7 +85,7 @@ export class AgentProcess {
   }
 
   /** Lets the process end and hands over its home. */
-  async leave(): Promise<AgentHome> {
+  async leave(): Promise<ProgramHome> {
     this.stdin.end();
     const timer = setTimeout(() => this.kill('the session is closed'), LEAVE_TIMEOUT_MS);
     await this.exited;

@@ -4,7 +4,7 @@ import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
 import { createToolServer } from '../../mcp/server/tool-server.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
-import { AgentHome } from '../process/agent-home.ts';
+import { ProgramHome } from '../../sandbox/confined/program-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import { type KeptSession, KeptSessions } from './kept-sessions.ts';
 import type { MessageRun } from './message-run.ts';
@@ -91,7 +91,7 @@ export class AgentSessions implements AsyncDisposable {
     }
     const kept = state === undefined ? undefined : await this.#kept.take(session, state);
     const loaded = kept === undefined ? undefined : await this.#load(kept, run, signal);
-    const open = loaded ?? (await this.#begin(await AgentHome.create(), run, signal));
+    const open = loaded ?? (await this.#begin(await ProgramHome.create(), run, signal));
     this.#open.set(session, open);
     return open;
   }
@@ -106,7 +106,7 @@ export class AgentSessions implements AsyncDisposable {
     }
   }
 
-  async #begin(home: AgentHome, run: MessageRun, signal: AbortSignal, load?: string): Promise<OpenAgent> {
+  async #begin(home: ProgramHome, run: MessageRun, signal: AbortSignal, load?: string): Promise<OpenAgent> {
     const work: AgentWork = { run };
     const process = await AgentProcess.start(this.#deps.program, this.#handler(work), home);
     const session = await AgentSession.open(process, signal, { load });

@@ -39,4 +39,13 @@ export const MODEL_ERROR_CODES = {
     meaning: 'The agent program of spec.model.agent does not start, ended, or broke the Agent Client Protocol.',
     fix: 'The message has the reason and the beginning of its standard error; send the message again.',
   },
+  TEMPER_MCP_SERVER_FAILED: {
+    meaning:
+      'An MCP server of `mcp.yaml` does not start, ended, cannot be reached, or broke the Model Context Protocol.',
+    fix: 'The message has the reason; `temper mcp tools NAME` shows whether the server works.',
+  },
+  TEMPER_MCP_TOOL_CHANGED: {
+    meaning: 'An MCP server does not list the tool as a user accepted it.',
+    fix: 'Read the tool with `temper mcp tools NAME`, and accept it again if it is still what you want.',
+  },
 } as const;

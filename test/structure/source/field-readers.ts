@@ -86,6 +86,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.quotas.costPerDay',
       'spec.quotas.costPerMonth',
       'spec.quotas.toolCallsPerMinute',
+      'spec.quotas.networkBytesPerHour',
     ],
     'operator/pods/pod-template.ts': [
       'spec.sandbox.resources.cpu',
@@ -252,6 +253,14 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tool.name',
       'spec.tool.category',
       'spec.tool.action',
+    ],
+    'cli/mcp/servers/capability-tools.ts': [
+      'spec.hasSideEffects',
+      'spec.tool.inputSchema',
+      'spec.tool.outputSchema',
+      'spec.backend.mcp.url',
+      'spec.backend.mcp.tool',
+      'spec.backend.mcp.connection',
     ],
   },
   Approval: {

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { AgentHome } from './agent-home.ts';
+import { ProgramHome } from './program-home.ts';
 
-it('the home of an agent program has a size in entries and bytes, and is removed', async () => {
-  const home = await AgentHome.create();
+it('the home of a confined program has a size in entries and bytes, and is removed', async () => {
+  const home = await ProgramHome.create();
   {
     await using open = home;
     await mkdir(join(open.path, 'a'));

@@ -1,5 +1,5 @@
 /**
- * Runs in the process of an agent before its program, as text without types. A file that the process may not see does not exist for it: many
+ * Runs in a confined process before its program, as text without types. A file that the process may not see does not exist for it: many
  * programs look for files in folders of the system, and only expect that none is there.
  */
 import fs from 'node:fs';

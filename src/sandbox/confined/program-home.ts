@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** The home of a process, empty at the start. What is in it is untrusted. */
-export class AgentHome implements AsyncDisposable {
+export class ProgramHome implements AsyncDisposable {
   readonly path: string;
 
   private constructor(path: string) {
     this.path = path;
   }
 
-  static async create(): Promise<AgentHome> {
-    const home = new AgentHome(await realpath(await mkdtemp(join(tmpdir(), 'temper-agent-'))));
+  static async create(): Promise<ProgramHome> {
+    const home = new ProgramHome(await realpath(await mkdtemp(join(tmpdir(), 'temper-program-'))));
     await mkdir(home.workspace);
     return home;
   }

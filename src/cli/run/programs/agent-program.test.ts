@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import type { Agent } from '../../api/v1alpha1/agent.ts';
-import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
-import type { ErrorCode } from '../../lib/error-codes.ts';
-import { isTemperError } from '../../lib/errors.ts';
-import type { CliIo } from '../io.ts';
+import type { Agent } from '../../../api/v1alpha1/agent.ts';
+import type { TrustPolicy } from '../../../api/v1alpha1/trustpolicy.ts';
+import type { ErrorCode } from '../../../lib/error-codes.ts';
+import { isTemperError } from '../../../lib/errors.ts';
+import type { CliIo } from '../../io.ts';
 import { withPrograms } from './agent-program.ts';
 
 const POLICY = {} as TrustPolicy;
