@@ -82,6 +82,11 @@ describe('ScheduleReconciler', () => {
     const next = setUp({ store, clock });
     assert.deepEqual(await next.reconciler.reconcile(next.key, CONTEXT), { kind: 'done' });
     assert.deepEqual([store.sends, next.queues.schedules.length], [0, 0]);
+    const { revision } = store;
+    store.revision = () => Promise.reject(new TemperError('TEMPER_BUS_UNAVAILABLE', 'away'));
+    assert.equal(await next.reconciler.readChanges(), 1_000, 'it reads again soon');
+    assert.deepEqual(await next.reconciler.reconcile(next.key, CONTEXT), { kind: 'done' });
+    store.revision = revision;
     await next.reconciler.readChanges();
     assert.equal((await next.queues.schedules.get())?.key, next.key);
     await next.reconciler.reconcile(next.key, CONTEXT);

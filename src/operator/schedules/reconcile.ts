@@ -79,6 +79,15 @@ export class ScheduleReconciler {
 
   /** Reads what agents and users changed about schedules. Returns the milliseconds until the next round. */
   async readChanges(): Promise<number> {
+    try {
+      return await this.#readChanges();
+    } catch (error) {
+      if (!isTemperError(error, 'TEMPER_BUS_UNAVAILABLE')) throw error;
+      return OUTAGE_RETRY_MS;
+    }
+  }
+
+  async #readChanges(): Promise<number> {
     const isFirst = !this.#own.isRead;
     const afterMs = await this.#own.round((before, after) => {
       for (const agent of this.#deps.agents.byIndex('uid', after.agent.uid)) {
