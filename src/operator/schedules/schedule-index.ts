@@ -32,7 +32,7 @@ export class ScheduleIndex {
     this.#store = store;
   }
 
-  /** Before it is, nobody knows what users have paused. */
+  /** What users have paused is known from the first read on. */
   get isRead(): boolean {
     return this.#revision !== NOT_READ;
   }
