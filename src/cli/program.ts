@@ -47,7 +47,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
   addAcp(program, io, finish);
-  const mcp = program.command('mcp', { hidden: isPlugin(io) }).description('serve tools, and use those of MCP servers');
+  const mcp = program.command('mcp').description('serve tools, and use those of MCP servers');
   addMcp(mcp, io, finish);
   addMcpServers(mcp, io, finish);
   addAudit(program, io, finish);

@@ -35,11 +35,14 @@ export const ASK_AGENT: ToolDescriptor = {
 /** Deadline of one message. */
 const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;
 
+/** The answer to a message, or the requests that it waits for. */
+export type Answered = Pick<HandledMessage, 'reply' | 'finishReason' | 'parked'>;
+
 export interface AskedAgentDeps {
   session: string;
   now: () => number;
   newId: () => string;
-  handle(message: UserMessage, op: CallOptions): Promise<HandledMessage>;
+  handle(message: UserMessage, op: CallOptions): Promise<Answered>;
   /** The message of the session that has not ended. */
   unended: () => Promise<UserMessage | undefined>;
   /** How a user decides about a request. */
@@ -90,7 +93,7 @@ export class AskedAgent {
     );
   }
 
-  #resultOf({ reply, finishReason, parked }: HandledMessage): ServedResult {
+  #resultOf({ reply, finishReason, parked }: Answered): ServedResult {
     if (parked === undefined) return { text: reply, isError: false, structured: { reply, finishReason } };
     const [request] = parked;
     const code = 'TEMPER_APPROVAL_PENDING';
