@@ -31,8 +31,9 @@ const KEPT_IMPORTS = {
   verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
   gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
+  egress: /^src\/(?:cli\/serve\/serve\.ts$|egress\/)/,
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
-  cli: /^src\/(?!cli\/serve\/|gateway\/|operator\/)/,
+  cli: /^src\/(?!cli\/serve\/|gateway\/|egress\/|operator\/)/,
 } as const;
 /** Imports that each bundle keeps. */
 const SHARED_IMPORTS = /^(?:package\.json|src\/cli\/stack-traces\.ts)$/;

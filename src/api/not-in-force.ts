@@ -25,13 +25,6 @@ const isEmpty = (value: Json): boolean => Array.isArray(value) && value.length =
 export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Agent',
-    field: 'spec.grants.network',
-    where: 'cluster',
-    plan: 'let forged tools connect to these hosts through an egress proxy',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'Agent',
     field: 'spec.model.agent',
     where: 'cluster',
     plan: 'start this agent program in the sandbox container; until then a cluster refuses the agent',
@@ -61,33 +54,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.grants.environment',
     where: 'everywhere',
     plan: 'let tools read these environment variables',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.quotas.networkBytesPerHour',
-    where: 'everywhere',
-    plan: 'limit the network traffic of the agent',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.forge.domains',
-    where: 'cluster',
-    plan: 'let forged tools connect to these hosts through an egress proxy',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.egress.allow',
-    where: 'cluster',
-    plan: 'limit the hosts that an egress proxy connects to',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.tainted.network',
-    where: 'cluster',
-    plan: 'limit the hosts that an egress proxy connects to for a tainted session',
     inForce: isEmpty,
   },
   {

@@ -66,6 +66,19 @@ const Config = Type.Object(
       },
       closed,
     ),
+    /** The proxy for connections of agents to the internet. Absent: agents reach the gateway only. */
+    egress: Type.Optional(
+      Type.Object(
+        {
+          service: Name,
+          /** Labels of the proxy's pods, for the NetworkPolicy. */
+          podLabels: Labels,
+          /** File with certificate authorities that agents trust for their targets beside the public ones, PEM. */
+          caFile: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+        },
+        closed,
+      ),
+    ),
     nats: Type.Optional(
       Type.Object(
         {

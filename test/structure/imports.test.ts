@@ -60,13 +60,14 @@ const MODULES: Record<string, readonly string[]> = {
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
   pod: [...ROLES_MAY, 'gateway-client'],
+  egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'events', 'api', 'policy'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'operator'],
-  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
+  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'egress', 'operator'],
+  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'egress', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
@@ -85,7 +86,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
-  'lru-cache': ['kube', 'gateway', 'identity', 'nats', 'operator', 'tools'],
+  'lru-cache': ['kube', 'net', 'gateway', 'egress', 'identity', 'nats', 'operator', 'tools'],
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],

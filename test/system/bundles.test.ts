@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { bundle, bundleVetting, writeDispatcher } from '../../sandbox-image/bundle.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
-const ROLES = ['agent', 'verifier', 'gateway', 'operator', 'sandbox'] as const;
+const ROLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'sandbox'] as const;
 
 describe('the bundles of the images', { timeout: 120_000 }, () => {
   let folder: string;

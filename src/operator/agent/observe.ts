@@ -108,6 +108,7 @@ export async function observe(
     ...policyFacts,
     specError,
     protection,
+    hasEgress: deps.config.egress !== undefined,
     pods,
     boundUid: wanted?.uid,
     bound,

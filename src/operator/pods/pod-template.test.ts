@@ -71,6 +71,21 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
+  it('the agent container has a token for the egress proxy only where there is one, apart from that for the gateway', () => {
+    const tokensOf = (config: Parameters<typeof podTemplate>[0]) => {
+      const volumes = podTemplate(config, CLASS).spec['volumes'] as {
+        name: string;
+        projected?: { sources: { serviceAccountToken: { audience: string; path: string } }[] };
+      }[];
+      const sources = volumes.find(({ name }) => name === 'tokens')?.projected?.sources ?? [];
+      return sources.map(({ serviceAccountToken: { audience, path } }) => [audience, path]);
+    };
+    const gateway = ['temper-gateway', 'gateway'];
+    assert.deepEqual(tokensOf(CONFIG), [gateway]);
+    const egress = { service: 'temper-egress', podLabels: {} };
+    assert.deepEqual(tokensOf({ ...CONFIG, egress }), [gateway, ['temper-egress', 'egress']]);
+  });
+
   it('the template changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);

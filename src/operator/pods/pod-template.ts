@@ -14,7 +14,7 @@ export interface PodTemplate {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-type TemplateConfig = Pick<OperatorConfig, 'agent' | 'imagePullPolicy' | 'imagePullSecrets'>;
+type TemplateConfig = Pick<OperatorConfig, 'agent' | 'egress' | 'imagePullPolicy' | 'imagePullSecrets'>;
 
 /** An address reserved for documentation, where no server responds. `dnsPolicy: None` requires at least one nameserver. */
 const NO_NAMESERVER = '192.0.2.1';
@@ -89,7 +89,7 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
       seccompProfile: { type: 'RuntimeDefault' },
     },
     containers: [agentContainer(config), sandboxContainer(config, sandboxClass, sandbox, workspace)],
-    volumes: volumes(workspace, sandbox.workspace?.files ?? []),
+    volumes: volumes(config, workspace, sandbox.workspace?.files ?? []),
   };
 }
 
@@ -182,11 +182,18 @@ function securityContext(runAsUser: number) {
   };
 }
 
-function volumes(workspace: string, files: WorkspaceFiles) {
-  const serviceAccountToken = { audience: AUDIENCES.gateway, expirationSeconds: TOKEN_SECONDS, path: 'gateway' };
+/** One token for each server of the installation that the pod may reach: none is valid at another one. */
+function tokens({ egress }: TemplateConfig) {
+  const paths: ('gateway' | 'egress')[] = egress === undefined ? ['gateway'] : ['gateway', 'egress'];
+  return paths.map((path) => ({
+    serviceAccountToken: { audience: AUDIENCES[path], expirationSeconds: TOKEN_SECONDS, path },
+  }));
+}
+
+function volumes(config: TemplateConfig, workspace: string, files: WorkspaceFiles) {
   return [
     { name: 'endpoints', configMap: { name: NAMESPACE_OBJECTS.endpoints } },
-    { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
+    { name: 'tokens', projected: { sources: tokens(config) } },
     { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: TEMP_VOLUME_SIZE } },
     { name: 'workspace', emptyDir: { sizeLimit: workspace } },
     ...files.map(({ configMap }, index) => ({ name: `files-${index}`, configMap: { name: configMap.name } })),

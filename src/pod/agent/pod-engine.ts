@@ -2,12 +2,10 @@ import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
-import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { SafeFetch } from '../../net/fetch.ts';
 import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
@@ -17,6 +15,7 @@ import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules
 import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
+import type { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
 import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
@@ -36,9 +35,12 @@ import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
+import { egressFetch } from './egress-fetch.ts';
 
 export interface PodEngineDeps {
   client: GatewayClient;
+  /** The address of the egress proxy and the token for it. */
+  egress: Pick<GatewayConfigFiles, 'current'>;
   bus: RemoteBus;
   reports: ReportSender;
   currentMessage: CurrentMessage;
@@ -117,7 +119,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
       ...namespacePorts(deps, withheld),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
-      fetch: noFetch,
+      fetch: egressFetch({ files: deps.egress, deliveryToken, clock }),
       workspace,
       protectedPaths: [],
       remoteWorkspace: sandbox,
@@ -172,8 +174,3 @@ function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
   });
   return engineModels(models, model);
 }
-
-const noFetch: SafeFetch = () =>
-  Promise.reject(
-    new TemperError('TEMPER_EGRESS_UNAVAILABLE', 'this pod has no network egress; forge a tool that needs no network'),
-  );

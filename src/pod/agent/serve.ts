@@ -23,9 +23,11 @@ import { SlotPool } from './slots/slot-pool.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 
 export interface AgentRoleOptions {
-  /** Folder with the gateway's address, TLS server name and CA certificate. */
+  /** Folder with the address and TLS server name of the gateway and of the egress proxy, and their CA certificate. */
   endpoints: string;
   tokenFile: string;
+  /** The token for the egress proxy. */
+  egressTokenFile: string;
   /** Volume that both containers of the pod mount. */
   run: string;
   /** Folder of the agent's files, as a path in the sandbox container. */
@@ -69,7 +71,9 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
       },
     }),
   );
-  const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
+  const { endpoints: folder, tokenFile, egressTokenFile } = options;
+  const configFiles = new GatewayConfigFiles({ folder, tokenFile, clock });
+  const egress = new GatewayConfigFiles({ folder, tokenFile: egressTokenFile, server: 'egress', clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
@@ -78,7 +82,7 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const { workspace } = options;
   const toolCallLimiter = new ToolCallLimiter(clock);
   const sources = new WithheldSources();
-  const shared = { client, spans, sandbox, workspace, toolCallLimiter, sources, clock, ids, log };
+  const shared = { client, egress, spans, sandbox, workspace, toolCallLimiter, sources, clock, ids, log };
   const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
   const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
   await runAllOrFail(signal, (inner) => [

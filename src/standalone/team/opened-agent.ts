@@ -15,6 +15,7 @@ import type { EventSink } from '../../tools/events.ts';
 import { agentProvider } from '../agent-provider.ts';
 import { createFileApprovals, type FileApprovals } from '../approvals.ts';
 import { accountsOf } from '../ledger-accounts.ts';
+import { chargedFetch } from '../usage/charged-fetch.ts';
 import { localToolTasks } from '../levels/local-tasks.ts';
 import { evaluateLocalTrust } from '../levels/local-trust.ts';
 import { LocalTaskRecorder } from '../levels/task-recorder.ts';
@@ -121,7 +122,7 @@ function portsOf(
   tasks: LocalTaskRecorder,
   { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors, events }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
-  const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
+  const { records: all, clock, ids, registry, sandbox, network, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
@@ -165,7 +166,7 @@ function portsOf(
       openFreshSandbox,
       onUse: (digest, session) => tasks.used(digest, session),
     },
-    fetch,
+    fetch: chargedFetch({ clock, ids, network, ledger }),
     workspace,
     protectedPaths,
     ...portsToOthers(agent, models),

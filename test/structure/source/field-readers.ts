@@ -86,6 +86,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.quotas.costPerDay',
       'spec.quotas.costPerMonth',
       'spec.quotas.toolCallsPerMinute',
+      'spec.quotas.networkBytesPerHour',
     ],
     'operator/pods/pod-template.ts': [
       'spec.sandbox.resources.cpu',

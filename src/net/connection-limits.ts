@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Server } from 'node:https';
 import { LRUCache } from 'lru-cache';
-import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
-import type { Clock } from '../../../lib/clock.ts';
+import { TokenBucket, type TokenBucketOptions } from '../lib/async/token-bucket.ts';
+import type { Clock } from '../lib/clock.ts';
 
 export interface ConnectionLimitOptions {
   /** Open connections of the server; further ones are closed at once. */
