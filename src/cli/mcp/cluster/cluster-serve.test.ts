@@ -39,11 +39,11 @@ const lines = (...values: object[]): FakeResponse => ({
 interface TestClient {
   cluster: FakeCluster;
   /** The result of a request; of one that fails, its error. */
-  request(method: string, params?: JsonObject): Promise<Json>;
+  request: (method: string, params?: JsonObject) => Promise<Json>;
   /** The result of ask_agent. */
-  ask(input: JsonObject, meta?: JsonObject): Promise<Json>;
-  send(message: JsonObject): void;
-  received(): Json[];
+  ask: (input: JsonObject, meta?: JsonObject) => Promise<Json>;
+  send: (message: JsonObject) => void;
+  received: () => Json[];
 }
 
 /** Serves agent `analyst`, whose messages and events `answer` answers. */
