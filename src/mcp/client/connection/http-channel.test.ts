@@ -26,21 +26,35 @@ const server = createToolServer({
 
 type Answer = (request: Request) => Promise<Response> | Response;
 
-/** A connection to the server, whose calls `called` answers, and whose streams that are opened again `reopened`. */
+interface Answers {
+  /** Gets the requests. */
+  seen?: Request[];
+  /** Gets the waits of the channel. */
+  waits?: number[];
+  /** Answers streams that are opened again. */
+  reopened?: Answer;
+  /** Answers all that is no call. */
+  others?: Answer;
+}
+
+/** A connection to the server, whose calls `called` answers. */
 async function connected(
   called: Answer,
-  { seen = [], waits = [], reopened = server }: { seen?: Request[]; waits?: number[]; reopened?: Answer } = {},
+  { seen = [], waits = [], reopened = server, others = server }: Answers = {},
 ): Promise<ServerConnection> {
   const fetch = async (target: string | URL, init: RequestInit): Promise<Response> => {
     const request = new Request(target, init);
     seen.push(request);
     if (request.headers.has('last-event-id')) return reopened(request);
     const isCall = request.method === 'POST' && (await request.clone().text()).includes('"tools/call"');
-    return isCall ? called(request) : server(request);
+    return isCall ? called(request) : others(request);
   };
   const clock: Clock = { ...systemClock, sleep: async (milliseconds) => void waits.push(milliseconds) };
   const channel = httpChannel({ url: 'https://mcp.example.com/mcp' }, 'secret', { clock, fetch });
-  return ServerConnection.open({ server: 'h', channel, clock: systemClock }, callOptions());
+  return ServerConnection.open(
+    { server: { name: 'h', isElsewhere: true }, channel, clock: systemClock },
+    callOptions(),
+  );
 }
 
 async function say(connection: ServerConnection): Promise<unknown> {
@@ -125,6 +139,29 @@ describe('an MCP server over HTTP', () => {
       assert.equal(connection.isOpen, false);
     });
   }
+
+  it('a session that the server forgot ends the connection, and one that is left ends at the server', async () => {
+    const seen: Request[] = [];
+    let answer: Answer = server;
+    const named: Answer = async (request) => {
+      if (request.method === 'DELETE') return new Response(null, { status: 204 });
+      // Only older revisions have sessions.
+      if (request.method === 'POST' && (await request.clone().text()).includes('"server/discover"'))
+        return new Response('', { status: 400 });
+      const { status, headers, body } = await answer(request);
+      return new Response(body, { status, headers: { ...Object.fromEntries(headers), 'mcp-session-id': 'one' } });
+    };
+    {
+      await using connection = await connected(named, { seen, others: named });
+      await say(connection);
+    }
+    const left = seen.filter(({ method }) => method === 'DELETE').map(({ headers }) => headers.get('mcp-session-id'));
+    assert.deepEqual(left, ['one']);
+    await using connection = await connected(named, { seen, others: named });
+    answer = () => new Response('', { status: 404 });
+    await assert.rejects(say(connection), /the server has ended the session/);
+    assert.equal(connection.isOpen, false);
+  });
 
   it('a server whose token is not set is not asked', async () => {
     const configured = {

@@ -5,7 +5,13 @@ import { type Clock, MAX_TIMER_MS } from '../../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { LISTED_LIMITS, type ListedTool, readListedTools, type ToolsOfServer } from '../tools/listed-tool.ts';
+import {
+  LISTED_LIMITS,
+  type ListedTool,
+  type ListingServer,
+  readListedTools,
+  type ToolsOfServer,
+} from '../tools/listed-tool.ts';
 
 /** Time in which a server starts, agrees on a revision of the protocol and lists its tools. */
 const OPEN_TIMEOUT_MS = 30_000;
@@ -22,8 +28,7 @@ export interface ServerChannel extends AsyncDisposable {
 }
 
 export interface ServerConnectionDeps {
-  /** The name of the server in the configuration of the user. */
-  server: string;
+  server: ListingServer;
   channel: ServerChannel;
   clock: Clock;
 }
@@ -107,13 +112,13 @@ export class ServerConnection implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof ProtocolError) || !this.isOpen) throw this.#failureOf(error, 'the call failed');
       const text = printable(messageOf(error, 500), 500);
-      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server}" refused the call: ${text}`);
+      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server.name}" refused the call: ${text}`);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#client.close().catch(() => undefined);
     await this.#deps.channel[Symbol.asyncDispose]();
+    await this.#client.close().catch(() => undefined);
   }
 
   #onListChanged(): void {
@@ -154,7 +159,7 @@ export class ServerConnection implements AsyncDisposable {
   }
 
   #failed(reason: string, cause?: unknown): TemperError {
-    const message = `MCP server "${this.#deps.server}": ${printable(reason, 1_000)}`;
+    const message = `MCP server "${this.#deps.server.name}": ${printable(reason, 1_000)}`;
     return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
 }
