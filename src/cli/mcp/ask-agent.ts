@@ -12,7 +12,7 @@ import { messageText } from '../input/message-text.ts';
 export const ASK_AGENT: ToolDescriptor = {
   name: 'ask_agent',
   description:
-    'Send the agent a message and wait for its reply. It remembers the earlier messages of this connection. Leave text out to go on with a message that waited for an approval.',
+    'Send the agent a message and wait for its reply. It remembers the earlier messages of this connection. Leave text out to go on with a message that has no reply yet, because it waited for an approval or you stopped waiting.',
   inputSchema: {
     type: 'object',
     properties: { text: { type: 'string', minLength: 1, description: 'The message' } },

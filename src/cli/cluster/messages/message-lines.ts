@@ -47,6 +47,7 @@ export async function* messageLines(
   throw new TemperError(
     'TEMPER_GATEWAY_UNREACHABLE',
     `the gateway closes every connection without new events; ${hint}`,
+    { retry: 'backoff' },
   );
 }
 

@@ -1,6 +1,6 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import { isErrorCode } from '../../../lib/error-codes.ts';
-import { TemperError } from '../../../lib/errors.ts';
+import { isTemperError, TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
 import type { SessionStreamLine, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
 import type { UserMessage } from '../../../standalone/team/post.ts';
@@ -44,34 +44,40 @@ export class ClusterAgent {
 
   /** Sends the message, unless it is the one that has no answer yet, and waits for the answer. Throws the error of a message that failed. */
   async handle(message: UserMessage, { signal }: Pick<CallOptions, 'signal'>): Promise<Answered> {
+    const open: OpenMessage = this.#open?.message.id === message.id ? this.#open : { message };
+    this.#open = open;
+    try {
+      const answered = await this.#answer(open, signal);
+      if (answered.parked === undefined) this.#open = undefined;
+      return answered;
+    } catch (error) {
+      // The message goes on without a caller that leaves, and behind a gateway that is unavailable.
+      const goesOn = signal.aborted || (open.receipt !== undefined && isTemperError(error) && error.retry !== 'never');
+      if (!goesOn) this.#open = undefined;
+      throw error;
+    }
+  }
+
+  async #answer(open: OpenMessage, signal: AbortSignal): Promise<Answered> {
     const { agent, io: terminal } = this.#deps;
     const gateway = this.#deps.gateway(signal);
     const io = { error: (text: string) => terminal.error(text), signal };
-    const open: OpenMessage = this.#open?.message.id === message.id ? this.#open : { message };
-    this.#open = open;
-    const { id: key, session, text } = message;
-    open.receipt ??= await this.#sent(sendMessage(gateway, { agent, text, session, key }, io), signal);
+    if (open.receipt === undefined) {
+      const { id: key, session, text } = open.message;
+      open.receipt = await sendMessage(gateway, { agent, text, session, key }, io);
+      const { waitsFor = [] } = open.receipt;
+      // An earlier message of the session is not decided about.
+      if (waitsFor.length > 0) return waiting(waitsFor);
+    }
     const { receipt } = open;
     open.position ??= { after: receipt.after, skip: 0 };
     for await (const line of messageLines({ gateway, agent, receipt }, io, open.position)) {
       open.position = behind(line, open.position);
       const parked = this.#observed(line, receipt.id);
-      if (parked !== undefined) return { reply: '', finishReason: 'complete', parked };
-      if (line.kind === 'event' || line.message !== receipt.id) continue;
-      this.#open = undefined;
-      return answerIn(line);
+      if (parked !== undefined) return waiting(parked);
+      if (line.kind !== 'event' && line.message === receipt.id) return answerIn(line);
     }
     throw new TypeError('the lines of a message end with its answer');
-  }
-
-  /** A message that the gateway refuses does not wait for anything. */
-  async #sent(receipt: Promise<UserMessageReceipt>, signal: AbortSignal): Promise<UserMessageReceipt> {
-    try {
-      return await receipt;
-    } catch (error) {
-      if (!signal.aborted) this.#open = undefined;
-      throw error;
-    }
   }
 
   /** The requests that the message waits for from this line on. */
@@ -80,6 +86,10 @@ export class ClusterAgent {
     this.#deps.observe(line.event);
     return line.event.type === 'turn-parked' ? line.event.requests : undefined;
   }
+}
+
+function waiting(parked: readonly string[]): Answered {
+  return { reply: '', finishReason: 'complete', parked };
 }
 
 function answerIn(line: Exclude<SessionStreamLine, { kind: 'event' }>): Answered {

@@ -138,16 +138,36 @@ describe('kubectl temper mcp serve', () => {
     });
   });
 
+  it('a message behind one that waits for a decision names the request of that one', async () => {
+    const receipt = { id: 'm-1', session: 's-1', duplicate: false, podBound: true, after: 7, waitsFor: ['apr-0'] };
+    const answer = (request: RecordedRequest): FakeResponse => {
+      if (isMessage(request)) return { status: 200, body: receipt };
+      return isEvents(request) ? lines(reply(9, 'Done.')) : undefined;
+    };
+    await withClient(answer, async ({ ask }) => {
+      const waiting = await ask({ text: 'Go on' });
+      assert.deepEqual(
+        [codeOf(waiting), textAt(waiting, ['_meta', 'temper.dev/approvalRequest'])],
+        ['TEMPER_APPROVAL_PENDING', 'apr-0'],
+      );
+      assert.equal(textAt(await ask({}), ['structuredContent', 'reply']), 'Done.');
+    });
+  });
+
   it('a refused message and one that fails are failed calls, and the next message is sent', async () => {
     let refusals = 1;
+    let closings = 1;
     const failed = ended(9, { kind: 'failed', code: 'TEMPER_QUOTA_EXCEEDED', text: 'no tokens' });
+    const closed = { error: { code: 'TEMPER_SESSION_CLOSED', message: 'the session is closed' } };
     const refusal = { error: { code: 'TEMPER_RATE_LIMITED', message: 'too many calls' } };
     const answer = (request: RecordedRequest): FakeResponse => {
       if (isMessage(request)) return refusals-- > 0 ? { status: 429, body: refusal } : RECEIPT;
-      return isEvents(request) ? lines(failed) : undefined;
+      if (!isEvents(request)) return undefined;
+      return closings-- > 0 ? { status: 409, body: closed } : lines(failed);
     };
     await withClient(answer, async ({ ask }) => {
       assert.equal(codeOf(await ask({ text: 'one' })), 'TEMPER_RATE_LIMITED');
+      assert.equal(codeOf(await ask({ text: 'closed' })), 'TEMPER_SESSION_CLOSED');
       const result = await ask({ text: 'two' });
       assert.equal(codeOf(result), 'TEMPER_QUOTA_EXCEEDED');
       assert.match(JSON.stringify(result), /no tokens/);
