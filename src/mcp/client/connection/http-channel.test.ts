@@ -140,6 +140,19 @@ describe('an MCP server over HTTP', () => {
     });
   }
 
+  it('a call to which the server answers with a question fails, and the connection stays', async () => {
+    await using connection = await connected(async (request) => {
+      const { id } = (await request.json()) as { id: unknown };
+      const inputRequests = { name: { method: 'elicitation/create', params: { mode: 'form', message: 'password?' } } };
+      return json(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'input_required', inputRequests } }));
+    });
+    await assert.rejects(
+      say(connection),
+      (error) => isTemperError(error, 'TEMPER_TOOL_FAILED') && /asks for input or a sample/.test(error.message),
+    );
+    assert.equal(connection.isOpen, true);
+  });
+
   it('a session that the server forgot ends the connection, and one that is left ends at the server', async () => {
     const seen: Request[] = [];
     let answer: Answer = server;

@@ -1,4 +1,12 @@
-import { Client, ProtocolError, type StandardSchemaV1, type Tool, type Transport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  type StandardSchemaV1,
+  type Tool,
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { abortable } from '../../../lib/async/abort.ts';
 import { type CallOptions, withTimeout } from '../../../lib/call-options.ts';
 import { type Clock, MAX_TIMER_MS } from '../../../lib/clock.ts';
@@ -110,9 +118,9 @@ export class ServerConnection implements AsyncDisposable {
       const options = { signal: op.signal, timeout: MAX_TIMER_MS, toolDefinition };
       return (await this.#client.callTool({ name: remoteName, arguments: input }, options)) as JsonObject;
     } catch (error) {
-      if (!(error instanceof ProtocolError) || !this.isOpen) throw this.#failureOf(error, 'the call failed');
-      const text = printable(messageOf(error, 500), 500);
-      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server.name}" refused the call: ${text}`);
+      const refusal = this.isOpen ? refusalIn(error) : undefined;
+      if (refusal === undefined) throw this.#failureOf(error, 'the call failed');
+      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server.name}" ${refusal}`);
     }
   }
 
@@ -162,4 +170,12 @@ export class ServerConnection implements AsyncDisposable {
     const message = `MCP server "${this.#deps.server.name}": ${printable(reason, 1_000)}`;
     return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
+}
+
+/** Why the server gives no result although the connection works. */
+function refusalIn(error: unknown): string | undefined {
+  if (error instanceof ProtocolError) return `refused the call: ${printable(messageOf(error, 500), 500)}`;
+  if (error instanceof SdkError && error.code === SdkErrorCode.UnsupportedResultType)
+    return 'asks for input or a sample before it answers, and Temper gives it neither';
+  return undefined;
 }
