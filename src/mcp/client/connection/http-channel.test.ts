@@ -3,7 +3,9 @@ import { describe, it } from 'node:test';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
+import { parseUntrustedJson } from '../../../lib/json.ts';
 import { createToolServer } from '../../server/tool-server.ts';
+import { acceptedToolsText, parseAcceptedTools } from '../tools/accepted-file.ts';
 import type { ListedTool } from '../tools/listed-tool.ts';
 import { httpChannel } from './http-channel.ts';
 import { openServer } from './open-server.ts';
@@ -14,7 +16,7 @@ const server = createToolServer({
     {
       name: 'say',
       description: 'Says the text.',
-      inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+      inputSchema: { type: 'object', properties: { text: { type: 'string' }, constructor: { type: 'string' } } },
       category: 'other',
       action: 'code:read',
       sideEffects: false,
@@ -73,6 +75,14 @@ describe('an MCP server over HTTP', () => {
     assert.ok(seen.length > 2);
     for (const { headers, redirect } of seen)
       assert.deepEqual([headers.get('authorization'), redirect], ['Bearer secret', 'error']);
+  });
+
+  it('a schema with a name that can change a prototype is accepted without it, and the file gives back what was accepted', async () => {
+    await using connection = await connected(server);
+    const { tools } = await connection.tools(callOptions());
+    assert.deepEqual(tools[0]?.inputSchema['properties'], { text: { type: 'string' } });
+    const stored = parseUntrustedJson(acceptedToolsText(new Map([['h', tools]])));
+    assert.deepEqual(parseAcceptedTools('mcp-tools.json', stored).get('h'), tools);
   });
 
   for (const [what, answer, reason] of [

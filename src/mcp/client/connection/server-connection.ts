@@ -11,7 +11,7 @@ import { abortable } from '../../../lib/async/abort.ts';
 import { type CallOptions, withTimeout } from '../../../lib/call-options.ts';
 import { type Clock, MAX_TIMER_MS } from '../../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseUntrustedJson } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import {
   LISTED_LIMITS,
@@ -153,7 +153,9 @@ export class ServerConnection implements AsyncDisposable {
   async #page(params: JsonObject, { signal }: CallOptions): Promise<JsonObject> {
     try {
       const options = { signal, timeout: OPEN_TIMEOUT_MS };
-      return await this.#client.request({ method: 'tools/list', params }, ANY_RESULT, options);
+      const result = await this.#client.request({ method: 'tools/list', params }, ANY_RESULT, options);
+      // Without the members that can change a prototype, as the messages of a process are read.
+      return parseUntrustedJson(JSON.stringify(result)) as JsonObject;
     } catch (error) {
       throw this.#failureOf(error, 'its tools cannot be listed');
     }
