@@ -2,6 +2,7 @@ import type { HandledMessage } from '../../agent/loop/loop.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type JsonObject, textAt } from '../../lib/json.ts';
+import { progressOf } from '../../mcp/server/results.ts';
 import type { ServedCall, ServedResult } from '../../mcp/server/served.ts';
 import type { UserMessage } from '../../standalone/team/post.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
@@ -60,7 +61,7 @@ export class AskedAgent {
 
   /** Call with each event of the session. */
   observe(event: AgentEvent): void {
-    const report = reportOf(event);
+    const report = progressOf(event);
     if (report !== undefined) this.#call?.report(report);
   }
 
@@ -113,22 +114,4 @@ function textOf(text: string): string {
 
 function invalid(message: string): TemperError {
   return new TemperError('TEMPER_TOOL_INPUT_INVALID', message);
-}
-
-/** What a client reads of an event while it waits. */
-function reportOf(event: AgentEvent): string | undefined {
-  switch (event.type) {
-    case 'message':
-      return event.delta ? undefined : event.text;
-    case 'tool-call':
-      return `calls ${event.tool}`;
-    case 'tool-result':
-      return `${event.tool} ${event.ok ? 'succeeded' : 'failed'}`;
-    case 'forge-accepted':
-      return `made the tool ${event.tool}`;
-    case 'approval-requested':
-      return `${event.tool} needs an approval: ${event.request}`;
-    default:
-      return undefined;
-  }
 }
