@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { closed } from '../../api/v1alpha1/common.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -56,16 +56,19 @@ export const ASK_AGENT: ToolDescriptor = {
 /** Throws TEMPER_TOOL_INPUT_INVALID. */
 export function parseAsk(input: JsonObject): AskInput {
   const [problem] = checked.Errors(input);
-  if (problem !== undefined || !checked.Check(input))
-    throw invalid(`${problem?.instancePath ?? ''} ${problem?.message ?? 'is not valid'}`.trim());
-  const { text: message, session, ticket: stated } = input;
-  if (message !== undefined && stated === undefined)
-    return { text: message, ...(session === undefined ? {} : { session }) };
-  if (message !== undefined || stated === undefined) throw invalid('give a text, or a session with its ticket');
-  const [, id, after, skip] = TICKET.exec(stated) ?? [];
-  if (id === undefined || session === undefined)
+  if (problem !== undefined) throw invalid(`${problem.instancePath} ${problem.message}`.trim());
+  const { text: message, session, ticket } = input as Static<typeof Input>;
+  if ((message === undefined) === (ticket === undefined)) throw invalid('give a text, or a session with its ticket');
+  if (message !== undefined) return { text: message, ...(session === undefined ? {} : { session }) };
+  const known = ticketIn(ticket ?? '');
+  if (known === undefined || session === undefined)
     throw invalid('the ticket is not one that ask_agent gave with its session');
-  return { session, ticket: { message: id, after: Number(after), skip: Number(skip) } };
+  return { session, ticket: known };
+}
+
+function ticketIn(stated: string): Ticket | undefined {
+  const [, message, after, skip] = TICKET.exec(stated) ?? [];
+  return message === undefined ? undefined : { message, after: Number(after), skip: Number(skip) };
 }
 
 export function ticketText({ message, after, skip }: Ticket): string {
