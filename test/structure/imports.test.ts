@@ -59,7 +59,7 @@ const MODULES: Record<string, readonly string[]> = {
   review: ['lib', 'api', 'net', 'audit', 'approvals', 'tempering', 'tool-audit', 'connections', 'git'],
   operator: ROLES_MAY,
   gateway: [...ROLES_MAY, 'mcp'],
-  pod: [...ROLES_MAY, 'gateway-client'],
+  pod: [...ROLES_MAY, 'gateway-client', 'acp'],
   egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'events', 'api', 'policy'],
 };
@@ -74,6 +74,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   acorn: ['forge', 'tempering', 'review'],
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
+  stemmer: ['discovery'],
   // In `acp` only its tests, as clients of the endpoint.
   openai: ['models', 'acp'],
   '@anthropic-ai/sdk': ['models', 'acp'],

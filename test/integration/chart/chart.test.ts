@@ -11,7 +11,7 @@ import { chartReplayRules } from '../../support/chart-replay.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
 import { readReplayScript } from '../../../src/models/replay/script/read-script.ts';
-import { GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
+import { EGRESS_METRICS, GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 
 const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../../fixtures/chart/', import.meta.url);
@@ -83,6 +83,7 @@ describe('the chart', () => {
     ['sandboxClasses=[]', '/sandboxClasses'],
     ['sandboxClasses[0].name=UPPER', '/sandboxClasses/0'],
     ['image.digest=sha256:short', '/image/digest'],
+    ['agentPrograms[0].image=helper:latest', '/agentPrograms/0'],
     ['gateway.providers[0].name=x', '/gateway/providers/0'],
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
@@ -204,6 +205,17 @@ describe('the chart', () => {
     });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
+  });
+
+  it('an agent program reaches the configuration of the operator, and its image the admission policy of agent pods', async () => {
+    const image = `example.com/helper@sha256:${'a'.repeat(64)}`;
+    const agentPrograms = [{ name: 'helper', image, folder: '/opt/helper', program: 'main.js', arguments: ['--acp'] }];
+    const objects = await renderChart('--set-json', `agentPrograms=${JSON.stringify(agentPrograms)}`);
+    const operator = configOf(objects, 'temper-operator', 'operator.yaml');
+    assert.deepEqual(operator['agentPrograms'], agentPrograms);
+    const text = JSON.stringify(operator);
+    assert.deepEqual(parseOperatorConfig(text).agentPrograms, agentPrograms);
+    assert.ok(policyText(objects, 'temper-agent-pods').includes(`'${image}'`));
   });
 
   it('a connection reaches the configuration, the mounts and the network policy of the gateway', async () => {
@@ -350,9 +362,9 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 25);
+    assert.equal(alerts.length, 26);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
-    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
+    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS, ...EGRESS_METRICS };
     for (const { alert, expr } of alerts) {
       assert.ok(page.includes(`| \`${alert}\` |`), alert);
       const read = [...expr.matchAll(/([a-z_]+)\{ *namespace="temper-system"/g)].map(([, name = '']) => name);
