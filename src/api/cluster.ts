@@ -121,7 +121,15 @@ export const POD_PATHS = {
   /** In-memory volume that both containers mount. The agent container creates its own folder in it. */
   run: '/run/temper',
   workspace: '/workspace',
+  /** In the sandbox container: a volume in memory for each process of an agent program, named by its number. */
+  programHomes: '/home/programs',
 } as const;
+
+/** Processes of an agent program in a pod at the same time: each works for one session. */
+export const AGENT_PROGRAM_PROCESSES = 4;
+
+/** The numbers of the processes. */
+export const AGENT_PROGRAM_NUMBERS: readonly number[] = Array.from({ length: AGENT_PROGRAM_PROCESSES }, (_, at) => at);
 
 /** Both containers share the group, so that the sandbox can connect to the socket. */
 export const POD_USERS = { agent: 10_001, sandbox: 10_002, group: 10_000 } as const;

@@ -25,12 +25,6 @@ const isEmpty = (value: Json): boolean => Array.isArray(value) && value.length =
 export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Agent',
-    field: 'spec.model.agent',
-    where: 'cluster',
-    plan: 'start this agent program in the sandbox container; until then a cluster refuses the agent',
-  },
-  {
-    kind: 'Agent',
     field: 'spec.schedule.triggers[].webhook',
     where: 'run',
     plan: 'give the agent a message for each signed request from outside',

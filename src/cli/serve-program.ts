@@ -83,6 +83,13 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .description('the sandbox container of a pod')
     .addOption(run())
     .addOption(workspace())
+    .option('--program <json>', 'the agent program: its name, folder, program, arguments and environment')
+    .option('--program-heap <mebibytes>', 'heap limit of each process of the agent program', parseCount, 512)
+    .option(
+      '--program-homes <folder>',
+      'folder with a folder for the home of each of its processes, named 0 to 3',
+      POD_PATHS.programHomes,
+    )
     .option('--agent-uid <uid>', 'user that must own the socket folder', parseCount, POD_USERS.agent)
     .addOption(logLevel())
     .action(async (options) => {

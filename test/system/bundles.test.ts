@@ -72,6 +72,7 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
   for (const [role, start, late] of [
     ['gateway', 'src/gateway/gateway.ts', /node_modules\/(?:openai|@anthropic-ai|@kubernetes)\//],
     ['operator', 'src/operator/run.ts', /node_modules\/(?:@peculiar|@kubernetes)\//],
+    ['agent', 'src/pod/agent/serve.ts', /node_modules\/(?:@agentclientprotocol|@modelcontextprotocol|zod)\//],
   ] as const) {
     it(`the ${role} loads its large packages when it needs them, and not at its start`, async () => {
       const sources = new Map<string, string[]>();

@@ -29,6 +29,7 @@ export class KeptSessions implements AsyncDisposable {
       return;
     }
     const home = await agent.process.leave();
+    if (home === undefined) return;
     if (!(await home.fits(MAX_HOME).catch(() => false))) {
       await home[Symbol.asyncDispose]();
       return;

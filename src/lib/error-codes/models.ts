@@ -33,7 +33,7 @@ export const MODEL_ERROR_CODES = {
   },
   TEMPER_ACP_AGENT_NOT_FOUND: {
     meaning: 'No agent program of the name in spec.model.agent is configured here.',
-    fix: 'Add it to `agents.yaml` in your configuration folder, or remove the field.',
+    fix: 'Add it to `agents.yaml` in your configuration folder, or to `agentPrograms` of the chart, or remove the field.',
   },
   TEMPER_ACP_AGENT_FAILED: {
     meaning: 'The agent program of spec.model.agent does not start, ended, or broke the Agent Client Protocol.',

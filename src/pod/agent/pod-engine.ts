@@ -33,6 +33,7 @@ import {
 } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
+import type { PodPrograms } from './program/pod-programs.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
 import { egressFetch } from './egress-fetch.ts';
@@ -53,12 +54,17 @@ export interface PodEngineDeps {
   /** The sources that an agent with `forge.persistSource: false` withholds, of all its messages. */
   sources: WithheldSources;
   sandbox: SandboxConnection;
+  /** The agent program of the pod, of all its messages. */
+  programs: PodPrograms;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   clock: Clock;
   ids: IdGenerator;
   log: Logger;
 }
+
+/** What works on the messages of an agent with an agent program; empty for every other one. */
+type ProviderPort = Pick<EnginePorts, 'createProvider'>;
 
 /** The engine of one assignment and one slot, with the tools of the session whose message is in work. */
 export interface PodEngine {
@@ -73,7 +79,7 @@ export interface PodEngine {
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
-export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
+export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, provider: ProviderPort): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
@@ -116,7 +122,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
-      ...namespacePorts(deps, withheld),
+      ...namespacePorts(deps, withheld, provider),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
       fetch: egressFetch({ files: deps.egress, deliveryToken, clock }),
@@ -134,14 +140,16 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
-/** The other agents of the namespace, and its events. */
+/** The other agents of the namespace, its events, and the agent program. */
 function namespacePorts(
   { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
   withheld: WithheldSources | undefined,
-): Pick<EnginePorts, 'children' | 'events' | 'schedules'> {
+  provider: ProviderPort,
+): Pick<EnginePorts, 'children' | 'events' | 'schedules' | 'createProvider'> {
   const events = remoteEvents({ client, deliveryToken });
   const schedules = remoteSchedules({ client, deliveryToken });
   return {
+    ...provider,
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: () => (withheld === undefined ? events : withheldEvents(events, withheld)),
     schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),

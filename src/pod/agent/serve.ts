@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -14,6 +13,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { ErrorReporter } from '../error-reporter.ts';
 import { markReady } from '../ready-file.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
+import { PodPrograms, slotsOf } from './program/pod-programs.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
 import { Readiness } from './readiness.ts';
@@ -82,7 +82,8 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const { workspace } = options;
   const toolCallLimiter = new ToolCallLimiter(clock);
   const sources = new WithheldSources();
-  const shared = { client, egress, spans, sandbox, workspace, toolCallLimiter, sources, clock, ids, log };
+  const programs = open.use(new PodPrograms({ sandbox, clock, ids }));
+  const shared = { client, egress, spans, sandbox, programs, workspace, toolCallLimiter, sources, clock, ids, log };
   const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
   const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
   await runAllOrFail(signal, (inner) => [
@@ -166,7 +167,7 @@ async function answerMessages(
   while (!signal.aborted) {
     const assignment = await state.whenReady(signal);
     if (assignment === undefined) break;
-    await slots.whenFree(concurrencyOf(assignment.agent.spec.limits?.concurrency), signal);
+    await slots.whenFree(slotsOf(assignment.agent.spec), signal);
     if (signal.aborted) break;
     try {
       const deadline = clock.monotonic() + MESSAGE_POLL_MS;

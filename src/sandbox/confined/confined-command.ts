@@ -7,6 +7,8 @@ export interface ConfinedProgram {
   /** Absolute path of the program, in the folder. */
   program: string;
   arguments: readonly string[];
+  /** Heap limit in MiB; 512 when absent. */
+  heapMebibytes?: number;
 }
 
 /** What the process of a program may use beside its folder. */
@@ -20,7 +22,6 @@ export interface Confinement {
   preloads: readonly string[];
 }
 
-/** Heap limit in MiB. */
 const HEAP_MIB = 512;
 /** The largest file that the program may write, in blocks of 512 bytes: 64 MiB. */
 const FILE_BLOCKS = 131_072;
@@ -31,7 +32,7 @@ const FILE_BLOCKS = 131_072;
  */
 export function confinedCommand(
   node: string,
-  { folder, program, arguments: given }: ConfinedProgram,
+  { folder, program, arguments: given, heapMebibytes = HEAP_MIB }: ConfinedProgram,
   { home, read = [], write = [], preloads }: Confinement,
   exists?: (path: string) => boolean,
 ): RunnerCommand {
@@ -39,11 +40,11 @@ export function confinedCommand(
     '--permission',
     ...[folder, home, ...read, ...write].map((path) => `--allow-fs-read=${path}/*`),
     ...[home, ...write].map((path) => `--allow-fs-write=${path}/*`),
-    `--max-old-space-size=${HEAP_MIB}`,
+    `--max-old-space-size=${heapMebibytes}`,
     '--no-warnings',
     ...preloads.flatMap((text) => ['--import', `data:text/javascript;base64,${Buffer.from(text).toString('base64')}`]),
     program,
     ...given,
   ];
-  return limitedCommand(node, args, { fileBlocks: FILE_BLOCKS }, exists);
+  return limitedCommand(node, args, { fileBlocks: FILE_BLOCKS, writable: [home, ...write] }, exists);
 }

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, opendir, lstat, realpath, rm } from 'node:fs/promises';
+import { chmod, lstat, mkdir, mkdtemp, opendir, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -10,8 +10,9 @@ export class ProgramHome implements AsyncDisposable {
     this.path = path;
   }
 
-  static async create(): Promise<ProgramHome> {
-    const home = new ProgramHome(await realpath(await mkdtemp(join(tmpdir(), 'temper-program-'))));
+  /** A new folder in `parent`. */
+  static async create(parent = tmpdir()): Promise<ProgramHome> {
+    const home = new ProgramHome(await realpath(await mkdtemp(join(parent, 'temper-program-'))));
     await mkdir(home.workspace);
     return home;
   }
@@ -38,6 +39,23 @@ export class ProgramHome implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.path, { recursive: true, force: true });
+    await removeHome(this.path);
+  }
+}
+
+export async function removeHome(path: string): Promise<void> {
+  const remove = (): Promise<void> => rm(path, { recursive: true, force: true });
+  await remove().catch(async () => {
+    await openFolders(path);
+    await remove();
+  });
+}
+
+/** Gives back the right to list folders that a process created without it. */
+async function openFolders(path: string): Promise<void> {
+  const folders = [path];
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    await chmod(folder, 0o700);
+    for await (const entry of await opendir(folder)) if (entry.isDirectory()) folders.push(join(folder, entry.name));
   }
 }

@@ -83,6 +83,7 @@ describe('the chart', () => {
     ['sandboxClasses=[]', '/sandboxClasses'],
     ['sandboxClasses[0].name=UPPER', '/sandboxClasses/0'],
     ['image.digest=sha256:short', '/image/digest'],
+    ['agentPrograms[0].image=helper:latest', '/agentPrograms/0'],
     ['gateway.providers[0].name=x', '/gateway/providers/0'],
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
@@ -204,6 +205,17 @@ describe('the chart', () => {
     });
     const operator = configOf(objects, 'temper-operator', 'operator.yaml');
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
+  });
+
+  it('an agent program reaches the configuration of the operator, and its image the admission policy of agent pods', async () => {
+    const image = `example.com/helper@sha256:${'a'.repeat(64)}`;
+    const agentPrograms = [{ name: 'helper', image, folder: '/opt/helper', program: 'main.js', arguments: ['--acp'] }];
+    const objects = await renderChart('--set-json', `agentPrograms=${JSON.stringify(agentPrograms)}`);
+    const operator = configOf(objects, 'temper-operator', 'operator.yaml');
+    assert.deepEqual(operator['agentPrograms'], agentPrograms);
+    const text = JSON.stringify(operator);
+    assert.deepEqual(parseOperatorConfig(text).agentPrograms, agentPrograms);
+    assert.ok(policyText(objects, 'temper-agent-pods').includes(`'${image}'`));
   });
 
   it('a connection reaches the configuration, the mounts and the network policy of the gateway', async () => {

@@ -32,8 +32,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'api/limits/priority.ts': ['spec.priority'],
     'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
     'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
-    'pod/agent/serve.ts': ['spec.limits.concurrency'],
-    'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
+    'pod/agent/program/pod-programs.ts': ['spec.limits.concurrency'],
+    'operator/agent/observe.ts': ['spec.trustPolicyRef.name'],
+    'operator/agent/configured-parts.ts': ['spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
     'agent/routing/route-message.ts': [
       'spec.model.routing.simple',
