@@ -17,7 +17,7 @@ describe('the program of a runner', () => {
 
   const link = () => linkRunnerProgram(RUNNER, folder);
   /** Without a folder there is no cache. */
-  const linkAnew = () => linkRunnerProgram(RUNNER, join(folder, 'absent'));
+  const linkUncached = () => linkRunnerProgram(RUNNER, join(folder, 'absent'));
   const keptFile = async (): Promise<string> => {
     const [name = '', ...others] = await readdir(folder);
     assert.deepEqual(others, []);
@@ -25,7 +25,7 @@ describe('the program of a runner', () => {
   };
 
   it('the program is a script without types, imports and exports', async () => {
-    const text = await linkAnew();
+    const text = await linkUncached();
     assert.doesNotMatch(text, /^(?:import|export) /m);
     assert.equal(typeof new Script(text).runInThisContext(), 'function');
     assert.deepEqual(await readdir(folder), []);
@@ -33,7 +33,7 @@ describe('the program of a runner', () => {
 
   it('a second process takes the program from the cache', async () => {
     const text = await link();
-    assert.equal(text, await linkAnew());
+    assert.equal(text, await linkUncached());
     const file = await keptFile();
     const content = await readFile(file, 'utf8');
     assert.ok(content.endsWith(text));
@@ -55,7 +55,7 @@ describe('the program of a runner', () => {
   it('a cache that cannot be written changes nothing', async () => {
     const file = join(folder, 'no-folder');
     await writeFile(file, '');
-    assert.equal(await linkRunnerProgram(RUNNER, file), await linkAnew());
+    assert.equal(await linkRunnerProgram(RUNNER, file), await linkUncached());
     assert.deepEqual(await readdir(folder), ['no-folder']);
   });
 });
