@@ -5,7 +5,7 @@ import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
 import type { UserMessageRequest, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
 import { inSpan, SPANS } from '../../../telemetry/spans.ts';
 import { openCluster } from '../cluster.ts';
-import { followMessage } from '../follow.ts';
+import { followMessage } from '../sessions/follow.ts';
 import { withRetry } from '../retry-budget.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
