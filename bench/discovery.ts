@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises';
+import { publicData } from '../test/support/public-data.ts';
 import type { DiscoveryEntry } from '../src/discovery/entry.ts';
-import { LexicalIndex } from '../src/discovery/lexical-index.ts';
-import { search } from '../src/discovery/search.ts';
+import { LexicalIndex } from '../src/discovery/lexical/lexical-index.ts';
+import { search } from '../src/discovery/lexical/search.ts';
+import { parameterText } from '../src/discovery/parameters.ts';
 import { buildResult } from '../src/discovery/result.ts';
+import type { JsonObject } from '../src/lib/json.ts';
 import { createDecider } from '../src/policy/decider.ts';
 import type { BenchRow } from './row.ts';
 
@@ -20,8 +24,12 @@ function anEntry(number: number): DiscoveryEntry {
   return { id: `emergent-tool:${name}`, name, description, request, ...base };
 }
 
-/** A search over 2,000 entries with a policy decision per match, relative to reading all entries as text once. */
 export async function benchDiscovery(): Promise<BenchRow[]> {
+  return [benchManyEntries(), ...(await benchFoundTools())];
+}
+
+/** A search over 2,000 entries with a policy decision per match, relative to reading all entries as text once. */
+function benchManyEntries(): BenchRow {
   const entries = Array.from({ length: ENTRIES }, (_, number) => anEntry(number));
   const index = new LexicalIndex();
   entries.forEach((entry) => index.set(entry.id, entry));
@@ -58,19 +66,83 @@ export async function benchDiscovery(): Promise<BenchRow[]> {
     if (entry !== undefined) index.set(entry.id, { ...entry, description: `${entry.description} ${call}` });
   });
   const ratio = searched / read;
+  return {
+    name: `discovery: a search in ${ENTRIES} entries, with a policy decision per entry`,
+    figures: {
+      search: `${searched.toFixed(2)} ms`,
+      'reading all entries as text': `${read.toFixed(2)} ms`,
+      ratio: ratio.toFixed(2),
+      'one entry changed': `${(changed * 1_000).toFixed(0)} µs`,
+    },
+    limit: 'ratio ≤ 4; a change ≤ a tenth of a search',
+    met: ratio <= 4 && changed <= searched / 10,
+  };
+}
+
+interface LabelledQuery {
+  query: string;
+  /** The tools that the query needs. */
+  gold: string[];
+}
+
+interface PublicTool {
+  name: string;
+  description: string;
+  category: string;
+  parameters?: JsonObject;
+}
+
+/** What the first five results contain, for the 1,400 queries over the 4,076 tools of Seal-Tools. */
+async function benchFoundTools(): Promise<BenchRow[]> {
+  const files = ['tools', 'queries'].map((name) => publicData(`discovery/seal/${name}.jsonl`));
+  if (!files.every(({ present }) => present)) return [];
+  const [tools = [], queries = []] = await Promise.all(
+    files.map(async ({ file }) => parseLines(await readFile(file, 'utf8'))),
+  );
+  const started = performance.now();
+  const index = LexicalIndex.of((tools as PublicTool[]).map(entryOf));
+  const built = performance.now() - started;
+  const found = (queries as LabelledQuery[]).map(({ query, gold }) => {
+    const from = performance.now();
+    const ranked = search({ query }, { indexes: [index], permits: () => true });
+    const milliseconds = performance.now() - from;
+    const first = new Set(ranked.slice(0, 5).map(({ entry }) => entry.name));
+    return { milliseconds, several: gold.length > 1, hits: gold.filter((name) => first.has(name)).length, gold };
+  });
+  const several = found.filter((one) => one.several);
+  const one = found.filter(({ hits }) => hits > 0).length / found.length;
+  const all = several.filter(({ hits, gold }) => hits === gold.length).length / several.length;
+  const times = found.map(({ milliseconds }) => milliseconds).toSorted((a, b) => a - b);
   return [
     {
-      name: `discovery: a search in ${ENTRIES} entries, with a policy decision per match`,
+      name: `discovery: the first five results of ${found.length} queries over ${index.size} public tools`,
       figures: {
-        search: `${searched.toFixed(2)} ms`,
-        'reading all entries as text': `${read.toFixed(2)} ms`,
-        ratio: ratio.toFixed(2),
-        'one entry changed': `${(changed * 1_000).toFixed(0)} µs`,
+        'one needed tool': percent(one),
+        'all of several': percent(all),
+        index: `${built.toFixed(0)} ms`,
+        'search p50': `${(times[Math.floor(times.length / 2)] ?? 0).toFixed(2)} ms`,
+        'search p95': `${(times[Math.floor(times.length * 0.95)] ?? 0).toFixed(2)} ms`,
       },
-      limit: 'ratio ≤ 4; a change ≤ a tenth of a search',
-      met: ratio <= 4 && changed <= searched / 10,
+      limit: 'one needed tool ≥ 99.5 %; all of several ≥ 77 % (goals: index ≤ 300 ms, p95 ≤ 5 ms)',
+      met: one >= 0.995 && all >= 0.77,
     },
   ];
+}
+
+function entryOf({ name, description, category, parameters = {} }: PublicTool): DiscoveryEntry {
+  const shown = { name, description, category, parameters: parameterText(parameters) };
+  return { ...shown, id: `tool:${name}`, kind: 'tool', tags: [], requiredTools: [] };
+}
+
+function parseLines(text: string): unknown[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+}
+
+function percent(fraction: number): string {
+  return `${(fraction * 100).toFixed(1)} %`;
 }
 
 function median(count: number, run: (call: number) => void): number {

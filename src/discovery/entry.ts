@@ -1,8 +1,10 @@
 import { DEFAULT_ACTION } from '../api/v1alpha1/actions.ts';
 import type { Capability } from '../api/v1alpha1/capability.ts';
+import type { JsonObject } from '../lib/json.ts';
 import type { PolicyRequest } from '../policy/types.ts';
 import { toolRequest } from '../tools/authorize.ts';
 import type { ToolDescriptor } from '../tools/contract.ts';
+import { parameterText, parameterTextOf } from './parameters.ts';
 
 export const CAPABILITY_KINDS = [
   'tool',
@@ -24,6 +26,8 @@ export interface DiscoveryEntry {
   description: string;
   category: string;
   tags: readonly string[];
+  /** The names and descriptions of its parameters; absent: none. */
+  parameters?: string;
   /** The policy request that decides whether the entry may be listed. Absent for entries that cannot be called: these are visible in the whole namespace. */
   request?: PolicyRequest;
   /** The owning agent; absent: the entry is visible to every agent of the namespace. */
@@ -48,6 +52,7 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
     description: description.slice(0, MAX_DESCRIPTION),
     category: forged === undefined ? category : 'emergent',
     tags: forged === undefined ? [] : ['runtime-created', 'agent-forged'],
+    parameters: parameterText(tool.inputSchema),
     request: toolRequest(tool),
     requiredTools: [],
   };
@@ -57,12 +62,15 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
 export interface ForgedToolInfo {
   name: string;
   description: string;
+  /** JSON text. */
+  inputSchema: string;
   implementation: { mode: string; steps?: readonly { tool: string }[] };
   requires: { apis: readonly string[] };
 }
 
 /** The entry for a forged tool. `reachable`: whether `fetch` can reach any host from the pods. */
-export function forgedEntry({ name, description, implementation, requires }: ForgedToolInfo, reachable: boolean) {
+export function forgedEntry(tool: ForgedToolInfo, reachable: boolean): DiscoveryEntry {
+  const { name, description, inputSchema, implementation, requires } = tool;
   const usesNetwork = requires.apis.includes('fetch');
   const steps = implementation.steps ?? [];
   const entry: DiscoveryEntry = {
@@ -72,6 +80,7 @@ export function forgedEntry({ name, description, implementation, requires }: For
     description: description.slice(0, MAX_DESCRIPTION),
     category: 'emergent',
     tags: forgedTags(implementation.mode),
+    parameters: parameterTextOf(inputSchema),
     request: {
       kind: 'Tool',
       name,
@@ -117,6 +126,7 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
     description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
     tags: spec.tags ?? [],
+    ...(tool === undefined ? {} : { parameters: parameterText(tool.inputSchema as JsonObject) }),
     ...(tool === undefined ? {} : { request: listingOf(tool) }),
     requiredTools: spec.requiredTools ?? [],
     unavailable: reasons.join('; '),

@@ -4,9 +4,9 @@ import type { CallerContext, ToolView } from '../tools/contract.ts';
 import { buildResult } from './result.ts';
 import { DISCOVER_TOOL } from './discover-tool.ts';
 import { toolEntry } from './entry.ts';
-import { LexicalIndex } from './lexical-index.ts';
+import { LexicalIndex } from './lexical/lexical-index.ts';
 import type { Discovery } from './port.ts';
-import { search } from './search.ts';
+import { search } from './lexical/search.ts';
 
 export interface SessionDiscoveryDeps {
   view: (caller: CallerContext) => ToolView;

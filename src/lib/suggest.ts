@@ -14,7 +14,7 @@ export function suggestName(wanted: string, known: readonly string[]): string | 
 }
 
 /** The number of insertions, deletions, substitutions and swaps of adjacent characters that turn one text into the other. */
-function editDistance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let row = 1; row <= a.length; row += 1) {

@@ -74,6 +74,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   acorn: ['forge', 'tempering', 'review'],
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
+  stemmer: ['discovery'],
   // In `acp` only its tests, as clients of the endpoint.
   openai: ['models', 'acp'],
   '@anthropic-ai/sdk': ['models', 'acp'],

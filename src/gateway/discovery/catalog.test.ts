@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
-import { search } from '../../discovery/search.ts';
+import { search } from '../../discovery/lexical/search.ts';
 import { keyOf } from '../../kube/informer/store.ts';
 import type { Digest } from '../../lib/canonical.ts';
 import { artifactDigest } from '../../tempering/registry/serialization.ts';

@@ -1,6 +1,6 @@
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import type { DiscoveryEntry } from '../../discovery/entry.ts';
-import { LexicalIndex } from '../../discovery/lexical-index.ts';
+import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
 import { LRUCache } from 'lru-cache';
 import { parseArtifact } from '../../forge/parse-artifact.ts';
 import type { Change } from '../../kube/informer/store.ts';

@@ -1,11 +1,10 @@
 import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
-import { LexicalIndex } from '../../discovery/lexical-index.ts';
-import { search } from '../../discovery/search.ts';
+import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
+import { search } from '../../discovery/lexical/search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
-import type { Decider } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-schemas.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
@@ -14,6 +13,7 @@ import { type Demotions, inService } from '../cluster/demotions.ts';
 import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
+import { EntryVisibility } from './entry-visibility.ts';
 
 export interface DiscoveryRouteDeps {
   catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools' | 'lostEntries'>;
@@ -29,6 +29,7 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
   const builtInIndex = LexicalIndex.of(builtIn);
+  const visibility = new EntryVisibility();
   return (server, deps) => {
     server.post(
       POD_API_PATHS.discoverySearch,
@@ -54,8 +55,9 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
         const lost = catalog.lostEntries(namespace, agent);
         const decider = deps.directory.decider(state, tainted);
         const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
+        const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
-          entry !== undefined && !lost.has(entry) && isVisible(entry, agent, decider);
+          entry !== undefined && !lost.has(entry) && permits(entry);
         const ranked = search(query, {
           indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)],
           permits: visible,
@@ -74,11 +76,6 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
       },
     );
   };
-}
-
-function isVisible({ agent: owner, request }: DiscoveryEntry, agent: string, decider: Decider): boolean {
-  if (owner !== undefined && owner !== agent) return false;
-  return request === undefined || decider.decide(request).effect !== 'Deny';
 }
 
 /** The names of a forged tool in calls: its name, and its name pinned to the digest, as composed tools use it. */

@@ -1,6 +1,6 @@
 import type { DiscoveryEntry } from '../../../discovery/entry.ts';
-import { LexicalIndex } from '../../../discovery/lexical-index.ts';
-import { search } from '../../../discovery/search.ts';
+import { LexicalIndex } from '../../../discovery/lexical/lexical-index.ts';
+import { search } from '../../../discovery/lexical/search.ts';
 
 interface Described {
   name: string;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import type { Capability } from '../api/v1alpha1/capability.ts';
-import { buildResult, MAX_RESULTS } from './result.ts';
-import { CAPABILITY_KINDS, capabilityEntry, type DiscoveryEntry, forgedEntry } from './entry.ts';
+import type { Capability } from '../../api/v1alpha1/capability.ts';
+import { buildResult, MAX_RESULTS } from '../result.ts';
+import { CAPABILITY_KINDS, capabilityEntry, type DiscoveryEntry, forgedEntry } from '../entry.ts';
 import { LexicalIndex } from './lexical-index.ts';
+import { parameterText } from '../parameters.ts';
 import { search } from './search.ts';
 import { tokenize } from './tokenizer.ts';
 
@@ -47,7 +48,16 @@ describe('wordsOf', () => {
     for (const text of ['csvRows', 'csv_rows', 'CSV rows', 'csv-row', 'csv.Rows!']) {
       assert.deepEqual(tokenize(text), ['csv', 'row'], text);
     }
-    assert.deepEqual(tokenize('the queries of 3 classes'), ['query', '3', 'classe']);
+    assert.deepEqual(tokenize('the queries of 3 classes'), tokenize('query 3 class'));
+    assert.deepEqual(tokenize('getHTMLContent'), tokenize('get HTML content'));
+    assert.deepEqual(tokenize('listURLs'), tokenize('list urls'));
+  });
+
+  it('the forms of an English word have one stem', () => {
+    assert.equal(
+      new Set(['translate', 'translates', 'translating', 'translated'].map((form) => tokenize(form)[0])).size,
+      1,
+    );
   });
 
   it('each character of a script without spaces is a word', () => {
@@ -76,6 +86,55 @@ describe('a search', () => {
       anEntry('csv', { description: filler }),
     ];
     assert.deepEqual(found('csv', made), ['csv', 'beta', 'alpha']);
+  });
+
+  it('parameters and the category of a tool are searched', () => {
+    const parameters = parameterText({
+      type: 'object',
+      properties: { iban: { type: 'string', description: 'The account.' } },
+    });
+    const made = [anEntry('transfer', { parameters, category: 'banking' }), anEntry('other')];
+    for (const text of ['iban', 'accounts', 'banking']) assert.deepEqual(found(text, made), ['transfer'], text);
+  });
+
+  it('a request for several tools finds one for each of its sentences', () => {
+    const several = (name: string, count: number, description: string) =>
+      Array.from({ length: count }, (_, at) => anEntry(`${name}_${at}`, { description }));
+    const made = [
+      anEntry('exchange_rate', { description: 'The current exchange rate of a currency in a market.' }),
+      ...several('chart', 5, 'Draws the current currency of a market.'),
+      ...several('folder', 30, 'Counts the mails of a folder that users can send.'),
+      anEntry('send_mail', { description: 'Sends a mail.' }),
+    ];
+    const text = 'Look up the current exchange rate of a currency in a market. Then send a mail.';
+    assert.deepEqual(found(text, made).slice(0, 2), ['exchange_rate', 'send_mail']);
+  });
+
+  it('words in quotation marks weigh less than the words around them', () => {
+    const made = [anEntry('weather'), anEntry('translate')];
+    assert.deepEqual(found('translate "weather"', made), ['translate', 'weather']);
+    assert.deepEqual(found('"translate" weather', made), ['weather', 'translate']);
+  });
+
+  it('a word that no entry has is read as its misspelling or as two words', () => {
+    const made = [anEntry('receive_message'), anEntry('copy_editing')];
+    for (const text of ['recieve', 'mesage', 'messsage'])
+      assert.deepEqual(found(text, made), ['receive_message'], text);
+    assert.deepEqual(found('copyediting', made), ['copy_editing']);
+    assert.deepEqual(found('xyzzyq', made), []);
+  });
+
+  it('the policy decides about every entry, whatever the words of the query are', () => {
+    const index = LexicalIndex.of([anEntry('csv'), anEntry('mail'), anEntry('secret_plan')]);
+    const asked = (text: string): string[] => {
+      const names: string[] = [];
+      const permits = ({ name }: DiscoveryEntry): boolean => names.push(name) > 0 && name !== 'secret_plan';
+      assert.ok(
+        search({ query: text }, { indexes: [index], permits }).every(({ entry }) => entry.name !== 'secret_plan'),
+      );
+      return names;
+    };
+    assert.deepEqual(asked('secret plan'), asked('zebra'));
   });
 
   it('unknown words and an empty query find nothing', () => {
@@ -199,6 +258,7 @@ describe('answerOf', () => {
     const parts = {
       name: 'rates',
       description: 'Rates.',
+      inputSchema: '{}',
       implementation: { mode: 'Sandbox' },
       requires: { apis: ['fetch'] },
     };

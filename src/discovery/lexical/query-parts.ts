@@ -1,0 +1,58 @@
+import { tokenize } from './tokenizer.ts';
+
+/** The words of a query, and which of its parts contain them. */
+export interface QueryWord {
+  word: string;
+  /** Less than 1 for words of a quotation. */
+  weight: number;
+  /** Indexes of parts. Part 0 is the whole query; the other ones are its clauses. */
+  parts: number[];
+}
+
+export interface QueryParts {
+  words: QueryWord[];
+  /** 1 for a query without clauses. */
+  count: number;
+}
+
+const MAX_CHARACTERS = 2_048;
+const MAX_WORDS = 64;
+const MAX_CLAUSES = 8;
+const MIN_CLAUSE_WORDS = 2;
+/** A quotation is often the value of an argument and not a name of what the query asks for. */
+const QUOTED_WEIGHT = 0.5;
+
+/** Reads a query: its words, and its clauses, because a request for several tools has a clause for each. Takes linear time. */
+export function partsOf(query: string): QueryParts {
+  const clauses = clausesOf(query.slice(0, MAX_CHARACTERS));
+  const long = clauses.filter((words) => words.size >= MIN_CLAUSE_WORDS).slice(0, MAX_CLAUSES);
+  const isDivided = long.length > 1;
+  const words = new Map<string, QueryWord>();
+  for (const clause of clauses) {
+    const part = isDivided ? long.indexOf(clause) + 1 : 0;
+    for (const [word, weight] of clause) {
+      const known = words.get(word);
+      if (known === undefined && words.size >= MAX_WORDS) continue;
+      const parts = [...(known?.parts ?? [0]), ...(part > 0 ? [part] : [])];
+      words.set(word, { word, weight: Math.max(weight, known?.weight ?? 0), parts });
+    }
+  }
+  return { words: [...words.values()], count: isDivided ? long.length + 1 : 1 };
+}
+
+/** The words of each sentence with their weights. A quotation belongs to the sentence around it. */
+function clausesOf(text: string): Map<string, number>[] {
+  let current = new Map<string, number>();
+  const clauses = [current];
+  for (const [index, piece] of text.split(/["“”„]/).entries()) {
+    const isQuoted = index % 2 === 1;
+    const sentences = isQuoted ? [piece] : piece.split(/[.;?!]\s|[。；？！\n]/);
+    for (const [position, sentence] of sentences.entries()) {
+      if (position > 0) clauses.push((current = new Map()));
+      for (const word of tokenize(sentence)) {
+        current.set(word, Math.max(isQuoted ? QUOTED_WEIGHT : 1, current.get(word) ?? 0));
+      }
+    }
+  }
+  return clauses;
+}
