@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { poll } from '../../../../test/support/poll.ts';
-import { type FakeResponse, type FakeCluster, fakeCluster } from '../api-server.testing.ts';
+import { isTemperError } from '../../../lib/errors.ts';
+import {
+  type FakeResponse,
+  type FakeCluster,
+  fakeCluster,
+  GATEWAY_PROXY as PROXY,
+  installedCluster as installed,
+  servicesIn,
+  USER_TOKEN as TOKEN,
+} from '../api-server.testing.ts';
 import { aTerminal } from '../../io.testing.ts';
-import { event, installed, lines, refusal, servicesIn, TOKEN } from '../installed-cluster.testing.ts';
 import { reactivate } from '../decisions/reactivate.ts';
 import { check } from './check.ts';
 import { deadLetters } from './dead-letters.ts';
@@ -14,13 +22,28 @@ import { sessions, top, usage } from './reports.ts';
 import { send } from './send.ts';
 import { suspend } from './suspend.ts';
 
-const PROXY = '/api/v1/namespaces/temper-system/services/https:temper-gateway:8443/proxy/v1/users/namespaces/team-a';
 const AGENT = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst';
 const FORBIDDEN: FakeResponse = {
   status: 403,
   body: { kind: 'Status', reason: 'Forbidden', message: 'no such right' },
 };
 const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, podBound: true, after: 0 };
+
+const lines = (...values: object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('');
+const event = (seq: number, rest: object) => ({
+  seq,
+  kind: 'event',
+  event: { time: '2026-01-01T00:00:00Z', agent: 'analyst', session: 's-1', rootMessage: 'm-1', ...rest },
+});
+
+async function refusal(work: Promise<unknown>): Promise<{ code: string; message: string }> {
+  const error: unknown = await work.then(
+    () => assert.fail('nothing was refused'),
+    (thrown: unknown) => thrown,
+  );
+  assert.ok(isTemperError(error), String(error));
+  return error;
+}
 
 describe('temper send on a cluster', () => {
   const to = (cluster: FakeCluster) => ({ kubeconfig: cluster.kubeconfig, agent: 'analyst', output: 'text' }) as const;

@@ -2,10 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { jsonLines } from '../../../../test/support/json-lines.ts';
 import { aTerminal } from '../../io.testing.ts';
-import type { FakeCluster } from '../api-server.testing.ts';
-import { event, installed, lines, refusal } from '../installed-cluster.testing.ts';
+import { isTemperError } from '../../../lib/errors.ts';
+import { type FakeCluster, installedCluster } from '../api-server.testing.ts';
 import { traceSession } from './trace-session.ts';
 
+const lines = (...values: object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('');
+const event = (seq: number, rest: object) => ({
+  seq,
+  kind: 'event',
+  event: { time: '2026-01-01T00:00:00Z', agent: 'analyst', session: 's-1', rootMessage: 'm-1', ...rest },
+});
 const of = ({ kubeconfig }: FakeCluster) => ({ kubeconfig, agent: 'analyst', session: 's-1', output: 'text' }) as const;
 
 describe('the trace of a session on a cluster', () => {
@@ -17,7 +23,7 @@ describe('the trace of a session on a cluster', () => {
       event(4, { type: 'session-end', reply: 'what the pod claims', turns: 1, toolCalls: 1 }),
       { seq: 5, kind: 'reply', message: 'm-1', text: 'West fell most.', finishReason: 'complete' },
     ];
-    await using cluster = await installed(({ path }) => {
+    await using cluster = await installedCluster(({ path }) => {
       if (!path.includes('/agents/analyst/sessions/s-1/events?')) return undefined;
       const after = Number(new URLSearchParams(path.split('?')[1]).get('after'));
       const behind = stored.filter(({ seq }) => seq > after);
@@ -43,11 +49,11 @@ describe('the trace of a session on a cluster', () => {
   });
 
   it('trace refuses a session without events, and one without an agent', async () => {
-    await using cluster = await installed(({ path }) =>
+    await using cluster = await installedCluster(({ path }) =>
       path.includes('/events?') ? { status: 200, body: '' } : undefined,
     );
-    assert.equal((await refusal(traceSession(of(cluster), aTerminal()))).code, 'TEMPER_NOT_FOUND');
+    await assert.rejects(traceSession(of(cluster), aTerminal()), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
     const { agent: _agent, ...unnamed } = of(cluster);
-    assert.match((await refusal(traceSession(unnamed, aTerminal()))).message, /--agent/);
+    await assert.rejects(traceSession(unnamed, aTerminal()), /--agent/);
   });
 });

@@ -4,7 +4,8 @@ import { type CliIo, EXIT } from '../../io.ts';
 import { openCluster } from '../cluster.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
-import { behind, type Position, readSessionLines, SessionPrinter } from './session-lines.ts';
+import { linePrinter } from './follow.ts';
+import { behind, eventsPath, type Position, positionQuery, streamLines } from './message-lines.ts';
 
 export interface TraceSessionOptions extends ClusterOptions {
   session: string;
@@ -22,15 +23,16 @@ export async function traceSession(
   if (agent === undefined) throw new TemperError('TEMPER_USAGE', 'name the agent of the session with --agent');
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
-  const printer = new SessionPrinter(agent, output, io);
+  const print = linePrinter(agent, output, io);
   let position = START;
   // A connection may break: the end is reached when a further one has nothing new.
   for (let resumed: Position | undefined; position !== resumed; ) {
     const isFirst = resumed === undefined;
     resumed = position;
-    for await (const line of readSessionLines(gateway, { agent, session }, resumed)) {
+    const query = new URLSearchParams(positionQuery(resumed));
+    for await (const line of streamLines(await gateway.lines(`${eventsPath(agent, session)}?${query.toString()}`))) {
       const next = behind(line, position);
-      if (isFirst || next !== position) printer.print(line);
+      if (isFirst || next !== position) print(line);
       position = next;
     }
   }
