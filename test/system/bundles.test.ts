@@ -62,12 +62,11 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
   it('a bundle has the modules that run in a confined process before its program as text', async () => {
     for (const name of ['cli', 'sandbox']) {
       const texts = await Promise.all((await filesOf(name)).map((file) => readFile(join(folder, file), 'utf8')));
-      assert.ok(
-        texts.some((text) => text.includes('ERR_ACCESS_DENIED')),
-        name,
-      );
-      const isRead = /"(?:missing-files|agent-fetch|agent-net)\.ts"/;
-      assert.ok(!texts.some((text) => isRead.test(text)), `${name} reads a file that no image has`);
+      // Long strings are broken at the end of a line.
+      const text = texts.join('\n').replaceAll('\\\n', '');
+      assert.ok(text.includes('ERR_ACCESS_DENIED'), name);
+      const read = /"(?:missing-files|agent-fetch|agent-net)\.ts"/.exec(text)?.[0];
+      assert.equal(read, undefined, `${name} reads a file that no image has`);
     }
   });
 
