@@ -7,7 +7,7 @@ import type { ClusterOptions } from '../options.ts';
 import { linePrinter } from './follow.ts';
 import { behind, eventsPath, type Position, positionQuery, streamLines } from './message-lines.ts';
 
-export interface TraceSessionOptions extends ClusterOptions {
+interface TraceSessionOptions extends ClusterOptions {
   session: string;
   agent?: string;
   output: 'text' | 'json';
