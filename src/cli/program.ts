@@ -129,14 +129,20 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
-    .command('trace <session>', { hidden: isPlugin(io) })
-    .description('print a past conversation: messages, calls, results and usage')
-    .option('--agent <name>', 'agent of the session, when several agents have a session of this id')
+  addClusterOptions(
+    program.command('trace <session>').description('print a past conversation: messages, calls, results and replies'),
+  )
+    .option(
+      '--agent <name>',
+      'agent of the session; required on a cluster, and when several agents have a session of this id',
+    )
     .addOption(state())
     .addOption(output())
     .action(async (session: string, options) => {
-      refusePlugin('trace', io);
+      if (selectsCluster(options, io)) {
+        const { traceSession } = await import('./cluster/messages/trace-session.ts');
+        return finish(await traceSession({ ...options, session }, io));
+      }
       const { trace } = await import('./state/trace.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => trace({ ...options, session }, io)));
