@@ -53,7 +53,7 @@ const FIGURES: Record<string, () => Promise<Row[]>> = {
   },
   burst: async () => (await import('./burst.ts')).benchBurst(scale),
   'tool-life': async () => (await import('./tools/tool-life.ts')).benchToolLife(Number(values.samples)),
-  schedules: async () => (await import('./schedules.ts')).benchSchedules(agents),
+  schedules: async () => (await import('./schedules.ts')).benchSchedules(agents, profiling('schedules')),
   evidence: async () => (await import('./tools/evidence.ts')).benchEvidence(agents, Number(values.records)),
   inboxes: async () => (await import('./inboxes.ts')).benchInboxes(Number(values.inboxes)),
   'replicated-inboxes': async () => (await import('./inboxes.ts')).benchReplicatedInboxes(Number(values.inboxes)),

@@ -21,6 +21,7 @@ import { freePorts } from '../../test/cluster/process.ts';
 import { GatewayFixture } from '../../test/support/gateway/gateway-fixture.ts';
 import { quantile } from '../baseline/baseline.ts';
 import { measureLoad, type LoadReport } from './support/load.ts';
+import { requestRow, timings } from './support/request-row.ts';
 import { atMost, milliseconds, type Row } from './row.ts';
 import { poll } from '../../test/support/poll.ts';
 
@@ -62,34 +63,6 @@ export async function benchMessage(): Promise<Row[]> {
   const spent = endLoad === undefined ? {} : { spent: endLoad() };
   const counted = await bench.requests((ROUNDS + 1) * CALLS);
   return [atMost('goal', what, own, 10, milliseconds, { ...spent, note }), ...counted];
-}
-
-interface Timing {
-  label: string;
-  count: number;
-  seconds: number;
-}
-
-/** Count and sum of each histogram of a metric `NAME_duration_seconds`, by one label. */
-function timings(page: string, name: string, label: string): Timing[] {
-  const read = (suffix: string) =>
-    new Map(
-      [...page.matchAll(new RegExp(`^${name}_duration_seconds_${suffix}\\{${label}="([^"]*)"\\} (\\S+)$`, 'gm'))].map(
-        ([, key = '', value]): [string, number] => [key, Number(value)],
-      ),
-    );
-  const sums = read('sum');
-  return [...read('count')].map(([key, count]) => ({ label: key, count, seconds: sums.get(key) ?? 0 }));
-}
-
-function requestRow(what: string, all: readonly Timing[], messages: number): Row {
-  const used = all.filter(({ count }) => count > 0);
-  const each = used.map(({ label, count, seconds }) => {
-    return `${(count / messages).toFixed(1)} × ${label} ${milliseconds((seconds / count) * 1_000)}`;
-  });
-  const total = used.reduce((sum, { count }) => sum + count, 0);
-  const note = `mean of each, without long polls: ${each.join(', ')}`;
-  return { kind: 'reference', what, value: (total / messages).toFixed(1), note };
 }
 
 async function repeated(times: number, once: () => Promise<unknown>): Promise<number[]> {
