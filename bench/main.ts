@@ -14,6 +14,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   spawns: async () => (await import('./spawns.ts')).benchSpawns(),
   'scheduled-agents': async () => (await import('./scheduled-agents.ts')).benchScheduledAgents(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
+  disclosure: async () => (await import('./disclosure.ts')).benchDisclosure(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),
   cli: async () => (await import('./cli.ts')).benchCli(),

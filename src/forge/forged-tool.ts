@@ -15,6 +15,9 @@ import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
 import { isPure } from './compose/purity.ts';
 import { splitReference } from './request.ts';
 
+/** Inputs of tests that describe a tool. */
+const MAX_EXAMPLES = 3;
+
 export interface ForgedToolDeps {
   sandbox: Sandbox;
   clock: Clock;
@@ -66,6 +69,7 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
     description,
     inputSchema: open.inputSchema,
     outputSchema: open.outputSchema,
+    examples: open.tests.slice(0, MAX_EXAMPLES).map(({ input }) => input),
     category: 'code_execution',
     // A pure function and a chain of steps change nothing themselves; the policy decides each call of a step.
     action: usesNetwork ? 'comms:external' : 'code:read',

@@ -14,6 +14,8 @@ export interface ToolDescriptor {
   inputSchema: JsonObject;
   /** Absent: any output. */
   outputSchema?: JsonObject;
+  /** Inputs of a call. */
+  examples?: readonly Json[];
   category: ToolCategory;
   action: ActionType;
   /** Whether a call changes anything outside the tool itself. A forge test does not call a tool with side effects. */

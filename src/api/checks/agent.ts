@@ -22,6 +22,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   fallbacksDiffer,
   apisNeedSandbox,
   codeStoresSources,
+  codeExplores,
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
@@ -167,6 +168,19 @@ function codeStoresSources({ invocation, forge }: Spec): Finding[] {
       rule: 'code-stores-sources',
       message: 'spec.invocation Code cannot withhold sources: the code that forges a tool is stored with the session',
       fix: 'set spec.invocation to Tools, or remove spec.forge.persistSource',
+    },
+  ];
+}
+
+/** Code lists and loads tools by itself. */
+function codeExplores({ invocation, disclosure }: Spec): Finding[] {
+  if (invocation !== 'Code' || (disclosure?.mode ?? 'Inline') === 'Inline') return [];
+  return [
+    {
+      path: ['spec', 'disclosure', 'mode'],
+      rule: 'code-explores',
+      message: 'spec.disclosure has no effect with spec.invocation Code: the code explores the tools itself',
+      fix: 'remove spec.disclosure, or set spec.invocation to Tools',
     },
   ];
 }

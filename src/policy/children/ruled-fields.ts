@@ -7,6 +7,7 @@ export const FREE_FIELDS: readonly string[] = [
   'prompt.system',
   'prompt.context.memory',
   'invocation',
+  'disclosure',
   'returns',
   'idle.scaleToZeroAfter',
   'idle.closeSessionsAfter',

@@ -60,6 +60,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'code explores the tools itself; remove disclosure, or set invocation to Tools',
+    change: { 'spec.invocation': 'Code', 'spec.disclosure': { mode: 'Explore' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'callers is missing: list the ServiceAccounts that may call the agent',
     change: { 'spec.a2a': { enabled: true } },
   },
