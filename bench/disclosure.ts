@@ -15,7 +15,7 @@ import type { BenchRow } from './row.ts';
 
 const EXPLORERS: readonly ToolDescriptor[] = [DISCOVER_TOOL, ...DISCLOSURE_TOOL_DESCRIPTORS];
 const PROMPT = 'You test.';
-const TEXT = 'Please search the latest news about the weather and send a summary of them.';
+const TEXT = 'Please search the latest reports about the weather and send a summary of them.';
 const BODY_TOKENS = 15_000;
 /** The registries, and how many tokens the tools of a request have to be below those of all tools. */
 const REGISTRIES = [

@@ -46,7 +46,7 @@ describe('the tools with which a model explores its tools', () => {
     assert.deepEqual(names(await call('list_tools', { query: 'pages' })), ['fetch_page']);
   });
 
-  it('lists of many tools stay within the budget, and the lists together contain each tool once', async () => {
+  it('list_tools stays within its budget for many tools, and its lists together contain each tool once', async () => {
     const many = Array.from({ length: 300 }, (_, at) => aDescriptor(`tool_${at}`, { description: 'word '.repeat(50) }));
     const call = someTools(many, { indexTokens: 500 });
     const seen: string[] = [];
@@ -60,7 +60,7 @@ describe('the tools with which a model explores its tools', () => {
     assert.deepEqual(seen, many.map(({ name }) => name).toSorted());
   });
 
-  it('load_tool tells the cost, examples, failures and resources of a tool', async () => {
+  it('load_tool returns the cost, examples, failures and resources of a tool', async () => {
     const call = someTools([CSV, PAGE]);
     const csv = await call('load_tool', { name: 'csv_rows' });
     assert.equal(member(csv, 'cost'), 'low');

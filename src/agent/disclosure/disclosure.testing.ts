@@ -44,7 +44,7 @@ export function aDisclosure({
 
 /** An answer of the model with one call, and the result of the call. */
 export function aCall(name: string, input: object, text = '{}', isError = false): ModelMessage[] {
-  // Providers number the calls of each answer anew.
+  // Providers number the calls of each answer from one.
   const id = 'call-1';
   return [
     { role: 'assistant', text: '', toolCalls: [{ id, name, arguments: JSON.stringify(input) }] },

@@ -113,7 +113,7 @@ export function createDisclosure(
   return settings === undefined || deps === undefined ? undefined : new Disclosure(settings, deps, message);
 }
 
-/** JSON, because the description is text of a stranger. */
+/** JSON, because the description is untrusted text. */
 function lineOf({ name, description }: ToolDescriptor): string {
   return JSON.stringify({ name, description: printable(description, MAX_LINE_DESCRIPTION) });
 }

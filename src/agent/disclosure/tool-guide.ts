@@ -9,7 +9,7 @@ import { RUN_TOOL_NAME } from '../tools/run/run-descriptor.ts';
 /** What a call costs: `low` works in the sandbox, `medium` uses other servers, `high` uses a model. */
 export type CostTier = 'low' | 'medium' | 'high';
 
-/** What `load_tool` tells about a tool beside its definition. */
+/** What `load_tool` returns about a tool beside its definition. */
 export interface ToolGuide {
   cost: CostTier;
   /** Inputs of a call. */

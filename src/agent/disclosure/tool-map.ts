@@ -7,8 +7,8 @@ export const MAX_MAP_TOKENS = 200;
 const MAX_NAMES = 4;
 
 /**
- * The categories of the tools with some of their names, the largest category first. It contains names only, never a description: those are
- * text of strangers. The same for the same tools, and within its budget for any. Pure.
+ * The categories of the tools with some of their names, the largest category first. It contains names only, never a description, which is
+ * untrusted text. The same for the same tools, and within its budget for any. Pure.
  */
 export function toolMap(tools: readonly ToolDescriptor[]): string {
   const categories = [...categoriesOf(tools)].sort(

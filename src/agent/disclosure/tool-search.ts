@@ -8,7 +8,7 @@ export interface RankedTool {
   relevance: number;
 }
 
-/** Sessions of one agent have different tools; the index is built anew when most of its entries are of other sessions. */
+/** Sessions of one agent have different tools; the index is built again when most of its entries are of other sessions. */
 const MAX_UNUSED = 200;
 
 /** A search over the tools that a caller may call. The index of an agent is kept between searches and follows its tools. */
