@@ -51,16 +51,17 @@ test-system: setup ## Run the tests of whole commands as processes
 	$(NODE) --test --test-concurrency=2 $(SYSTEM_TESTS)
 
 test-integration: setup ## Run the tests against a real API server and NATS (builds them once; needs Go and openssl; KUBERNETES_VERSION=1.33.13 for the oldest)
-	@test/tier.sh integration $(NODE) --test --test-concurrency=2 $(INTEGRATION_TESTS)
+	@test/tier.sh integration $(NODE) test/run-files.ts 3 $(INTEGRATION_TESTS)
 
 test-e2e: setup ## Run the tests on real pods (Linux and root, or TEMPER_E2E_KUBECONFIG)
-	@test/tier.sh e2e $(NODE) --test --test-concurrency=1 $(E2E_TESTS)
+	@test/tier.sh e2e $(NODE) test/run-files.ts 2 $(E2E_TESTS)
 
 chaos: setup ## Kill every component of an installation, each of three NATS servers, and every step of promotions and parked calls, 20 times (or TIMES=…), a local run 50 times and a team in one process 100 times; a leader hangs for 3 minutes
 	@TIMES=$(or $(TIMES),20) test/tier.sh e2e $(NODE) --test test/e2e/kills.test.ts
 	@KILLS=$(or $(TIMES),20) test/tier.sh integration $(NODE) --test --test-name-pattern='killed|ends before' \
 	  test/integration/operator/promotion.test.ts test/integration/gateway/drain.test.ts test/integration/gateway/delivery.test.ts
-	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test test/integration/nats/three-servers.test.ts
+	@KILLS=$(or $(TIMES),20) HANG_SECONDS=180 test/tier.sh integration $(NODE) --test \
+	  test/integration/nats/three-servers.test.ts test/integration/nats/crash.test.ts
 	@KILLS=$(or $(TIMES),50) $(NODE) --test test/system/run/crash.test.ts
 	@KILLS=$(or $(TIMES),100) $(NODE) --test test/system/run/killed-team.test.ts
 

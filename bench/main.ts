@@ -13,6 +13,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   children: async () => (await import('./children.ts')).benchChildren(),
   spawns: async () => (await import('./spawns.ts')).benchSpawns(),
   'scheduled-agents': async () => (await import('./scheduled-agents.ts')).benchScheduledAgents(),
+  egress: async () => (await import('./egress.ts')).benchEgress(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   disclosure: async () => (await import('./disclosure.ts')).benchDisclosure(),
   turn: async () => (await import('./turn.ts')).benchTurn(),

@@ -35,11 +35,14 @@ export function linkedRunner(program: string): Plugin {
   };
 }
 
-/** What runs in the process of an agent program before it. */
-export function linkedPreloads(texts: readonly string[]): Plugin {
+/** What runs in a confined process before its program: of each one, and of an agent program. */
+export function linkedPreloads(file: string, texts: readonly string[]): Plugin {
   return {
     name: 'linked-preloads',
     setup(hooks) {
+      hooks.onLoad({ filter: /\/src\/sandbox\/confined\/file-preload\.ts$/ }, () => ({
+        contents: `export const filePreload = async () => ${JSON.stringify(file)};`,
+      }));
       hooks.onLoad({ filter: /\/src\/acp\/process\/preloads\.ts$/ }, () => ({
         contents: `export const preloadTexts = async () => ${JSON.stringify(texts)};`,
       }));

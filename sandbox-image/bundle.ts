@@ -6,6 +6,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { preloadTexts } from '../src/acp/process/preloads.ts';
+import { filePreload } from '../src/sandbox/confined/file-preload.ts';
 import { linkRunnerProgram } from '../src/sandbox/program.ts';
 import {
   asciiPatterns,
@@ -27,12 +28,13 @@ const VETTING_FILE = 'vetting.cjs';
  * and only a verb that the dispatcher sends to another bundle reaches it.
  */
 const KEPT_IMPORTS = {
-  agent: /^src\/cli\/serve\/serve-agent\.ts$/,
+  agent: /^src\/(?:cli\/serve\/serve-agent\.ts$|acp\/provider\/program-providers\.ts$)/,
   verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
   gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
+  egress: /^src\/(?:cli\/serve\/serve\.ts$|egress\/)/,
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
-  cli: /^src\/(?!cli\/serve\/|gateway\/|operator\/)/,
+  cli: /^src\/(?!cli\/serve\/|gateway\/|egress\/|operator\/)/,
 } as const;
 /** Imports that each bundle keeps. */
 const SHARED_IMPORTS = /^(?:package\.json|src\/cli\/stack-traces\.ts)$/;
@@ -74,7 +76,7 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
     plugins: [
       keptImports(SHARED_IMPORTS, KEPT_IMPORTS[name]),
       linkedRunner(await linkRunnerProgram()),
-      linkedPreloads(await preloadTexts()),
+      linkedPreloads(await filePreload(), await preloadTexts()),
       linkedVetting(VETTING_FILE),
       kubeConfigOnly(),
       undiciCore(),

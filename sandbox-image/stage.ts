@@ -13,7 +13,7 @@ import { stagePrograms } from './programs.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
-const TEMPER_BUNDLES = ['agent', 'verifier', 'gateway', 'operator', 'cli'] as const;
+const TEMPER_BUNDLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'cli'] as const;
 const NATIVE_PACKAGES = ['isolated-vm'];
 /** Files that are needed only to build a package. */
 const BUILD_PARTS =

@@ -2,9 +2,9 @@
  * Runs a program without access to network sockets, other processes and kernel interfaces that it does not need.
  *
  *   launcher run PROGRAM [ARGUMENT...]   the restrictions also apply to all child processes
- *   launcher runner PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first when memory runs
- *                                        out, no sockets, no signals to others, and with Landlock no writes and no access to
- *                                        processes outside
+ *   launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first
+ *                                        when memory runs out, no sockets, no signals to others, and with Landlock no writes
+ *                                        outside of each FOLDER and no access to processes outside
  *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
@@ -47,6 +47,9 @@ enum { MAX_WAIT_SECONDS = 3600, INTERVAL_NS = 10000000 };
 
 /* A runner whose supervisor died without killing it ends after this processor time. */
 enum { MAX_PROCESSOR_SECONDS = 900 };
+
+/* The largest file in the folder of a runner that has one. */
+enum { MAX_FILE_BYTES = 64 << 20 };
 
 #define REFUSE(code) (SECCOMP_RET_ERRNO | ((code) & SECCOMP_RET_DATA))
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -160,19 +163,35 @@ static int run(char **program) {
 }
 
 /* The Landlock interface by its stable numbers, because the headers of a build machine may be older than the kernel of a node. */
-enum { LANDLOCK_CREATE = 444, LANDLOCK_RESTRICT = 446, LANDLOCK_VERSION = 1 };
+enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446, LANDLOCK_VERSION = 1, LANDLOCK_BENEATH = 1 };
 struct landlock_rules {
   uint64_t files;
   uint64_t network;
   uint64_t scopes;
 };
+struct landlock_folder {
+  uint64_t allowed;
+  int32_t folder;
+} __attribute__((packed));
+
+/* Bits of `landlock_rules.files`: 1 write, 4 and 5 remove, 7 and 8 create folders and files, 13 move, 14 truncate. */
+enum { IN_WRITABLE_FOLDER = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14 };
+
+/* Files and folders only: no links, devices, sockets or pipes. */
+static int permit_writes(int ruleset, const char *folder, uint64_t denied) {
+  struct landlock_folder rule = {denied & IN_WRITABLE_FOLDER, open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  if (rule.folder < 0) return -1;
+  const long result = syscall(LANDLOCK_ADD, ruleset, LANDLOCK_BENEATH, &rule, 0);
+  close(rule.folder);
+  return result == 0 ? 0 : -1;
+}
 
 /*
  * A process in a Landlock domain cannot trace processes outside it or open their memory, whatever else the domain denies. This
- * one also denies what its kernel knows of: writing, creating and removing files (1), moving (2), truncating (3), TCP (4),
- * devices (5), signals to processes outside and abstract sockets (6).
+ * one also denies what its kernel knows of: writing, creating and removing files outside of these folders (1), moving (2),
+ * truncating (3), TCP (4), devices (5), signals to processes outside and abstract sockets (6).
  */
-static int enter_landlock(void) {
+static int enter_landlock(char **options, int folders) {
   const long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
   /* The kernel has no Landlock: the other restrictions hold alone. */
   if (version < 1) return 0;
@@ -186,7 +205,9 @@ static int enter_landlock(void) {
   const size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
   const int ruleset = (int)syscall(LANDLOCK_CREATE, &rules, size, 0);
   if (ruleset < 0) return -1;
-  const long result = syscall(LANDLOCK_RESTRICT, ruleset, 0);
+  long result = 0;
+  for (int folder = 0; folder < folders && result == 0; folder++) result = permit_writes(ruleset, options[2 * folder + 1], rules.files);
+  if (result == 0) result = syscall(LANDLOCK_RESTRICT, ruleset, 0);
   close(ruleset);
   return result == 0 ? 0 : -1;
 }
@@ -230,16 +251,33 @@ static void die_first_without_memory(void) {
   close(file);
 }
 
-/* The program inherits all of it. No file of a runner may grow, so a log or a dump cannot fill a disk either. */
-static int runner(char **program) {
+static int usage(void) {
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
+  return USAGE;
+}
+
+/* How many options `--writable FOLDER` the arguments begin with. */
+static int writable_folders(char **arguments) {
+  int found = 0;
+  while (arguments[2 * found] != NULL && strcmp(arguments[2 * found], "--writable") == 0 && arguments[2 * found + 1] != NULL) found++;
+  return found;
+}
+
+/* The program inherits all of it. Without a writable folder no file may grow, so a log or a dump cannot fill a disk either. */
+static int runner(char **arguments) {
+  const int folders = writable_folders(arguments);
+  char **program = arguments + 2 * folders;
+  if (program[0] == NULL) return usage();
   const struct rlimit none = {0, 0};
+  const rlim_t file_bytes = folders == 0 ? 0 : MAX_FILE_BYTES;
+  const struct rlimit files = {file_bytes, file_bytes};
   const struct rlimit processor = {MAX_PROCESSOR_SECONDS, MAX_PROCESSOR_SECONDS};
   die_first_without_memory();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail(CANNOT_BIND, "no_new_privs");
   if (setrlimit(RLIMIT_CORE, &none) != 0) return fail(CANNOT_BIND, "core files");
-  if (setrlimit(RLIMIT_FSIZE, &none) != 0) return fail(CANNOT_BIND, "file size");
+  if (setrlimit(RLIMIT_FSIZE, &files) != 0) return fail(CANNOT_BIND, "file size");
   if (setrlimit(RLIMIT_CPU, &processor) != 0) return fail(CANNOT_BIND, "processor time");
-  if (enter_landlock() != 0) return fail(CANNOT_BIND, "landlock");
+  if (enter_landlock(arguments, folders) != 0) return fail(CANNOT_BIND, "landlock");
   if (forbid_sockets_and_signals() != 0) return fail(CANNOT_BIND, "seccomp filter");
   execv(program[0], program);
   return fail(CANNOT_RUN, program[0]);
@@ -280,6 +318,5 @@ int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2);
   if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)
     return ready(arguments[2], arguments[3], count == 5 ? arguments[4] : "0");
-  fprintf(stderr, "usage: launcher run|runner PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
-  return USAGE;
+  return usage();
 }

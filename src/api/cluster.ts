@@ -52,12 +52,15 @@ export const PRIORITY_CLASS = 'temper-agent';
 /** Objects with a fixed name in the release namespace. */
 export const RELEASE_OBJECTS = {
   gateway: 'temper-gateway',
+  /** The ServiceAccount and the Service of the egress proxy. */
+  egress: 'temper-egress',
   nats: 'temper-nats',
   /** Headless Service: the DNS names of the single NATS servers of a cluster. */
   natsServers: 'temper-nats-headless',
   /** Secrets that the operator maintains: the CA, the certificates that it issued, and keys. */
   ca: 'temper-ca',
   gatewayCertificate: 'temper-gateway-tls',
+  egressCertificate: 'temper-egress-tls',
   natsCertificate: 'temper-nats-tls',
   /** NATS server configuration with the public keys of the NATS users. */
   natsConfiguration: 'temper-nats-config',
@@ -97,6 +100,8 @@ export const AUDIENCES = {
 export const PORTS = {
   /** HTTPS, for pods and users. */
   gateway: 8443,
+  /** HTTPS, for pods: the proxy for their connections to the internet. */
+  egress: 8445,
   /** HTTP, in every role: `/healthz`, `/readyz`, `/metrics`. */
   health: 9090,
   nats: 4222,
@@ -106,13 +111,25 @@ export const PORTS = {
 
 /** Mount paths in an agent pod. */
 export const POD_PATHS = {
-  /** Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`. */
+  /**
+   * Folder with the files `gateway` (`https://address:port`), `gateway-name` (the expected name in its certificate) and `ca.crt`, and with
+   * `egress` and `egress-name` where an egress proxy is installed.
+   */
   endpoints: '/etc/temper/endpoints',
   gatewayToken: '/var/run/temper/tokens/gateway',
+  egressToken: '/var/run/temper/tokens/egress',
   /** In-memory volume that both containers mount. The agent container creates its own folder in it. */
   run: '/run/temper',
   workspace: '/workspace',
+  /** In the sandbox container: a volume in memory for each process of an agent program, named by its number. */
+  programHomes: '/home/programs',
 } as const;
+
+/** Processes of an agent program in a pod at the same time: each works for one session. */
+export const AGENT_PROGRAM_PROCESSES = 4;
+
+/** The numbers of the processes. */
+export const AGENT_PROGRAM_NUMBERS: readonly number[] = Array.from({ length: AGENT_PROGRAM_PROCESSES }, (_, at) => at);
 
 /** Both containers share the group, so that the sandbox can connect to the socket. */
 export const POD_USERS = { agent: 10_001, sandbox: 10_002, group: 10_000 } as const;

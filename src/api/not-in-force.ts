@@ -25,19 +25,6 @@ const isEmpty = (value: Json): boolean => Array.isArray(value) && value.length =
 export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Agent',
-    field: 'spec.grants.network',
-    where: 'cluster',
-    plan: 'let forged tools connect to these hosts through an egress proxy',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'Agent',
-    field: 'spec.model.agent',
-    where: 'cluster',
-    plan: 'start this agent program in the sandbox container; until then a cluster refuses the agent',
-  },
-  {
-    kind: 'Agent',
     field: 'spec.schedule.triggers[].webhook',
     where: 'run',
     plan: 'give the agent a message for each signed request from outside',
@@ -64,33 +51,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     inForce: isEmpty,
   },
   {
-    kind: 'Agent',
-    field: 'spec.quotas.networkBytesPerHour',
-    where: 'everywhere',
-    plan: 'limit the network traffic of the agent',
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.forge.domains',
-    where: 'cluster',
-    plan: 'let forged tools connect to these hosts through an egress proxy',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.egress.allow',
-    where: 'cluster',
-    plan: 'limit the hosts that an egress proxy connects to',
-    inForce: isEmpty,
-  },
-  {
-    kind: 'TrustPolicy',
-    field: 'spec.tainted.network',
-    where: 'cluster',
-    plan: 'limit the hosts that an egress proxy connects to for a tainted session',
-    inForce: isEmpty,
-  },
-  {
     kind: 'Capability',
     field: 'spec.displayName',
     where: 'everywhere',
@@ -99,20 +59,20 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Capability',
     field: 'spec.hasSideEffects',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'decide whether a composed tool may repeat the call',
     inForce: is(true),
   },
   {
     kind: 'Capability',
     field: 'spec.tool.inputSchema',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'describe the arguments; discovery lists the tool, and no agent can call it',
   },
   {
     kind: 'Capability',
     field: 'spec.tool.outputSchema',
-    where: 'everywhere',
+    where: 'cluster',
     plan: 'check the output; discovery lists the tool, and no agent can call it',
   },
   {
@@ -135,7 +95,13 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Capability',
-    field: 'spec.backend',
+    field: 'spec.backend.mcp',
+    where: 'cluster',
+    plan: 'execute calls of the tool in the gateway',
+  },
+  {
+    kind: 'Capability',
+    field: 'spec.backend.http',
     where: 'everywhere',
     plan: 'execute calls of the tool in the gateway',
   },

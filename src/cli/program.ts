@@ -14,7 +14,7 @@ import { addClusterVerbs } from './cluster-program.ts';
 import type { CliIo } from './io.ts';
 import { addObjectVerbs } from './objects/object-program.ts';
 import { addImport } from './interop/import-program.ts';
-import { addAcp, addMcp } from './serving/serving-program.ts';
+import { addAcp, addMcp, addMcpServers } from './serving/serving-program.ts';
 import { addNats } from './nats/nats-program.ts';
 import { addRegistryVerbs } from './tools/oci/oci-program.ts';
 import { addServe } from './serve-program.ts';
@@ -47,7 +47,9 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
   addAcp(program, io, finish);
-  addMcp(program.command('mcp', { hidden: isPlugin(io) }).description('serve the tools of an agent'), io, finish);
+  const mcp = program.command('mcp', { hidden: isPlugin(io) }).description('serve tools, and use those of MCP servers');
+  addMcp(mcp, io, finish);
+  addMcpServers(mcp, io, finish);
   addAudit(program, io, finish);
   addDecisions(program, io, finish);
   addReactivate(program, io, finish);
@@ -309,7 +311,9 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .action(async ({ filename, ...question }) => {
       const { policyExplain } = await import('./manifests/policy-explain.ts');
       const { builtInDescriptors } = await import('../engine/built-in.ts');
-      finish(await policyExplain({ ...question, paths: filename }, builtInDescriptors(), io));
+      const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
+      const external = question.tool === undefined ? [] : await acceptedDescriptors(io);
+      finish(await policyExplain({ ...question, paths: filename }, [...builtInDescriptors(), ...external], io));
     });
 }
 

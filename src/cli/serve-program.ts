@@ -10,9 +10,10 @@ const workspace = (): Option =>
     POD_PATHS.workspace,
   );
 const endpoints = (): Option =>
-  new Option('--endpoints <folder>', 'folder with the address, server name and CA certificate of the gateway').default(
-    POD_PATHS.endpoints,
-  );
+  new Option(
+    '--endpoints <folder>',
+    'folder with addresses, server names and CA certificate of gateway and egress proxy',
+  ).default(POD_PATHS.endpoints);
 const token = (): Option =>
   new Option('--token <file>', 'file with the token for the gateway').default(POD_PATHS.gatewayToken);
 const logLevel = (): Option =>
@@ -29,6 +30,7 @@ function parseCount(text: string): number {
 export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addPodRoles(serve, io, finish);
   addConfiguredRole(serve, 'gateway', 'the gateway: the HTTP API for pods and users', io, finish);
+  addConfiguredRole(serve, 'egress', 'the egress proxy: connections of agents to the internet', io, finish);
   addConfiguredRole(serve, 'operator', 'the operator: the controllers of the custom resources', io, finish);
 }
 
@@ -58,6 +60,7 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .addOption(workspace())
     .addOption(endpoints())
     .addOption(token())
+    .option('--egress-token <file>', 'file with the token for the egress proxy', POD_PATHS.egressToken)
     .option('--grace <seconds>', 'how long work on a message may continue during shutdown', parseCount, 20)
     .addOption(logLevel())
     .action(async (options) => {
@@ -80,6 +83,13 @@ function addPodRoles(serve: Command, io: CliIo, finish: (exitCode: number) => vo
     .description('the sandbox container of a pod')
     .addOption(run())
     .addOption(workspace())
+    .option('--program <json>', 'the agent program: its name, folder, program, arguments and environment')
+    .option('--program-heap <mebibytes>', 'heap limit of each process of the agent program', parseCount, 512)
+    .option(
+      '--program-homes <folder>',
+      'folder with a folder for the home of each of its processes, named 0 to 3',
+      POD_PATHS.programHomes,
+    )
     .option('--agent-uid <uid>', 'user that must own the socket folder', parseCount, POD_USERS.agent)
     .addOption(logLevel())
     .action(async (options) => {

@@ -103,6 +103,12 @@ export function builtInTools(
   ];
 }
 
+/** The tools that run outside of this process. They keep their names whatever the agent forges. */
+export function externalTools({ ports, decider, schemas }: EngineContext): readonly Tool[] {
+  const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
+  return ports.externalTools?.({ decide, schemas }) ?? [];
+}
+
 /** What forged tools run with. Their host functions are authorized at each call: a tool has the permissions of its caller, limited to its own declarations. */
 export function forgedToolDeps({
   ports,
@@ -142,7 +148,7 @@ export interface Forging {
 export function createForging(
   context: EngineContext,
   described: DescribedTools,
-  { hostCalls }: Pick<ForgedToolDeps, 'hostCalls'>,
+  { hostCalls, taken }: Pick<ForgedToolDeps, 'hostCalls'> & { taken: readonly Tool[] },
 ): Forging {
   const { ports, agentModel, schemas } = context;
   const { sandbox, clock, tempering } = ports;
@@ -155,7 +161,7 @@ export function createForging(
     hostCalls: (artifact: ToolArtifact) => hostCalls(artifact, caller),
     replacesSessionTools: true,
     // Also those that this agent does not see, such as the tools of code mode.
-    reservedNames: builtInNames(),
+    reservedNames: new Set([...builtInNames(), ...taken.map(({ descriptor }) => descriptor.name)]),
     owner: sessionPath(caller),
   });
   return {

@@ -39,7 +39,14 @@ import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
 import { agentContext } from './settings/agent-context.ts';
 import { compileToolSettings } from './settings/tool-settings.ts';
 import { createCodeMode } from './code-mode.ts';
-import { builtInTools, createForging, type EngineContext, forgedToolDeps, type Forging } from './engine-context.ts';
+import {
+  builtInTools,
+  createForging,
+  externalTools,
+  type EngineContext,
+  forgedToolDeps,
+  type Forging,
+} from './engine-context.ts';
 import { exploringParts } from './tool-disclosure.ts';
 import { createToolViews } from './tool-views.ts';
 
@@ -161,11 +168,13 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const context = createContext(ports, configured, taint, events);
   const { agent, schemas, decider } = context;
   const forged = forgedToolDeps(context);
-  const described = createToolViews({ tools, builtIn: describedBuiltInTools(), forged });
-  const forge = createForging(context, described, forged);
+  const external = externalTools(context);
+  const described = createToolViews({ tools, builtIn: [...describedBuiltInTools(), ...external], forged });
+  const forge = createForging(context, described, { ...forged, taken: external });
   const nested = runTool({ messages, schemas, resolve: ports.models.resolve, runtime: () => runtime });
   const { tools: exploring, disclosure } = exploringParts(context, described);
-  const builtIn = [...builtInTools(context, described), ...exploring, nested, forge.tool, createDropTool(tools)];
+  const own = [...builtInTools(context, described), ...exploring, nested, forge.tool, createDropTool(tools)];
+  const builtIn = [...own, ...external];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
   const lifecycle =

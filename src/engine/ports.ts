@@ -15,13 +15,15 @@ import type { Clock } from '../lib/clock.ts';
 import type { IdGenerator } from '../lib/ids.ts';
 import type { Model } from '../models/port.ts';
 import type { SafeFetch } from '../net/fetch.ts';
-import type { CategoryLevels } from '../policy/types.ts';
+import type { CategoryLevels, Decision, PolicyRequest } from '../policy/types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { SessionSandbox } from '../sandbox/session-port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
 import type { Approvals } from '../tools/approvals.ts';
+import type { CallerContext, Tool } from '../tools/contract.ts';
 import type { RemoteWorkspace } from '../tools/host/remote-workspace.ts';
+import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
 import type { SessionScope } from '../tools/session-path.ts';
 
 /** The models of the runtime environment, by the names used in manifests. */
@@ -45,6 +47,13 @@ export interface SessionToolSource {
   drop(digest: Digest, scope: SessionScope, op: CallOptions): Promise<void>;
   /** Removes the session tools of this session of this agent only. Idempotent. */
   closeSession(session: SessionScope): Promise<void>;
+}
+
+/** What tools that run outside of this process get from the engine. */
+export interface ExternalToolDeps {
+  /** The decision of the policy for a caller. */
+  decide: (caller: CallerContext, request: PolicyRequest) => Decision;
+  schemas: Pick<SchemaCompiler, 'check'>;
 }
 
 /** Dependencies of the engine on its runtime environment. */
@@ -74,6 +83,8 @@ export interface EnginePorts {
   discovery?: Discovery;
   /** What works on the messages of an agent with `spec.model.agent`, with this model. Absent where no agent program can run. */
   createProvider?: (model: Model) => AgentProvider;
+  /** Tools that run outside of this process, such as those of MCP servers. Their names are not those of built-in tools. */
+  externalTools?: (deps: ExternalToolDeps) => readonly Tool[];
   fetch: SafeFetch;
   /** Absolute path of the folder with the agent's files. */
   workspace: string;

@@ -21,7 +21,10 @@ export function createToolViews(deps: ToolViewDeps): (caller: SessionScope) => T
     const key = sessionPath({ agent, namespace, session });
     const cached = views.get(key);
     if (cached !== undefined) return cached;
-    const view = createToolView(deps.builtIn, forgedTools(deps, deps.tools.resolve(agent, namespace, session)));
+    const view = createToolView(
+      deps.builtIn,
+      forgedTools(deps, unshadowed(deps, deps.tools.resolve(agent, namespace, session))),
+    );
     views.set(key, view);
     return view;
   };
@@ -52,6 +55,12 @@ function forgedTools(deps: ToolViewDeps, registered: readonly RegisteredTool[]):
     return tool;
   };
   return registered.map(createTool);
+}
+
+/** A forged tool that has the name of a tool from outside, which a user added later, is not in the view. */
+function unshadowed({ builtIn }: ToolViewDeps, registered: RegisteredTool[]): RegisteredTool[] {
+  const taken = new Set(builtIn.map(({ descriptor }) => descriptor.name));
+  return registered.filter(({ artifact }) => !taken.has(artifact.name));
 }
 
 /** The tool with what its registry knows of it. */

@@ -113,6 +113,7 @@ export const UsageReport = Type.Object(
           outputTokens: Type.Number(),
           costMicros: Type.Number({ description: 'Millionths of a dollar.' }),
           inFlightTokens: Type.Number({ description: 'Reserved and not committed.' }),
+          networkBytes: Type.Number({ description: 'Bytes through the egress proxy, in both directions.' }),
         },
         closed,
       ),

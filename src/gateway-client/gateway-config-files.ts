@@ -1,22 +1,26 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../lib/clock.ts';
-import { TemperError } from '../lib/errors.ts';
+import { hasErrno, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 
-/** Address of the gateway, the server name and CA its certificate must match, and the pod's token. */
+/** Address of the gateway or the egress proxy, the server name and CA its certificate must match, and the token for it. */
 export interface GatewayEndpoint {
   /** `https://address:port` */
   origin: string;
   serverName: string;
   /** PEM. */
   ca: string;
+  /** Of the egress proxy: the certificate authorities to trust for its targets beside the public ones, PEM. */
+  targetAuthorities?: string;
   token: string;
 }
 
 export interface GatewayConfigFilesOptions {
   /** Folder with `gateway`, `gateway-name` and `ca.crt`. */
   folder: string;
+  /** `egress`: the files are `egress`, `egress-name`, `ca.crt` and perhaps `egress-ca.crt`. Default `gateway`. */
+  server?: 'gateway' | 'egress';
   tokenFile: string;
   clock: Clock;
 }
@@ -24,8 +28,9 @@ export interface GatewayConfigFilesOptions {
 /** Milliseconds for which the contents are used without reading the files again. */
 const CACHE_TTL_MS = 1_000;
 const MAX_BYTES = 65_536;
+const MAX_AUTHORITIES_BYTES = 300_000;
 
-/** Reads the pod's gateway configuration and token. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
+/** Reads the address of a server of the installation and the token for it. Kubernetes replaces these files while the pod runs, so they are read repeatedly. */
 export class GatewayConfigFiles {
   readonly #options: GatewayConfigFilesOptions;
   #endpoint: GatewayEndpoint | undefined;
@@ -46,22 +51,33 @@ export class GatewayConfigFiles {
   }
 
   async #read(): Promise<GatewayEndpoint> {
-    const { folder, tokenFile } = this.#options;
-    const [origin, serverName, ca, token] = await Promise.all([
-      textOf(join(folder, 'gateway')),
-      textOf(join(folder, 'gateway-name')),
+    const { folder, tokenFile, server = 'gateway' } = this.#options;
+    const [origin, serverName, ca, token, targetAuthorities] = await Promise.all([
+      textOf(join(folder, server)),
+      textOf(join(folder, `${server}-name`)),
       textOf(join(folder, 'ca.crt')),
       textOf(tokenFile),
+      server === 'egress' ? optionalTextOf(join(folder, 'egress-ca.crt'), MAX_AUTHORITIES_BYTES) : undefined,
     ]);
     const address = URL.parse(origin);
     if (address === null || address.protocol !== 'https:' || address.pathname !== '/') {
-      throw invalid(join(folder, 'gateway'), 'is not of the form https://address:port');
+      throw invalid(join(folder, server), 'is not of the form https://address:port');
     }
-    return { origin: address.origin, serverName, ca, token };
+    const endpoint = { origin: address.origin, serverName, ca, token };
+    return targetAuthorities === undefined ? endpoint : { ...endpoint, targetAuthorities };
   }
 }
 
-async function textOf(file: string): Promise<string> {
+async function optionalTextOf(file: string, maxBytes: number): Promise<string | undefined> {
+  try {
+    return await textOf(file, maxBytes);
+  } catch (error) {
+    if (error instanceof TemperError && hasErrno(error.cause, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+async function textOf(file: string, maxBytes = MAX_BYTES): Promise<string> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
@@ -69,7 +85,7 @@ async function textOf(file: string): Promise<string> {
     throw invalid(file, 'cannot be read', cause);
   }
   const trimmed = text.trim();
-  if (trimmed === '' || text.length > MAX_BYTES) throw invalid(file, 'is empty or too large');
+  if (trimmed === '' || text.length > maxBytes) throw invalid(file, 'is empty or too large');
   return trimmed;
 }
 

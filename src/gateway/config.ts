@@ -6,7 +6,7 @@ import { PORTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
 import { type Connection, parseConnections } from '../connections/connection.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
-import { DEFAULT_MAX_CONNECTIONS } from './http/limits/connection-limits.ts';
+import { DEFAULT_MAX_CONNECTIONS } from '../net/connection-limits.ts';
 import { parseModelConfig } from './models/config.ts';
 import type { StorageLimits } from '../nats/residents/storage-limits.ts';
 import { StorageSection, storageLimits } from './storage/config.ts';

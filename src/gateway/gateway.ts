@@ -79,7 +79,7 @@ import { withheldSessions, withholdsSources } from './storage/withheld-sessions.
 import { withResidents } from './storage/resident-inbox.ts';
 import { type SessionOwner, startIdleSessions } from './storage/idle-sessions.ts';
 import { trimStreams } from './storage/trimmed-streams.ts';
-import { FileWatcher } from './file-watcher.ts';
+import { FileWatcher } from '../kube/file-watcher.ts';
 import { startPullRequests } from './pull-requests/cluster.ts';
 import {
   createGatewayInformers,
@@ -368,7 +368,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     log,
     metrics: counts,
     spans: context.tracing.acceptSpans,
-    identity: clusterAuthenticator({ ...context, clock }),
+    identity: clusterAuthenticator({ ...context, releaseNamespace: context.config.releaseNamespace, clock }),
     directory,
     manifests: createManifestLoader({ patterns: PATTERN_RULES }),
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),

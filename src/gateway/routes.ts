@@ -24,6 +24,7 @@ import type { RouteModule } from './http/routes.ts';
 import { verificationRoutes } from './promotion/verification-routes.ts';
 import { traceRoutes } from './tracing/routes.ts';
 import { specialistRoutes } from './children/specialist.ts';
+import { egressRoutes } from './egress/routes.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { modelRoutes } from './models/routes.ts';
 import { memoryRoutes } from './pods/memory.ts';
@@ -75,6 +76,7 @@ export function moduleRoutes({ models, review, sessions, memory, discovery }: Mo
     reviewRoutes(review),
     sessionRoutes(sessions),
     specialistRoutes(models),
+    egressRoutes(models),
     memoryRoutes(memory),
     discoveryRoutes(discovery),
   ];

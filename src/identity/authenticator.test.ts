@@ -6,6 +6,7 @@ import { isTemperError } from '../lib/errors.ts';
 import { type AgentPod, normalAddress, prunePod } from './agent-pod.ts';
 import { type BoundAgent, PodBindings } from './pod-bindings.ts';
 import { createAuthenticator } from './authenticator.ts';
+import type { TokenSubject } from './token-claims.ts';
 import type { Authenticator, PodToken } from './types.ts';
 
 const OWNER = { apiVersion: 'temper.dev/v1alpha1', kind: 'Agent', name: 'any', controller: true };
@@ -13,6 +14,13 @@ const labelled = (agentUid: string) => ({
   labels: { 'temper.dev/agent-uid': agentUid },
   ownerReferences: [{ ...OWNER, uid: agentUid }],
 });
+const EGRESS_POD = { namespace: 'temper-system', podName: 'egress-1', podUid: 'egress-uid' };
+const SUBJECTS: Record<string, TokenSubject> = {
+  user: { kind: 'user', namespace: 'team-a', tokenId: 'token-1' },
+  client: { kind: 'egress-client', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' },
+  egress: { kind: 'egress', ...EGRESS_POD },
+  'egress of a tenant': { kind: 'egress', ...EGRESS_POD, namespace: 'team-a' },
+};
 const TOKEN: PodToken = { kind: 'pod', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' };
 
 function pod(change: Partial<AgentPod['metadata']> = {}, podIP: string | undefined = '10.0.0.7'): AgentPod {
@@ -45,9 +53,10 @@ describe('the identity of a pod', () => {
     pods = new Store<AgentPod>({ freeze: true });
     conflicts = [];
     identity = createAuthenticator({
+      releaseNamespace: 'temper-system',
       verifier: {
         isVerified: () => true,
-        verify: async (token) => (token === 'user' ? { kind: 'user', namespace: 'team-a', tokenId: 'token-1' } : TOKEN),
+        verify: async (token) => SUBJECTS[token] ?? TOKEN,
       },
       bindings: new PodBindings(agents, pods),
       onBindingConflict: (_podUid, bound) => conflicts.push(bound.map(({ metadata }) => metadata.name)),
@@ -130,6 +139,34 @@ describe('the identity of a pod', () => {
     await assert.rejects(identity.pod('user', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     await assert.rejects(identity.user('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     assert.deepEqual(await identity.user('user'), { kind: 'user', namespace: 'team-a', tokenId: 'token-1' });
+  });
+
+  it('a pod that uses the egress proxy is identified by its token for the proxy only, and from its address only', async () => {
+    const found = await identity.egressClient('client', '10.0.0.7');
+    assert.deepEqual(found, { ...TOKEN, agent: 'scout', agentUid: 'uid-of-scout' });
+    await assert.rejects(identity.egressClient('client', '10.0.0.8'), { code: 'TEMPER_POD_ADDRESS_MISMATCH' });
+    await assert.rejects(identity.egressClient('pod', '10.0.0.7'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+    await assert.rejects(identity.egressClient('user', '10.0.0.7'), { code: 'TEMPER_TOKEN_INVALID' });
+    await refusedClient();
+    pods.set(pod({ labels: {}, ownerReferences: [] }));
+    agents.set(agent('scout'));
+    await assert.rejects(identity.egressClient('client', '10.0.0.7'), { code: 'TEMPER_POD_NOT_BOUND' });
+  });
+
+  /** The gateway's own routes do not take the token for the proxy. */
+  async function refusedClient(): Promise<void> {
+    await assert.rejects(identity.pod('client', '10.0.0.7'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+    await assert.rejects(identity.verifier('client', '10.0.0.7'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+    await assert.rejects(identity.user('client'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+    await assert.rejects(identity.peer('client'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+    await assert.rejects(identity.egress('client'), { code: 'TEMPER_TOKEN_AUDIENCE' });
+  }
+
+  it('the egress proxy is that of the release, and no account of the same name elsewhere', async () => {
+    assert.deepEqual(await identity.egress('egress'), { kind: 'egress', ...EGRESS_POD });
+    await assert.rejects(identity.egress('egress of a tenant'), { code: 'TEMPER_TOKEN_INVALID' });
+    await assert.rejects(identity.egress('pod'), { code: 'TEMPER_TOKEN_INVALID' });
+    await assert.rejects(identity.pod('egress', '10.0.0.7'), { code: 'TEMPER_TOKEN_INVALID' });
   });
 
   it('a pod may have several addresses, IPv4 and IPv6', async () => {

@@ -1,9 +1,17 @@
 import { TemperError } from '../lib/errors.ts';
 import { type AgentPod, addressesOf, normalAddress } from './agent-pod.ts';
 import type { BoundAgent, PodBindings } from './pod-bindings.ts';
-import { invalidToken } from './token-claims.ts';
+import { invalidToken, type TokenSubject, wrongAudience } from './token-claims.ts';
 import type { TokenVerifier } from './token-verifier.ts';
-import type { Authenticator, PeerIdentity, PodIdentity, PodToken, UserIdentity, VerifierIdentity } from './types.ts';
+import type {
+  Authenticator,
+  EgressIdentity,
+  PeerIdentity,
+  PodIdentity,
+  PodToken,
+  UserIdentity,
+  VerifierIdentity,
+} from './types.ts';
 import type { VerifierPodIndex } from './verifier-pod-index.ts';
 
 /** The retry delay for clients while the watches catch up. */
@@ -14,6 +22,8 @@ export interface AuthenticatorOptions<A extends BoundAgent> {
   bindings: PodBindings<A>;
   /** Pods with the label of verifiers in the namespace of the release; undefined: this gateway serves none. */
   verifiers?: VerifierPodIndex;
+  /** The namespace of the release, with its egress proxy; undefined: this gateway serves none. */
+  releaseNamespace?: string | undefined;
   /** Called when more than one Agent names the same pod, or several living pods name the same Agent. */
   onBindingConflict: (podUid: string, agents: readonly A[]) => void;
 }
@@ -44,9 +54,26 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
 
   async podOrWarm(token: string, address: string): Promise<PodToken | PodIdentity> {
     const subject = await this.#options.verifier.verify(token);
-    if (subject.kind !== 'pod') throw invalidToken();
+    if (subject.kind !== 'pod') throw wrongSubject(subject);
     checkPod(this.#options.bindings.pod(subject.podUid), subject, address);
     return this.boundIdentity(subject) ?? subject;
+  }
+
+  async egressClient(token: string, address: string): Promise<PodIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'egress-client') throw subject.kind === 'pod' ? wrongAudience() : invalidToken();
+    checkPod(this.#options.bindings.pod(subject.podUid), subject, address);
+    const identity = this.boundIdentity({ ...subject, kind: 'pod' });
+    if (identity === undefined) throw new TemperError('TEMPER_POD_NOT_BOUND', 'no agent is bound to this pod');
+    return identity;
+  }
+
+  /** Any tenant may have a ServiceAccount of the name of the proxy's; only that of the release counts. */
+  async egress(token: string): Promise<EgressIdentity> {
+    const subject = await this.#options.verifier.verify(token);
+    if (subject.kind !== 'egress') throw wrongSubject(subject);
+    if (subject.namespace !== this.#options.releaseNamespace) throw invalidToken();
+    return subject;
   }
 
   boundIdentity({ kind, namespace, podName, podUid }: PodToken): PodIdentity | undefined {
@@ -69,22 +96,27 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
   /** Any tenant may have a ServiceAccount of the name of the verifiers'; only pods of the release's namespace are in the store. */
   async verifier(token: string, address: string): Promise<VerifierIdentity> {
     const subject = await this.#options.verifier.verify(token);
-    if (subject.kind !== 'verifier') throw invalidToken();
+    if (subject.kind !== 'verifier') throw wrongSubject(subject);
     checkPod(this.#options.verifiers?.pod(subject.podUid), subject, address);
     return subject;
   }
 
   async user(token: string): Promise<UserIdentity> {
     const subject = await this.#options.verifier.verify(token);
-    if (subject.kind !== 'user') throw invalidToken();
+    if (subject.kind !== 'user') throw wrongSubject(subject);
     return subject;
   }
 
   async peer(token: string): Promise<PeerIdentity> {
     const subject = await this.#options.verifier.verify(token);
-    if (subject.kind !== 'peer') throw invalidToken();
+    if (subject.kind !== 'peer') throw wrongSubject(subject);
     return subject;
   }
+}
+
+/** A token for the egress proxy names a pod, and is valid at the proxy only. */
+function wrongSubject({ kind }: TokenSubject): TemperError {
+  return kind === 'egress-client' ? wrongAudience() : invalidToken();
 }
 
 function checkPod(

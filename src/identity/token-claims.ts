@@ -1,10 +1,23 @@
 import { AUDIENCES, NAMESPACE_OBJECTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../lib/json.ts';
-import type { PeerIdentity, PodToken, UserIdentity, VerifierIdentity } from './types.ts';
+import type {
+  EgressClientToken,
+  EgressIdentity,
+  PeerIdentity,
+  PodToken,
+  UserIdentity,
+  VerifierIdentity,
+} from './types.ts';
 
 /** The subject of a verified token. */
-export type TokenSubject = PodToken | UserIdentity | VerifierIdentity | PeerIdentity;
+export type TokenSubject =
+  | PodToken
+  | UserIdentity
+  | VerifierIdentity
+  | PeerIdentity
+  | EgressIdentity
+  | EgressClientToken;
 
 /** The maximum lifetime of a token, from `iat` to `exp`. */
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -14,6 +27,13 @@ export function invalidToken(cause?: unknown): TemperError {
   return new TemperError('TEMPER_TOKEN_INVALID', 'the token was rejected', { cause });
 }
 
+export function wrongAudience(): TemperError {
+  return new TemperError('TEMPER_TOKEN_AUDIENCE', 'the token was issued for another audience');
+}
+
+/** The audiences of all tokens that a gateway verifies. */
+const KNOWN_AUDIENCES: ReadonlySet<unknown> = new Set([AUDIENCES.gateway, AUDIENCES.a2a, AUDIENCES.egress]);
+
 /**
  * Reads the claims of a token whose signature, issuer and times are verified. Throws TEMPER_TOKEN_INVALID, or TEMPER_TOKEN_AUDIENCE when
  * it has another audience, or more than one: one service could replay a token with two audiences to the other.
@@ -22,9 +42,7 @@ export function subjectOf(claims: JsonObject): TokenSubject {
   const { aud, iat, exp } = claims;
   const audiences = Array.isArray(aud) ? aud : [aud];
   const [audience] = audiences;
-  if (audiences.length !== 1 || (audience !== AUDIENCES.gateway && audience !== AUDIENCES.a2a)) {
-    throw new TemperError('TEMPER_TOKEN_AUDIENCE', 'the token was issued for another audience');
-  }
+  if (audiences.length !== 1 || !KNOWN_AUDIENCES.has(audience)) throw wrongAudience();
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > MAX_LIFETIME_SECONDS) throw invalidToken();
   const cluster = claims['kubernetes.io'];
   const namespace = textAt(cluster, ['namespace']);
@@ -33,13 +51,29 @@ export function subjectOf(claims: JsonObject): TokenSubject {
     throw invalidToken();
   }
   if (audience === AUDIENCES.a2a) return peerOf(namespace, account);
+  if (audience === AUDIENCES.egress) return egressClientOf(account, cluster, namespace);
+  if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
+  return gatewayPodOf(account, cluster, namespace);
+}
+
+/** A pod that calls the gateway: of an agent, a verifier or the egress proxy. */
+function gatewayPodOf(
+  account: string,
+  cluster: Json | undefined,
+  namespace: string,
+): PodToken | VerifierIdentity | EgressIdentity {
   if (account === NAMESPACE_OBJECTS.agentServiceAccount) return { kind: 'pod', ...podOf(cluster, namespace) };
   if (account === RELEASE_OBJECTS.verifierServiceAccount) return { kind: 'verifier', ...podOf(cluster, namespace) };
-  if (account === NAMESPACE_OBJECTS.usersServiceAccount) return userOf(claims, cluster, namespace);
+  if (account === RELEASE_OBJECTS.egress) return { kind: 'egress', ...podOf(cluster, namespace) };
   throw invalidToken();
 }
 
-/** A token of the ServiceAccount of agents or verifiers must be bound to a pod; any other has no identity. */
+function egressClientOf(account: string, cluster: Json | undefined, namespace: string): EgressClientToken {
+  if (account !== NAMESPACE_OBJECTS.agentServiceAccount) throw invalidToken();
+  return { kind: 'egress-client', ...podOf(cluster, namespace) };
+}
+
+/** A token of the ServiceAccount of agents, verifiers or the egress proxy must be bound to a pod; any other has no identity. */
 function podOf(cluster: Json | undefined, namespace: string): Omit<PodToken, 'kind'> {
   const podName = textAt(cluster, ['pod', 'name']);
   const podUid = textAt(cluster, ['pod', 'uid']);
@@ -53,11 +87,12 @@ function userOf(claims: JsonObject, cluster: Json | undefined, namespace: string
   return { kind: 'user', namespace, tokenId: textAt(claims, ['jti']) };
 }
 
-/** The accounts of agents, verifiers and users have an audience of their own: an agent reaches other agents by its grants only. */
+/** The accounts of agents, verifiers, users and the egress proxy have an audience of their own: an agent reaches other agents by its grants only. */
 const NO_PEERS: readonly string[] = [
   NAMESPACE_OBJECTS.agentServiceAccount,
   NAMESPACE_OBJECTS.usersServiceAccount,
   RELEASE_OBJECTS.verifierServiceAccount,
+  RELEASE_OBJECTS.egress,
 ];
 
 function peerOf(namespace: string, account: string): PeerIdentity {

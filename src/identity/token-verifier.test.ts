@@ -38,6 +38,30 @@ describe('the token verifier', () => {
     });
   });
 
+  it('a token for the egress proxy identifies a pod to the proxy, and only a token of agent pods does', async () => {
+    const clock = new FakeClock();
+    const claims = { ...podClaims(seconds(clock)), aud: ['temper-egress'] };
+    assert.deepEqual(await verifierOf(clock).verify(await signer.sign(claims)), {
+      kind: 'egress-client',
+      namespace: 'team-a',
+      podName: 'scout-1',
+      podUid: 'pod-uid-1',
+    });
+    const user = { ...userClaims(seconds(clock)), aud: ['temper-egress'] };
+    await assert.rejects(verifierOf(clock).verify(await signer.sign(user)), { code: 'TEMPER_TOKEN_INVALID' });
+  });
+
+  it('the egress proxy is identified by a token that is bound to its pod', async () => {
+    const clock = new FakeClock();
+    const claims = podClaims(seconds(clock));
+    const account = { sub: 'system:serviceaccount:team-a:temper-egress' };
+    const cluster = { ...claims['kubernetes.io'], serviceaccount: { name: 'temper-egress' } };
+    const token = await signer.sign({ ...claims, ...account, 'kubernetes.io': cluster });
+    assert.equal((await verifierOf(clock).verify(token)).kind, 'egress');
+    const unbound = { ...claims, ...account, 'kubernetes.io': { ...cluster, pod: undefined } };
+    await assert.rejects(verifierOf(clock).verify(await signer.sign(unbound)), { code: 'TEMPER_TOKEN_INVALID' });
+  });
+
   const inCluster = (change: object) => (claims: ReturnType<typeof podClaims>) => ({
     ...claims,
     'kubernetes.io': { ...claims['kubernetes.io'], ...change },
@@ -86,7 +110,7 @@ describe('the token verifier', () => {
   }
 
   for (const [what, audience] of [
-    ['another audience', ['temper-egress']],
+    ['another audience', ['temper-other']],
     ['two audiences', ['temper-gateway', 'temper-egress']],
     ['an audience that begins with the name of the gateway', ['temper-gateway.evil']],
     ['no audience', []],

@@ -14,6 +14,22 @@ export interface VerifierIdentity {
   podUid: string;
 }
 
+/** A replica of the egress proxy, in the namespace of the release. */
+export interface EgressIdentity {
+  kind: 'egress';
+  namespace: string;
+  podName: string;
+  podUid: string;
+}
+
+/** The claims of a token with which an agent pod uses the egress proxy. It is valid for nothing else. */
+export interface EgressClientToken {
+  kind: 'egress-client';
+  namespace: string;
+  podName: string;
+  podUid: string;
+}
+
 /** A pod and the agent that is bound to it. */
 export interface PodIdentity extends PodToken {
   /** Name of the agent, in the namespace of the pod. */
@@ -60,6 +76,10 @@ export interface Authenticator {
    * TEMPER_POD_UNKNOWN, TEMPER_POD_STARTING or TEMPER_POD_ADDRESS_MISMATCH.
    */
   verifier(token: string, address: string): Promise<VerifierIdentity>;
+  /** The egress proxy that sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
+  egress(token: string): Promise<EgressIdentity>;
+  /** The agent whose pod sent this token to the egress proxy, from this source IP address. Throws as `pod` does. */
+  egressClient(token: string, address: string): Promise<PodIdentity>;
   /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   user(token: string): Promise<UserIdentity>;
   /** The ServiceAccount that calls over A2A with this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */

@@ -324,8 +324,8 @@ export const ERROR_CODES = {
     fix: 'Run the same version of Temper in the pod and the gateway.',
   },
   TEMPER_EGRESS_UNAVAILABLE: {
-    meaning: 'The tool needs network access, and pods have no egress from the cluster.',
-    fix: 'Forge a tool that needs no network.',
+    meaning: 'The tool needs network access, and the installation has no egress proxy, or the proxy does not answer.',
+    fix: 'Ask the platform team for egress.enabled and for the state of the Deployment temper-egress, or forge a tool that needs no network.',
   },
   TEMPER_POD_INVALID: {
     meaning: 'The pod lacks what its containers need: a folder, a file or its owner is wrong.',

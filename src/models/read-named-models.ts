@@ -1,4 +1,4 @@
-import { assertKnownMembers, invalidMember, requiredText } from './config-members.ts';
+import { assertKnownMembers, invalidMember, requiredText } from '../lib/config/config-members.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
 import type { JudgeSettings, NamedModelsConfig } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';

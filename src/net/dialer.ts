@@ -1,6 +1,7 @@
 /** Opens connections only to validated addresses. */
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
@@ -13,6 +14,8 @@ export interface Network {
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** A connected TCP socket to this address. */
   connect(address: string, port: number, signal: AbortSignal): Promise<Socket>;
+  /** Public addresses that must not be reached either, such as those of the cluster. Absent: none. */
+  isExcluded?(address: string): boolean;
 }
 
 export function createSystemNetwork(): Network {
@@ -31,7 +34,11 @@ export async function validateAddresses(
   network: Network,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  if (target.isIpAddress) return [target.host];
+  const excluded = (address: string): boolean => network.isExcluded?.(address) === true;
+  if (target.isIpAddress) {
+    if (excluded(target.host)) throw notPublic(`the address ${target.host} is not public`);
+    return [target.host];
+  }
   let addresses: readonly string[];
   try {
     addresses = await abortable(network.resolve(target.host, signal), signal);
@@ -43,28 +50,56 @@ export async function validateAddresses(
     throw new TemperError('TEMPER_FETCH_FAILED', `the host ${target.host} has no address`);
   }
   const isAllowed = (address: string): boolean =>
-    isPublicAddress(address) || (target.mayBePrivate && isPrivateAddress(address));
+    (isPublicAddress(address) && !excluded(address)) || (target.mayBePrivate && isPrivateAddress(address));
   if (!addresses.every(isAllowed)) {
-    throw new TemperError('TEMPER_FETCH_DENIED', `the host ${target.host} resolves to an address that is not public`);
+    throw notPublic(`the host ${target.host} resolves to an address that is not public`);
   }
   return addresses.slice(0, MAX_ADDRESSES);
+}
+
+function notPublic(message: string): TemperError {
+  return new TemperError('TEMPER_FETCH_DENIED', message);
 }
 
 const MAX_ADDRESSES = 4;
 
 /** A socket to the first address that accepts the connection. For https, SNI and the certificate check use the target's host name. */
-export async function dial(
+export function dial(
   target: Target,
   addresses: readonly string[],
   network: Network,
   signal: AbortSignal,
   certificateAuthorities: readonly string[] | undefined,
 ): Promise<Socket> {
+  return firstOf(addresses, signal, async (address) => {
+    const socket = await network.connect(address, target.port, signal);
+    return target.isHttps ? secure(socket, target, signal, certificateAuthorities) : socket;
+  });
+}
+
+/** A TCP socket to the first address that accepts the connection, and that address. */
+export function dialTcp(
+  port: number,
+  addresses: readonly string[],
+  network: Network,
+  signal: AbortSignal,
+): Promise<{ socket: Socket; address: string }> {
+  return firstOf(addresses, signal, async (address) => ({
+    socket: await network.connect(address, port, signal),
+    address,
+  }));
+}
+
+/** The first result, in the order of the addresses. */
+async function firstOf<T>(
+  addresses: readonly string[],
+  signal: AbortSignal,
+  connect: (address: string) => Promise<T>,
+): Promise<T> {
   let last: unknown;
   for (const address of addresses) {
     try {
-      const socket = await network.connect(address, target.port, signal);
-      return target.isHttps ? await secure(socket, target, signal, certificateAuthorities) : socket;
+      return await connect(address);
     } catch (error) {
       last = error;
       if (signal.aborted) break;
@@ -73,11 +108,12 @@ export async function dial(
   throw last;
 }
 
-async function secure(
-  socket: Socket,
+/** TLS on the socket, with the name of the target. Destroys the socket when it fails. */
+export async function secure(
+  socket: Duplex,
   target: Target,
   signal: AbortSignal,
-  certificateAuthorities: readonly string[] | undefined,
+  certificateAuthorities?: readonly string[],
 ): Promise<Socket> {
   const tls = connectTls({
     socket,

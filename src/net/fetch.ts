@@ -1,4 +1,5 @@
 /** An HTTP request on behalf of untrusted code: every redirect target is validated, every address pinned, every size and time limited. */
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { Agent } from 'undici';
@@ -47,6 +48,8 @@ export interface SafeFetchOptions {
   clock: Clock;
   /** Resolves names and opens connections. Addresses that it resolves are still validated: only public ones are connected to. */
   network?: Network;
+  /** Opens every connection, in place of `network`: such as through a proxy, which resolves names and validates addresses itself. */
+  connect?: (target: Target, signal: AbortSignal) => Promise<Socket>;
   /** Certificates to trust instead of the system's, PEM. */
   certificateAuthorities?: readonly string[];
   /** Limit of a request body and of a decompressed response body. Default 1 MiB. */
@@ -157,11 +160,7 @@ async function requestHop(
   op: CallOptions,
   options: FetchOptions,
 ): Promise<HopResponse> {
-  const { network } = options;
-  const addresses = await validateAddresses(target, network, op.signal);
-  options.onRequest?.({ method: hop.method, host: target.host, port: target.port });
-  const connecting = AbortSignal.any([op.signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
-  const socket = await dial(target, addresses, network, connecting, options.certificateAuthorities);
+  const socket = await connectionOf(target, hop, op.signal, options);
   const agent = new Agent({
     // Only the validated connection is ever used. undici ignores a callback in the same tick, hence the microtask.
     connect: (_ignored, callback) => {
@@ -201,6 +200,19 @@ async function requestHop(
     await agent.destroy();
     socket.destroy();
   }
+}
+
+async function connectionOf(
+  target: Target,
+  { method }: HopRequest,
+  signal: AbortSignal,
+  { network, connect, certificateAuthorities, onRequest }: FetchOptions,
+): Promise<Socket> {
+  const addresses = connect === undefined ? await validateAddresses(target, network, signal) : [];
+  onRequest?.({ method, host: target.host, port: target.port });
+  if (connect !== undefined) return connect(target, signal);
+  const connecting = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
+  return dial(target, addresses, network, connecting, certificateAuthorities);
 }
 
 /** The decompressed body. The limit applies to the decompressed size, against decompression bombs. */

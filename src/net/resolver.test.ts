@@ -1,84 +1,33 @@
 import assert from 'node:assert/strict';
-import { createSocket, type Socket } from 'node:dgram';
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../test/support/stubs.ts';
+import { startNameServer } from '../../test/support/name-server.ts';
 import { pollAssertion } from '../../test/support/poll.ts';
 import { hostsFile, parseHosts } from './hosts-file.ts';
 import { createResolver, type ResolverOptions } from './resolver.ts';
 
-const A = 1;
-const AAAA = 28;
-
-/** A name server of four names; it never answers for names below `silent.example`. */
-interface NameServer extends AsyncDisposable {
-  readonly options: ResolverOptions;
-  /** Names of the received queries. */
-  readonly queries: string[];
-}
-
-const RECORDS: Readonly<Record<string, readonly [type: number, address: Buffer][]>> = {
-  'both.example': [
-    [A, Buffer.from([192, 0, 2, 1])],
-    [A, Buffer.from([192, 0, 2, 2])],
-    [AAAA, Buffer.from('20010db8000000000000000000000001', 'hex')],
-  ],
-  'six.example': [[AAAA, Buffer.from('20010db8000000000000000000000006', 'hex')]],
+const ADDRESSES: Readonly<Record<string, readonly string[]>> = {
+  'both.example': ['192.0.2.1', '192.0.2.2', '2001:db8::1'],
+  'six.example': ['2001:db8::6'],
 };
 
-async function startNameServer(folder: string): Promise<NameServer> {
-  const socket = createSocket('udp4');
-  const queries: string[] = [];
-  socket.on('message', (query, peer) => {
-    const { name, type, end } = question(query);
-    queries.push(name);
-    if (!name.endsWith('silent.example'))
-      socket.send(response(query.subarray(0, end), name, type), peer.port, peer.address);
-  });
-  await bound(socket);
-  const servers = [`127.0.0.1:${socket.address().port}`];
-  const options = { servers, hostsFile: join(folder, 'none') };
-  return { options, queries, [Symbol.asyncDispose]: async () => void socket.close() };
-}
-
-async function bound(socket: Socket): Promise<void> {
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-}
-
-/** The first question of a DNS message (RFC 1035, 4.1). */
-function question(message: Buffer): { name: string; type: number; end: number } {
-  const labels: string[] = [];
-  let at = 12;
-  for (let length = message.readUInt8(at); length > 0; length = message.readUInt8(at)) {
-    labels.push(message.toString('latin1', at + 1, at + 1 + length));
-    at += 1 + length;
-  }
-  return { name: labels.join('.').toLowerCase(), type: message.readUInt16BE(at + 1), end: at + 5 };
-}
-
-function response(query: Buffer, name: string, type: number): Buffer {
-  const records = (RECORDS[name] ?? []).filter(([kind]) => kind === type);
-  const header = Buffer.from(query.subarray(0, 12));
-  header.writeUInt16BE(RECORDS[name] === undefined ? 0x8183 : 0x8180, 2);
-  header.writeUInt16BE(records.length, 6);
-  header.fill(0, 8, 12);
-  const answers = records.map(([kind, address]) => {
-    const fixed = Buffer.from([0xc0, 0x0c, 0, kind, 0, 1, 0, 0, 0, 60, 0, address.length]);
-    return Buffer.concat([fixed, address]);
-  });
-  return Buffer.concat([header, query.subarray(12), ...answers]);
+/** A name server of two names, which never answers for names below `silent.example`. */
+async function startServer(folder: string) {
+  const addressesOf = (name: string) => (name.endsWith('silent.example') ? 'silent' : ADDRESSES[name]);
+  const server = await startNameServer({ addressesOf });
+  const options: ResolverOptions = { servers: [`127.0.0.1:${server.port}`], hostsFile: join(folder, 'none') };
+  return Object.assign(server, { options });
 }
 
 describe('the resolver of the fetch', () => {
   let folder: string;
-  let server: NameServer;
+  let server: Awaited<ReturnType<typeof startServer>>;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-resolver-'));
-    server = await startNameServer(folder);
+    server = await startServer(folder);
   });
   after(async () => {
     await server[Symbol.asyncDispose]();

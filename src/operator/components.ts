@@ -28,6 +28,7 @@ import { NamespaceObjects } from './namespace/prepare.ts';
 import { SourceKeyring } from '../nats/sources/source-cipher.ts';
 import type { AuditStream } from '../nats/audit-stream.ts';
 import { ReleasePki } from './pki/release-pki.ts';
+import { TargetAuthorities } from './pki/target-authorities.ts';
 import { CrashBackoff } from './pods/crash-backoff.ts';
 import { QuotaReleases } from './pods/quota-releases.ts';
 import { StartTimes } from './pods/start-times.ts';
@@ -186,7 +187,7 @@ export function createComponents(
   const templates = new PodTemplates(config);
   const { sourceKeys = new SourceKeyring(), withheld } = deps;
   const reader = readerWithSources(client, withheld);
-  const pki = new ReleasePki({ client, clock, config, sourceKeys });
+  const pki = new ReleasePki({ client, clock, config, sourceKeys, ...targetAuthoritiesOf(config, log) });
   const queues = createQueues(deps, (key) => agentRank(agents, policies, key));
   const promotions = createPromotions(config, deps, { client, reader, informers, pki, queues, events });
   const namespaces = createNamespaceObjects(client, informers, { config, pki, policies, validation });
@@ -226,6 +227,10 @@ export function createComponents(
     revocationsInGit: new GitStates('Revocation'),
     ...promotions,
   };
+}
+
+function targetAuthoritiesOf({ egress }: OperatorConfig, log: Logger): { targetAuthorities?: TargetAuthorities } {
+  return egress?.caFile === undefined ? {} : { targetAuthorities: new TargetAuthorities(egress.caFile, log) };
 }
 
 type ScheduleParts = Pick<Components, 'agents' | 'policies' | 'validation' | 'queues'>;
@@ -360,8 +365,8 @@ function createPromotions(
     max: config.verifier?.max ?? DEFAULT_MAX_VERIFIERS,
     onDemand: () => queues.verifiers.add(VERIFIERS_KEY),
   });
-  const gatewayEndpoint = () => pki.gatewayEndpoint;
-  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, gatewayEndpoint });
+  const endpoints = () => pki.endpoints;
+  const verifierPool = new VerifierPool({ client, config, template, verifierPods, ids, endpoints });
   const store = template === undefined ? undefined : deps.promotions;
   const none = { promotions: undefined, promotionStore: undefined, reruns: undefined, toolAudits: undefined };
   if (store === undefined) return { verifierPods, verifierPool, reportedTools, ...none };
@@ -424,15 +429,16 @@ function prerequisiteOptions(
   namespace: string,
   { config, pki, policies, validation }: Pick<Components, 'config' | 'pki' | 'policies' | 'validation'>,
 ): PrerequisiteOptions | undefined {
-  const { gatewayEndpoint } = pki;
-  if (gatewayEndpoint === undefined) return undefined;
+  const { endpoints } = pki;
+  if (endpoints === undefined) return undefined;
   const own = policies.list().filter(({ metadata }) => metadata.namespace === namespace);
   const warmPods = config.sandboxClasses.reduce((sum, sandboxClass) => sum + poolSize(sandboxClass, namespace), 0);
   return {
     namespace,
     releaseNamespace: config.namespace,
     gatewayLabels: config.gateway.podLabels,
-    gatewayEndpoint,
+    egressLabels: config.egress?.podLabels,
+    endpoints,
     // No pod runs under an invalid policy, and its quotas may not be readable.
     policies: own.filter((policy) => validation.specError(policy) === undefined),
     warmPods,

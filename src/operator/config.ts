@@ -3,6 +3,8 @@ import { Type, type Static } from 'typebox';
 import { Check, Errors } from 'typebox/value';
 import { parse } from 'yaml';
 import { parseMillicores, parseQuantityBytes } from '../api/quantities.ts';
+import { AGENT_PROGRAM_PROCESSES } from '../api/cluster.ts';
+import { AgentProgramConfig, programsProblem } from './programs/agent-program.ts';
 import { TemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 
@@ -56,6 +58,8 @@ const Config = Type.Object(
     imagePullSecrets: Type.Optional(Type.Array(Name, { maxItems: 10 })),
     /** The first class is the default. */
     sandboxClasses: Type.Array(SandboxClass, { minItems: 1, maxItems: 20 }),
+    /** What `spec.model.agent` may name. */
+    agentPrograms: Type.Optional(Type.Array(AgentProgramConfig, { maxItems: 50 })),
     gateway: Type.Object(
       {
         service: Name,
@@ -65,6 +69,19 @@ const Config = Type.Object(
         extraNames: Type.Optional(Type.Array(Type.String({ maxLength: 253 }), { maxItems: 20 })),
       },
       closed,
+    ),
+    /** The proxy for connections of agents to the internet. Absent: agents reach the gateway only. */
+    egress: Type.Optional(
+      Type.Object(
+        {
+          service: Name,
+          /** Labels of the proxy's pods, for the NetworkPolicy. */
+          podLabels: Labels,
+          /** File with certificate authorities that agents trust for their targets beside the public ones, PEM. */
+          caFile: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+        },
+        closed,
+      ),
     ),
     nats: Type.Optional(
       Type.Object(
@@ -170,6 +187,8 @@ export function parseOperatorConfig(text: string): OperatorConfig {
   checkQuantities(value);
   const names = value.sandboxClasses.map(({ name }) => name);
   if (new Set(names).size < names.length) throw invalid('two entries of sandboxClasses have the same name; rename one');
+  const problem = programsProblem(value.agentPrograms ?? [], AGENT_PROGRAM_PROCESSES);
+  if (problem !== undefined) throw invalid(problem);
   return value;
 }
 

@@ -93,7 +93,7 @@ export function leaderTasks(deps: LeaderTaskDeps): LeaderTask[] {
       const before = pki.natsConflict;
       if (await pki.reconcile(signal)) requeueAllNamespaces(deps);
       reportNatsConflict(deps, before);
-      return pki.gatewayEndpoint === undefined ? SECOND_MS : PKI_INTERVAL_MS;
+      return pki.endpoints === undefined ? SECOND_MS : PKI_INTERVAL_MS;
     }),
     periodic(deps, 'admission-policies', (signal) => refreshAdmissionPolicies(deps, lastRefresh, signal)),
     periodic(deps, 'agent-stats', (signal) => requeueOnNewStats(deps, throttle, signal)),

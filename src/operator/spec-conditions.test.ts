@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { isKnownReason, updateConditions } from './conditions.ts';
-import { canForgeCondition, fieldsInForceCondition } from './spec-conditions.ts';
+import { agentFieldsInForceCondition, canForgeCondition, fieldsInForceCondition } from './spec-conditions.ts';
 
 function anAgentSpec(change: Partial<AgentSpec> = {}): AgentSpec {
   const base = { trustPolicyRef: { name: 'p' }, model: { primary: 'a/b' }, prompt: { system: 'x' } };
@@ -15,13 +15,19 @@ const reasonFor = (agent: AgentSpec, policy: TrustPolicySpec | undefined) =>
 
 describe('the condition FieldsInForce', () => {
   it('the condition FieldsInForce names every field of the spec without effect', () => {
-    const found = fieldsInForceCondition('TrustPolicy', {
-      egress: { allow: ['api.example.com'] },
-      tainted: { network: ['api.example.com'] },
-    });
+    const grants = { shell: ['ls'], environment: ['HOME'] };
+    const found = fieldsInForceCondition('Agent', anAgentSpec({ grants }));
     assert.equal(found?.status, 'False');
-    assert.ok(isKnownReason('TrustPolicy', found.type, found.reason));
-    assert.match(found.message, /spec\.egress\.allow.+spec\.tainted\.network/);
+    assert.ok(isKnownReason('Agent', found.type, found.reason));
+    assert.match(found.message, /spec\.grants\.shell.+spec\.grants\.environment/);
+  });
+
+  it('the condition FieldsInForce names the grants of the network in a release without an egress proxy', () => {
+    const agent = anAgentSpec({ grants: { network: ['api.example.com'] } });
+    assert.equal(agentFieldsInForceCondition(agent, { hasEgress: true }), undefined);
+    const without = agentFieldsInForceCondition(agent, { hasEgress: false });
+    assert.match(without?.message ?? '', /^spec\.grants\.network has no effect: .*egress\.enabled/);
+    assert.equal(agentFieldsInForceCondition(anAgentSpec(), { hasEgress: false }), undefined);
   });
 
   it('the condition FieldsInForce is absent for values that have their documented effect', () => {

@@ -9,10 +9,30 @@ export function fieldsInForceCondition(
   kind: 'Agent' | 'TrustPolicy',
   spec: AgentSpec | TrustPolicySpec,
 ): ConditionUpdate<'FieldsInForce'> | undefined {
-  const found = fieldsNotInForce(kind, spec).filter(({ where }) => where !== 'run');
+  return notInForce(describedFields(kind, spec));
+}
+
+/** The same for an agent, whose grants of the network need the egress proxy of the release. */
+export function agentFieldsInForceCondition(
+  spec: AgentSpec,
+  { hasEgress }: { readonly hasEgress: boolean },
+): ConditionUpdate<'FieldsInForce'> | undefined {
+  const needsEgress = !hasEgress && (spec.grants?.network ?? []).length > 0;
+  return notInForce([...describedFields('Agent', spec), ...(needsEgress ? [WITHOUT_EGRESS] : [])]);
+}
+
+const WITHOUT_EGRESS =
+  'spec.grants.network has no effect: this release runs no egress proxy; set egress.enabled of the chart';
+
+function describedFields(kind: 'Agent' | 'TrustPolicy', spec: AgentSpec | TrustPolicySpec): string[] {
+  return fieldsNotInForce(kind, spec)
+    .filter(({ where }) => where !== 'run')
+    .map(describeNotInForce);
+}
+
+function notInForce(found: readonly string[]): ConditionUpdate<'FieldsInForce'> | undefined {
   if (found.length === 0) return undefined;
-  const message = found.map(describeNotInForce).join('; ');
-  return { type: 'FieldsInForce', status: 'False', reason: 'FieldsNotInForce', message };
+  return { type: 'FieldsInForce', status: 'False', reason: 'FieldsNotInForce', message: found.join('; ') };
 }
 
 /** False when the agent may forge and its policy accepts no tool from it; undefined otherwise. */

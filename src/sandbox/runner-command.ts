@@ -38,17 +38,19 @@ export function runnerCommand(
 
 /**
  * Kernel limits apply as well where something can set them: no core file, files of at most `fileBlocks` blocks, limited processor time. The launcher
- * of an image also makes the process the first to end without memory, and confines it with Landlock, without files that it writes;
- * elsewhere a shell sets the limits, and receives constants and paths as separate arguments, never as text to interpret.
+ * of an image also makes the process the first to end without memory, and confines it with Landlock, which lets it write files of at most
+ * 64 MiB in the folders `writable` and no others; elsewhere a shell sets the limits, and receives constants and paths as separate
+ * arguments, never as text to interpret.
  */
 export function limitedCommand(
   node: string,
   args: string[],
-  { fileBlocks }: { fileBlocks: number },
+  { fileBlocks, writable = [] }: { fileBlocks: number; writable?: readonly string[] },
   exists: (path: string) => boolean = existsSync,
 ): RunnerCommand {
   const launcher = join(dirname(node), LAUNCHER);
-  if (exists(launcher)) return { command: launcher, args: ['runner', node, ...args] };
+  const folders = writable.flatMap((folder) => ['--writable', folder]);
+  if (exists(launcher)) return { command: launcher, args: ['runner', ...folders, node, ...args] };
   if (!exists(SHELL)) return { command: node, args };
   const limits = `ulimit -c 0; ulimit -f ${fileBlocks}; ulimit -t ${MAX_PROCESSOR_SECONDS}; exec "$0" "$@"`;
   return { command: SHELL, args: ['-c', limits, node, ...args] };

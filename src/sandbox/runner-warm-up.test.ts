@@ -46,9 +46,7 @@ describe('the start of a runner', () => {
       assert.deepEqual(frames, ['hello', 'ready']);
       // Written before `ready`, to another pipe.
       const asked = () => runner.stderr.trim().split('\n');
-      const lines = await pollValue('the engine of the runner', asked, ({ length }) => length >= 4, {
-        timeoutMs: 20_000,
-      });
+      const lines = await pollValue('the engine of the runner', asked, ({ length }) => length >= 4);
       runner.kill('the test ends');
       await runner.exited;
       assert.deepEqual(lines, ['isolate', 'entered: start', 'disposed', 'isolate']);

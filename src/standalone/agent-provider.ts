@@ -9,8 +9,9 @@ export async function agentProvider(
   opening: AsyncDisposableStack,
 ): Promise<Pick<EnginePorts, 'createProvider'>> {
   if (program === undefined) return {};
-  const { AcpProvider } = await import('../acp/provider/acp-provider.ts');
-  const createProvider: EnginePorts['createProvider'] = (model) =>
-    opening.use(new AcpProvider({ program, model, clock: systemClock, ids: ulids }));
-  return { createProvider };
+  const { ProgramProviders } = await import('../acp/provider/program-providers.ts');
+  const { localPrograms } = await import('../acp/process/agent-process.ts');
+  const host = localPrograms(program);
+  const providers = opening.use(new ProgramProviders({ host, clock: systemClock, ids: ulids }));
+  return { createProvider: (model) => providers.create(model) };
 }

@@ -343,5 +343,31 @@ export const OPERATOR_METRICS = {
   },
 } as const satisfies MetricTable;
 
+/** The metrics of the egress proxy. Agents, hosts and addresses are never labels; the log has them. */
+export const EGRESS_METRICS = {
+  temper_build_info: BUILD_INFO,
+  temper_egress_requests_total: {
+    type: 'counter',
+    labels: ['method', 'outcome'],
+    help: 'Requests to the egress proxy by method (CONNECT, other) and outcome: ok, or the error code.',
+  },
+  temper_egress_bytes_total: {
+    type: 'counter',
+    labels: ['direction'],
+    help: 'Bytes of ended connections by direction, from the view of the agent: sent, received.',
+  },
+  temper_egress_open_connections: {
+    type: 'gauge',
+    labels: [],
+    help: 'Authorized connections that are open at this replica.',
+  },
+  temper_egress_refused_connections_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Connections of clients that were closed before a request, by reason: address, unauthenticated, total, tls, request.',
+  },
+} as const satisfies MetricTable;
+
 export type GatewayMetrics = ObservableMetricsOf<typeof GATEWAY_METRICS>;
 export type OperatorMetrics = ObservableMetricsOf<typeof OPERATOR_METRICS>;
+export type EgressMetrics = ObservableMetricsOf<typeof EGRESS_METRICS>;

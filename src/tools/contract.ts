@@ -22,6 +22,8 @@ export interface ToolDescriptor {
   sideEffects: boolean;
   /** Local: effects end in the pod. Brokered: gateway or egress decides and acts. */
   locality: 'Local' | 'Brokered';
+  /** Its results are content of an MCP server, whatever its category is. */
+  resultOrigin?: 'Mcp';
   /** Present for forged tools only. */
   forged?: {
     digest: Digest;

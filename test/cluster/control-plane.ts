@@ -39,6 +39,11 @@ export interface ControlPlaneOptions {
   readonly nodeGrace?: number;
   /** Records every request, see `ControlPlane.audit`. */
   readonly audit?: boolean;
+  /**
+   * Runs before kube-controller-manager starts. Install custom resources here: its garbage collector looks for new types every 30 seconds, and
+   * until then deletes nothing that their objects own.
+   */
+  readonly prepare?: (admin: ApiClient) => Promise<void>;
   /** Feature gates of the API server and the controller manager. */
   readonly featureGates?: Readonly<Record<string, boolean>>;
 }
@@ -98,7 +103,7 @@ async function startOn(ports: Ports, options: ControlPlaneOptions): Promise<Cont
 async function startIn(
   folder: string,
   ports: Ports,
-  { controllerManager = false, nodeGrace, audit = false, featureGates = {} }: ControlPlaneOptions,
+  { controllerManager = false, nodeGrace, audit = false, prepare, featureGates = {} }: ControlPlaneOptions,
   servers: Server[],
   stop: () => Promise<void>,
 ): Promise<ControlPlane> {
@@ -122,6 +127,7 @@ async function startIn(
   const admin = await clientAs(folder, url, 'admin');
   try {
     await waitUntilReady(admin, servers);
+    await prepare?.(admin);
   } catch (error) {
     admin[Symbol.dispose]();
     throw error;

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import type { ApiObject } from './api-client.ts';
 import { tool } from './tools.ts';
 
@@ -40,4 +40,11 @@ export async function renderChart(...args: string[]): Promise<ChartObject[]> {
 async function helmProgram(): Promise<string> {
   const { HELM } = process.env;
   return HELM ?? tool('helm');
+}
+
+/** The configuration in a file of a ConfigMap. */
+export function configOf(objects: readonly ChartObject[], name: string, file: string): Record<string, unknown> {
+  const found = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name);
+  if (found === undefined) throw new Error(`the chart has no ConfigMap ${name}`);
+  return parse((found['data'] as Record<string, string>)[file] ?? '') as Record<string, unknown>;
 }

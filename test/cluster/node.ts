@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import type { ApiClient } from './api-client.ts';
 import { clientAs } from './kubeconfig.ts';
 import { down } from './node/down.ts';
-import { buildImage, importImage } from './node/images.ts';
+import { buildImage, buildRelease, importImage } from './node/images.ts';
 import { isRunning, readState } from './node/state.ts';
 import { up } from './node/up.ts';
 import { tool } from './tools.ts';
@@ -29,6 +29,8 @@ export interface NodeCluster extends AsyncDisposable {
   importImage(archive: string): Promise<void>;
   /** Builds a Containerfile on the project's base image and imports it under the name, e.g. `localhost/temper:test`. */
   buildImage(containerfile: string, name: string): Promise<void>;
+  /** Stages the working tree, builds the images `localhost/temper` and `localhost/temper-sandbox` with the tag, and imports them. */
+  buildRelease(tag: string): Promise<void>;
   /** Runs a program in the node's namespaces, e.g. `ip` or `nft`. */
   onNode(program: string, ...args: string[]): Promise<string>;
   /** The log of a component: `kubelet`, `containerd`, `kube-apiserver`, `network-policy`, … */
@@ -63,6 +65,7 @@ export async function startNode(): Promise<NodeCluster> {
       },
       importImage: (archive) => importImage(space, archive),
       buildImage: (containerfile, name) => buildImage(space, folder, containerfile, name),
+      buildRelease: (tag) => buildRelease(space, folder, tag),
       onNode: (program, ...args) => space.run(program, ...args),
       log: (component) => readFile(join(folder, 'log', `${component}.log`), 'utf8'),
       [Symbol.asyncDispose]: async () => {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { agentPrograms } from './suites/agent-programs.ts';
 import { idleAgents } from './suites/idle.ts';
 import { conversations } from './suites/conversations.ts';
 import { gatewayAccess } from './suites/gateway-access.ts';
@@ -9,6 +10,7 @@ import { podFaults } from './suites/pod-faults.ts';
 import { namespaceProtection } from './suites/namespace-protection.ts';
 import { withForges } from './support/forging-script.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
+import { provideProgram } from './support/program-image.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
@@ -29,13 +31,14 @@ const NAMESPACES = [
   'protected',
   'monitoring',
   'pooled',
+  'programs',
   'scraped',
   'forging',
   'unprotected',
 ];
 
 /** One installation from an empty cluster to its removal. The suites share it and run in this order. */
-describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
+describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   let cluster: InstalledCluster;
   let empty: ReadonlySet<string>;
   let values: readonly string[];
@@ -45,7 +48,8 @@ describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
     empty = await allObjects(cluster.node.admin);
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
     await writeFile(script, await withForges(file('acceptance-replay.yaml')));
-    values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`];
+    const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
+    values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`, '--set-json', programs];
     await cluster.install(...values);
   });
 
@@ -57,6 +61,7 @@ describe('an installation on real pods', { skip, timeout: 1_200_000 }, () => {
   idleAgents(current);
   warmPods(current);
   conversations(current);
+  agentPrograms(current);
   forgedTools(current);
   namespaceProtection(current);
   gatewayAccess(current);

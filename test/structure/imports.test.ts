@@ -48,7 +48,7 @@ const MODULES: Record<string, readonly string[]> = {
   toolbox: [...TOOLS_MAY, 'tools'],
   engine: ENGINE_MAY,
   'tool-audit': [...ENGINE_MAY, 'engine'],
-  standalone: [...ENGINE_MAY, 'acp', 'engine', 'tool-audit'],
+  standalone: [...ENGINE_MAY, 'acp', 'mcp', 'engine', 'tool-audit'],
   nats: [...ENGINE_MAY, 'engine', 'tool-audit'],
   'gateway-api': [...ENGINE_MAY, 'tool-audit'],
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
@@ -59,14 +59,15 @@ const MODULES: Record<string, readonly string[]> = {
   review: ['lib', 'api', 'net', 'audit', 'approvals', 'tempering', 'tool-audit', 'connections', 'git'],
   operator: ROLES_MAY,
   gateway: ROLES_MAY,
-  pod: [...ROLES_MAY, 'gateway-client'],
+  pod: [...ROLES_MAY, 'gateway-client', 'acp'],
+  egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'events', 'api', 'policy'],
 };
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'operator'],
-  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'operator'],
+  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'egress', 'operator'],
+  yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'egress', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
   re2js: ['tools'],
@@ -86,7 +87,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
-  'lru-cache': ['kube', 'gateway', 'identity', 'nats', 'operator', 'tools'],
+  'lru-cache': ['kube', 'net', 'gateway', 'egress', 'identity', 'nats', 'operator', 'tools'],
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],
@@ -106,7 +107,6 @@ const PACKAGES: Record<string, readonly string[]> = {
   esbuild: ['cli'],
   '@agentclientprotocol/sdk': ['acp', 'cli'],
   '@modelcontextprotocol/server': ['mcp'],
-  // Only in tests.
   '@modelcontextprotocol/client': ['mcp'],
   '@a2a-js/sdk': ['gateway'],
 };

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import { bundle, bundleVetting, writeDispatcher } from '../../sandbox-image/bundle.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
-const ROLES = ['agent', 'verifier', 'gateway', 'operator', 'sandbox'] as const;
+const ROLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'sandbox'] as const;
 
 describe('the bundles of the images', { timeout: 120_000 }, () => {
   let folder: string;
@@ -72,6 +72,7 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
   for (const [role, start, late] of [
     ['gateway', 'src/gateway/gateway.ts', /node_modules\/(?:openai|@anthropic-ai|@kubernetes)\//],
     ['operator', 'src/operator/run.ts', /node_modules\/(?:@peculiar|@kubernetes)\//],
+    ['agent', 'src/pod/agent/serve.ts', /node_modules\/(?:@agentclientprotocol|@modelcontextprotocol|zod)\//],
   ] as const) {
     it(`the ${role} loads its large packages when it needs them, and not at its start`, async () => {
       const sources = new Map<string, string[]>();

@@ -193,15 +193,18 @@ int main(void) {
     assert.deepEqual(JSON.parse(stdout), [42, ['1000 0']]);
   });
 
-  it('the launcher confines a runner with Landlock: no writes, no signals, no memory of other processes', async (t) => {
+  const landlockVersion = async (): Promise<number> => {
     const program = join(folder, 'landlock');
     await writeFile(
       `${program}.c`,
       '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%ld", syscall(444, 0, 0, 1)); return 0; }',
     );
     await run('cc', ['-w', '-o', program, `${program}.c`]);
-    const version = Number((await run(program)).stdout);
-    if (version < 6) {
+    return Number((await run(program)).stdout);
+  };
+
+  it('the launcher confines a runner with Landlock: no writes, no signals, no memory of other processes', async (t) => {
+    if ((await landlockVersion()) < 6) {
       t.skip('the kernel has no Landlock, or an older one');
       return;
     }
@@ -217,6 +220,31 @@ int main(void) {
       ['done', 'EEXIST', 'done', 'done', 'done', 'done'],
       'without the launcher',
     );
+  });
+
+  it('a runner with writable folders writes, moves and removes files in them, and nothing beside them', async (t) => {
+    const [home, second, beside] = await Promise.all(
+      ['home-', 'second-', 'beside-'].map((name) => mkdtemp(join(folder, name))),
+    );
+    assert.ok(home !== undefined && second !== undefined && beside !== undefined);
+    const attempt = `const fs = require('node:fs'), [, home, beside, second] = process.argv, code = (f) => { try { f(); return 'done'; } catch (e) { return e.code; } };
+      const size = () => Number(/Max file size +([0-9]+)/.exec(fs.readFileSync('/proc/self/limits', 'utf8'))?.[1]);
+      console.log(JSON.stringify([code(() => fs.mkdirSync(home + '/a')), code(() => fs.writeFileSync(home + '/a/b', 'text')),
+        code(() => fs.renameSync(home + '/a/b', home + '/c')), code(() => fs.truncateSync(home + '/c')), code(() => fs.rmSync(home + '/c')),
+        code(() => fs.writeFileSync(second + '/b', '')),
+        code(() => fs.symlinkSync('/', home + '/link')), code(() => fs.writeFileSync(beside + '/b', '')), code(() => fs.renameSync(home + '/a', beside + '/a')), size()]));`;
+    const args = ['runner', '--writable', home, '--writable', second, process.execPath, '-e', attempt];
+    const { stdout } = await run(launcher, [...args, home, beside, second]);
+    const found = JSON.parse(stdout) as unknown[];
+    assert.equal(found.at(-1), 64 * 1_024 * 1_024);
+    assert.equal(await exitCode('runner', '--writable', home), 2);
+    assert.equal(await exitCode('runner', '--writable', join(home, 'none'), process.execPath, '-e', ''), 125);
+    if ((await landlockVersion()) < 3) {
+      t.skip('the kernel has no Landlock, or an older one');
+      return;
+    }
+    assert.deepEqual(found.slice(0, 8), [...Array<string>(6).fill('done'), 'EACCES', 'EACCES']);
+    assert.ok(['EACCES', 'EXDEV'].includes(String(found[8])), String(found[8]));
   });
 
   it('the command ready waits for the file up to the number of seconds in its argument', async () => {

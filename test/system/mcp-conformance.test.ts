@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { promisify, stripVTControlCharacters } from 'node:util';
+import { parse } from 'yaml';
 import { plainEnvironment, ROOT, startTemper } from './command.ts';
 import { doublingAgent, doublingScript } from './doubling-agent.ts';
 import { bridgeTo } from './http-bridge.ts';
@@ -10,8 +12,10 @@ import { SERVE } from './mcp-client.ts';
 import { openProject } from './project.ts';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
-/** The scenarios that do not pass, with their reasons. The suite fails when one of them passes, too. */
-const BASELINE = join(ROOT, 'test/fixtures/mcp/server-baseline.yaml');
+/** The scenarios that do not pass, with their reasons. */
+const BASELINE = join(ROOT, 'test/fixtures/mcp/conformance-baseline.yaml');
+
+const CLIENT = join(ROOT, 'test/fixtures/mcp/conformance-client.ts');
 
 /** The tools that the scenarios call, as an agent makes them. */
 const TOOLS = [
@@ -53,6 +57,16 @@ const SCRIPT = doublingScript(`  - when: {lastUser: "prepare", turn: 1}
     answer: {toolCalls: ${JSON.stringify(TOOLS.map((tool) => ({ name: 'forge_tool', arguments: tool })))}}
 `);
 
+/** Runs the suite and returns its output. Throws with the end of the output when a scenario does not pass. */
+async function suite(args: readonly string[], cwd?: string): Promise<string> {
+  const options = { cwd, env: plainEnvironment(), timeout: 300_000 };
+  const { stdout } = await promisify(execFile)(process.execPath, [SUITE, ...args], options).catch((error: unknown) => {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    throw new Error(stripVTControlCharacters(`${stdout}\n${stderr}`).slice(-6_000));
+  });
+  return stripVTControlCharacters(stdout);
+}
+
 describe('temper mcp serve', () => {
   it('the official conformance suite passes in every scenario that the baseline does not name', async () => {
     await using project = await openProject({ manifests: doublingAgent(['file_*']), script: SCRIPT }, 'json');
@@ -61,17 +75,29 @@ describe('temper mcp serve', () => {
     const served = startTemper([...SERVE, '--session', 'conformance'], { cwd: project.path, keepOpen: true });
     try {
       await using bridge = await bridgeTo(served.child);
-      const args = [SUITE, 'server', '--url', bridge.url, '--suite', 'all', '--expected-failures', BASELINE];
-      const options = { cwd: project.path, env: plainEnvironment(), timeout: 120_000 };
-      const { stdout } = await promisify(execFile)(process.execPath, args, options).catch((error: unknown) => {
-        const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
-        throw new Error(stripVTControlCharacters(`${stdout}\n${stderr}`).slice(-6_000));
-      });
-      assert.match(stripVTControlCharacters(stdout), /tools-call-simple-text: 1 passed, 0 failed/);
+      const args = ['server', '--url', bridge.url, '--suite', 'all', '--expected-failures', BASELINE];
+      const stdout = await suite(args, project.path);
+      assert.match(stdout, /tools-call-simple-text: 1 passed, 0 failed/);
     } finally {
       served.child.stdin?.end();
     }
     const { code } = await served.ended;
     assert.equal(code, 0);
   });
+});
+
+describe('the MCP client of temper run', () => {
+  const scenarios = ['initialize', 'tools_call'];
+
+  it('the baseline names each scenario of the official conformance suite that is not run', async () => {
+    const listed = (await suite(['list', '--client'])).match(/(?<=^ +- )\S+/gm) ?? [];
+    const { client } = parse(await readFile(BASELINE, 'utf8')) as { client: string[] };
+    assert.deepEqual([...scenarios, ...client].sort(), [...listed].sort());
+  });
+
+  for (const scenario of scenarios)
+    it(`a server that a user configured and accepted passes the scenario ${scenario}`, async () => {
+      const command = `${process.execPath} ${CLIENT}`;
+      await suite(['client', '--command', command, '--scenario', scenario, '--timeout', '240000']);
+    });
 });

@@ -5,9 +5,10 @@ import { after, before, describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
-import { AgentHome } from '../process/agent-home.ts';
+import { ProgramHome } from '../../sandbox/confined/program-home.ts';
 import { AgentProcess } from '../process/agent-process.ts';
 import type { AgentProgram } from '../process/agent-command.ts';
+import { serveFetchChannel } from '../process/fetch-channel.ts';
 import { AgentSession, type PromptHost } from './agent-session.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -39,7 +40,8 @@ const handler: FetchHandler = (request) => (new URL(request.url).pathname === '/
 const never = new AbortController().signal;
 
 async function open(program = FIXTURE): Promise<AgentSession> {
-  const process = await AgentProcess.start(program, handler, await AgentHome.create());
+  const process = await AgentProcess.start(program, await ProgramHome.create());
+  serveFetchChannel(process.requests, handler, (reason) => process.kill(reason));
   return AgentSession.open(process, never, { cancelTimeoutMs: 300 });
 }
 

@@ -18,8 +18,8 @@ import { abortable } from '../../lib/async/abort.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
-import type { AgentProcess } from '../process/agent-process.ts';
-import { ORIGIN } from '../process/fetch-channel.ts';
+import { ORIGIN } from '../process/origin.ts';
+import type { ProgramProcess } from '../process/port.ts';
 import { guardedStream } from './guarded-stream.ts';
 import { isPermitted, readArguments, readText, workspacePath } from './session-requests.ts';
 
@@ -51,7 +51,7 @@ interface OpenOptions {
 
 /** One session of the Agent Client Protocol with a process that serves no other session. */
 export class AgentSession {
-  readonly process: AgentProcess;
+  readonly process: ProgramProcess;
   readonly #connection: ClientConnection;
   #id = '';
   #loadsSessions = false;
@@ -59,7 +59,7 @@ export class AgentSession {
   readonly #cancelTimeoutMs: number;
   #said = 0;
 
-  private constructor(process: AgentProcess, cancelTimeoutMs: number) {
+  private constructor(process: ProgramProcess, cancelTimeoutMs: number) {
     this.process = process;
     this.#cancelTimeoutMs = cancelTimeoutMs;
     const output = Writable.toWeb(process.stdin) as WritableStream<Uint8Array>;
@@ -71,7 +71,7 @@ export class AgentSession {
 
   /** Throws TEMPER_ACP_AGENT_FAILED, after it has ended the process. */
   static async open(
-    process: AgentProcess,
+    process: ProgramProcess,
     signal: AbortSignal,
     { load, cancelTimeoutMs = CANCEL_TIMEOUT_MS }: OpenOptions = {},
   ): Promise<AgentSession> {

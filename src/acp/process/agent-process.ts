@@ -2,25 +2,36 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { messageOf } from '../../lib/errors.ts';
 import { raiseOomScore } from '../../sandbox/memory-usage.ts';
-import type { FetchHandler } from '../endpoint/model-endpoint.ts';
-import type { AgentHome } from './agent-home.ts';
-import { agentCommand, agentEnvironment, type AgentProgram } from './agent-command.ts';
-import { ORIGIN, serveFetchChannel } from './fetch-channel.ts';
+import { confinedCommand } from '../../sandbox/confined/confined-command.ts';
+import { ProgramHome } from '../../sandbox/confined/program-home.ts';
+import { agentEnvironment, type AgentProgram } from './agent-command.ts';
+import { ORIGIN } from './origin.ts';
+import type { ProgramHost, ProgramProcess } from './port.ts';
 import { preloadTexts } from './preloads.ts';
 
 const MAX_STDERR = 2_048;
+/** Two bodies of the largest size that a handler reads, as JSON text. */
+const MAX_REQUEST_BYTES = 40 * 1_024 * 1_024;
 /** Time in which a process writes what it keeps, and exits. */
 const LEAVE_TIMEOUT_MS = 1_000;
 
-/** The process of one session of an agent. Nothing that it sends is trusted, and it can always be killed. */
-export class AgentProcess {
+/** Starts the processes of the program on this machine. */
+export function localPrograms(program: AgentProgram): ProgramHost {
+  return {
+    maxRequestBytes: MAX_REQUEST_BYTES,
+    start: async (_signal, home) => AgentProcess.start(program, home ?? (await ProgramHome.create())),
+  };
+}
+
+/** A process on this machine. */
+export class AgentProcess implements ProgramProcess {
   readonly exited: Promise<void>;
   readonly #child: ChildProcess;
-  readonly #home: AgentHome;
+  readonly #home: ProgramHome;
   #stderr = '';
   #reason: string | undefined;
 
-  private constructor(child: ChildProcess, home: AgentHome, handler: FetchHandler) {
+  private constructor(child: ChildProcess, home: ProgramHome) {
     this.#child = child;
     this.#home = home;
     this.exited = new Promise((resolve) => {
@@ -38,21 +49,20 @@ export class AgentProcess {
     child.stderr?.on('data', (chunk: Buffer) => {
       if (this.#stderr.length < MAX_STDERR) this.#stderr += chunk.toString('utf8').slice(0, MAX_STDERR);
     });
-    serveFetchChannel(child.stdio[3] as Duplex, handler, (reason) => this.kill(reason));
     if (child.pid !== undefined) raiseOomScore(child.pid);
   }
 
   /** Starts the program in this home, which belongs to the process from now on. */
-  static async start(program: AgentProgram, handler: FetchHandler, home: AgentHome): Promise<AgentProcess> {
+  static async start(program: AgentProgram, home: ProgramHome): Promise<AgentProcess> {
     const preloads = await preloadTexts();
-    const { command, args } = agentCommand(process.execPath, program, { home: home.path, preloads });
+    const { command, args } = confinedCommand(process.execPath, program, { home: home.path, preloads });
     const child = spawn(command, args, {
       cwd: home.path,
       env: agentEnvironment(program, home.path, ORIGIN),
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       detached: true,
     });
-    return new AgentProcess(child, home, handler);
+    return new AgentProcess(child, home);
   }
 
   /** A folder of the process, empty at the start. */
@@ -66,6 +76,10 @@ export class AgentProcess {
 
   get stdout(): Readable {
     return required(this.#child.stdout);
+  }
+
+  get requests(): Duplex {
+    return required(this.#child.stdio[3] as Duplex | null | undefined);
   }
 
   /** Why the process has ended; undefined while it runs. */
@@ -84,7 +98,7 @@ export class AgentProcess {
   }
 
   /** Lets the process end and hands over its home. */
-  async leave(): Promise<AgentHome> {
+  async leave(): Promise<ProgramHome> {
     this.stdin.end();
     const timer = setTimeout(() => this.kill('the session is closed'), LEAVE_TIMEOUT_MS);
     await this.exited;
@@ -99,7 +113,7 @@ export class AgentProcess {
   }
 }
 
-function required<T>(stream: T | null): T {
-  if (stream === null) throw new TypeError('the agent has no pipes');
+function required<T>(stream: T | null | undefined): T {
+  if (stream === null || stream === undefined) throw new TypeError('the agent has no pipes');
   return stream;
 }

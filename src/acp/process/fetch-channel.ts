@@ -4,18 +4,25 @@ import { LineSplitter } from '../../lib/async/line-splitter.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { isCount, isJsonObject, type Json, type JsonObject, member, parseUntrustedJson } from '../../lib/json.ts';
 import type { FetchHandler } from '../endpoint/model-endpoint.ts';
-
-/** The only origin that an agent reaches. No name server has it. */
-export const ORIGIN = 'http://temper.internal';
+import { ORIGIN } from './origin.ts';
 
 /** Of one request: the largest body that a handler reads, as JSON text. */
 const MAX_LINE_BYTES = 20 * 1_024 * 1_024;
 const MAX_OPEN_REQUESTS = 16;
 
-/** Answers the requests of an agent that arrive as lines on the stream; see `agent-fetch.ts`. `onViolation` is called once for a line that is none. */
-export function serveFetchChannel(stream: Duplex, handler: FetchHandler, onViolation: (reason: string) => void): void {
+/**
+ * Answers the requests of an agent that arrive as lines on the stream; see `agent-fetch.ts`. `onViolation` is called once for a line that is none. The
+ * requests that are open together have at most `maxBytes`: a further one fails.
+ */
+export function serveFetchChannel(
+  stream: Duplex,
+  handler: FetchHandler,
+  onViolation: (reason: string) => void,
+  maxBytes = MAX_LINE_BYTES,
+): void {
   const open = new Map<number, AbortController>();
-  const lines = new LineSplitter(MAX_LINE_BYTES, () => new Error('a request is too large'));
+  let openBytes = 0;
+  const lines = new LineSplitter(Math.min(maxBytes, MAX_LINE_BYTES), () => new Error('a request is too large'));
   const end = (reason?: string): void => {
     for (const controller of open.values()) controller.abort(new Error('the agent has ended'));
     open.clear();
@@ -33,7 +40,10 @@ export function serveFetchChannel(stream: Duplex, handler: FetchHandler, onViola
     if (open.size >= MAX_OPEN_REQUESTS) throw new Error(`more than ${MAX_OPEN_REQUESTS} requests are open`);
     const controller = new AbortController();
     open.set(frame.id, controller);
-    void respond(stream, frame, handler, controller.signal).finally(() => {
+    openBytes += line.length;
+    const served = openBytes > maxBytes ? tooManyBytes : handler;
+    void respond(stream, frame, served, controller.signal).finally(() => {
+      openBytes -= line.length;
       if (open.get(frame.id) === controller) open.delete(frame.id);
     });
   };
@@ -47,6 +57,8 @@ export function serveFetchChannel(stream: Duplex, handler: FetchHandler, onViola
   stream.on('error', () => end());
   stream.on('close', () => end());
 }
+
+const tooManyBytes: FetchHandler = () => Promise.reject(new Error('the open requests have too many bytes'));
 
 interface RequestFrame {
   id: number;

@@ -23,7 +23,8 @@ import { ulids } from '../../lib/ids.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import { meteredStub } from '../../models/pipeline.testing.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
-import { AcpProvider } from './acp-provider.ts';
+import { localPrograms } from '../process/agent-process.ts';
+import { ProgramProviders } from './program-providers.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const program = {
@@ -53,9 +54,9 @@ function programLoop(
   const model = scriptedModel(answers);
   const metered = meteredStub(model, { ledger, ids: ulids });
   const started = { ...program, arguments: argument === undefined ? [] : [argument] };
-  const provider = opened.use(
-    new AcpProvider({ program: started, model: metered, clock: systemClock, ids: ulids, maxProcesses }),
-  );
+  const host = localPrograms(started);
+  const providers = opened.use(new ProgramProviders({ host, clock: systemClock, ids: ulids, maxProcesses }));
+  const provider = providers.create(metered);
   const fixture = scriptedLoop([], tools, { ...deps, provider: overJson(provider), ledger });
   return { ...fixture, model, send: (text, options) => fixture.send(text, { milliseconds: 120_000, ...options }) };
 }
@@ -202,7 +203,9 @@ describe('an agent program as provider', () => {
   it('a failure of the model is the failure of the message', async () => {
     const ledger = scriptedLedger(0);
     const model = meteredStub(scriptedModel([says('never')]), { ledger, ids: ulids });
-    const provider = opened.use(new AcpProvider({ program, model, clock: systemClock, ids: ulids }));
+    const host = localPrograms(program);
+    const providers = opened.use(new ProgramProviders({ host, clock: systemClock, ids: ulids }));
+    const provider = providers.create(model);
     const { send } = scriptedLoop([], {}, { provider, ledger });
     await assert.rejects(send('go', { milliseconds: 120_000 }), (error) =>
       isTemperError(error, 'TEMPER_QUOTA_EXCEEDED'),

@@ -13,11 +13,13 @@ import { untilAborted } from '../../agent/abort.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { Model } from '../../models/port.ts';
-import { AgentSessions, type AgentSessionsDeps, type OpenAgent } from './agent-sessions.ts';
+import type { AgentSessions, OpenAgent } from './agent-sessions.ts';
 import { MessageRun } from './message-run.ts';
 import { promptText } from './prompt-text.ts';
 
-export interface AcpProviderDeps extends AgentSessionsDeps {
+export interface AcpProviderDeps {
+  /** Those of all providers of the agent. */
+  sessions: AgentSessions;
   /** Charges each call to the agent. */
   model: Model;
 }
@@ -25,13 +27,13 @@ export interface AcpProviderDeps extends AgentSessionsDeps {
 const CONTINUE = 'Continue.';
 
 /** A provider that is another program: it speaks the Agent Client Protocol and works on its own way, with the model and the tools of Temper. */
-export class AcpProvider implements AgentProvider, AsyncDisposable {
+export class AcpProvider implements AgentProvider {
   readonly #deps: AcpProviderDeps;
   readonly #agents: AgentSessions;
 
   constructor(deps: AcpProviderDeps) {
     this.#deps = deps;
-    this.#agents = new AgentSessions(deps);
+    this.#agents = deps.sessions;
   }
 
   async run(task: ProviderTask, host: ProviderHost, op: CallOptions): Promise<TaskAnswer> {
@@ -53,10 +55,6 @@ export class AcpProvider implements AgentProvider, AsyncDisposable {
         if ('stop' in directive) return stopWith(host, directive.result);
       }
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#agents[Symbol.asyncDispose]();
   }
 
   async #work(task: ProviderTask, host: ProviderHost, op: CallOptions, attempt: number): Promise<TaskAnswer> {

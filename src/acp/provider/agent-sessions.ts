@@ -3,24 +3,23 @@ import type { IdGenerator } from '../../lib/ids.ts';
 import { AgentSession } from '../client/agent-session.ts';
 import { createModelEndpoint, type FetchHandler } from '../endpoint/model-endpoint.ts';
 import { createToolServer } from '../../mcp/server/tool-server.ts';
-import type { AgentProgram } from '../process/agent-command.ts';
-import { AgentHome } from '../process/agent-home.ts';
-import { AgentProcess } from '../process/agent-process.ts';
+import type { ProgramHome } from '../../sandbox/confined/program-home.ts';
+import { serveFetchChannel } from '../process/fetch-channel.ts';
+import type { ProgramHost } from '../process/port.ts';
 import { type KeptSession, KeptSessions } from './kept-sessions.ts';
 import type { MessageRun } from './message-run.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 
-/** Most processes at the same time. The one that worked longest ago ends first. */
 const MAX_PROCESSES = 4;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
 
 export interface AgentSessionsDeps {
-  program: AgentProgram;
+  host: ProgramHost;
   clock: Clock;
   ids: IdGenerator;
-  /** 4 when absent. */
+  /** Processes at the same time; 4 when absent. The one that worked longest ago ends first. */
   maxProcesses?: number;
 }
 
@@ -50,6 +49,8 @@ export class AgentSessions implements AsyncDisposable {
   readonly #failures = new Map<string, number>();
   readonly #kept = new KeptSessions();
   readonly #maxProcesses: number;
+  /** Processes that do not work yet. */
+  #starting = 0;
 
   constructor(deps: AgentSessionsDeps) {
     this.#deps = deps;
@@ -84,33 +85,50 @@ export class AgentSessions implements AsyncDisposable {
     signal: AbortSignal,
   ): Promise<OpenAgent> {
     if (state === undefined) await this.end(session);
-    await this.#endOldest();
+    this.#starting += 1;
+    try {
+      await this.#endOldest();
+      const open = await this.#startSoon(session, state, run, signal);
+      this.#open.set(session, open);
+      return open;
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  async #startSoon(
+    session: string,
+    state: { known: number; context: string | undefined } | undefined,
+    run: MessageRun,
+    signal: AbortSignal,
+  ): Promise<OpenAgent> {
     const failures = this.#failures.get(session) ?? 0;
     if (failures > 0) {
       await this.#deps.clock.sleep(Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - 1)), signal);
     }
     const kept = state === undefined ? undefined : await this.#kept.take(session, state);
     const loaded = kept === undefined ? undefined : await this.#load(kept, run, signal);
-    const open = loaded ?? (await this.#begin(await AgentHome.create(), run, signal));
-    this.#open.set(session, open);
-    return open;
+    return loaded ?? (await this.#begin(run, signal));
   }
 
   /** Undefined when the agent cannot go on with the session after all. */
   async #load({ home, id }: KeptSession, run: MessageRun, signal: AbortSignal): Promise<OpenAgent | undefined> {
     try {
-      return await this.#begin(home, run, signal, id);
+      return await this.#begin(run, signal, { home, id });
     } catch (error) {
       if (signal.aborted || !isTemperError(error, 'TEMPER_ACP_AGENT_FAILED')) throw error;
       return undefined;
     }
   }
 
-  async #begin(home: AgentHome, run: MessageRun, signal: AbortSignal, load?: string): Promise<OpenAgent> {
+  async #begin(run: MessageRun, signal: AbortSignal, kept?: { home: ProgramHome; id: string }): Promise<OpenAgent> {
     const work: AgentWork = { run };
-    const process = await AgentProcess.start(this.#deps.program, this.#handler(work), home);
-    const session = await AgentSession.open(process, signal, { load });
-    return { session, isLoaded: load !== undefined, work, known: 0, context: undefined };
+    const { host } = this.#deps;
+    const process = await host.start(signal, kept?.home);
+    const onViolation = (reason: string): void => process.kill(reason);
+    serveFetchChannel(process.requests, this.#handler(work), onViolation, host.maxRequestBytes);
+    const session = await AgentSession.open(process, signal, { load: kept?.id });
+    return { session, isLoaded: kept !== undefined, work, known: 0, context: undefined };
   }
 
   succeeded(session: string): void {
@@ -134,13 +152,14 @@ export class AgentSessions implements AsyncDisposable {
   }
 
   async #endOldest(): Promise<void> {
+    const isFull = (): boolean => this.#open.size + this.#starting > this.#maxProcesses;
     for (const [session, open] of this.#open) {
-      if (this.#open.size < this.#maxProcesses) return;
+      if (!isFull()) return;
       if (open.work.run !== undefined) continue;
       this.#open.delete(session);
       await this.#kept.keep(session, open.session, open);
     }
-    if (this.#open.size < this.#maxProcesses) return;
+    if (!isFull()) return;
     throw new TemperError('TEMPER_ACP_AGENT_FAILED', `${this.#maxProcesses} sessions have a process already`, {
       retry: 'backoff',
     });

@@ -1,4 +1,4 @@
-import type { AgentHome } from '../process/agent-home.ts';
+import type { ProgramHome } from '../../sandbox/confined/program-home.ts';
 import type { AgentSession } from '../client/agent-session.ts';
 
 /** Sessions without a process whose home is kept. The one that ended longest ago is dropped first. */
@@ -8,7 +8,7 @@ const MAX_HOME = { entries: 4_096, bytes: 64 * 1_024 * 1_024 };
 
 /** What an agent needs to go on with a session: the home in which it recorded it, and its own name for it. */
 export interface KeptSession {
-  home: AgentHome;
+  home: ProgramHome;
   id: string;
   /** Items of the session that the agent knows. */
   known: number;
@@ -29,6 +29,7 @@ export class KeptSessions implements AsyncDisposable {
       return;
     }
     const home = await agent.process.leave();
+    if (home === undefined) return;
     if (!(await home.fits(MAX_HOME).catch(() => false))) {
       await home[Symbol.asyncDispose]();
       return;

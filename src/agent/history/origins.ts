@@ -7,8 +7,11 @@ import type { ToolDescriptor } from '../../tools/contract.ts';
 const ANSWERING_TOOLS: ReadonlySet<string> = new Set([ASK_TOOL.name, TASK_TOOL.name]);
 
 /** Where the result of a tool comes from. A name without a tool has a result of the engine. */
-export function originOfTool(tool: Pick<ToolDescriptor, 'name' | 'category' | 'action'> | undefined): ItemOrigin {
+export function originOfTool(
+  tool: Pick<ToolDescriptor, 'name' | 'category' | 'action' | 'resultOrigin'> | undefined,
+): ItemOrigin {
   if (tool === undefined) return 'Engine';
+  if (tool.resultOrigin !== undefined) return tool.resultOrigin;
   switch (tool.category) {
     case 'web':
       return 'Web';

@@ -174,7 +174,7 @@ export const AgentSpec = Type.Object(
         agent: Type.Optional({
           ...ObjectName,
           description:
-            'The agent program that works on the messages in place of the loop of Temper. It speaks the Agent Client Protocol, calls these models, and has the tools of the agent. `temper run` finds it in the configuration of the user; a cluster refuses the agent.',
+            'The agent program that works on the messages in place of the loop of Temper. It speaks the Agent Client Protocol, calls these models, and has the tools of the agent. `temper run` finds it in the configuration of the user, a cluster in that of the platform.',
         }),
         fallbacks: Type.Optional(
           atomicListOf(ModelName, 8, 'Models to try, in this order, when the primary model fails.'),

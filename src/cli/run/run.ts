@@ -12,15 +12,16 @@ import { openModels } from '../../models/named-models.ts';
 import { PATTERN_RULES } from '../../policy/patterns/pattern-rules.ts';
 import { openStandalone } from '../../standalone/standalone.ts';
 import { assertPlainFiles } from '../../standalone/trust/private-folder.ts';
-import { type AgentDefinition, scopeOf } from '../../standalone/team/member.ts';
+import { scopeOf } from '../../standalone/team/member.ts';
 import type { TeamEvents } from '../../standalone/team/team-events.ts';
 import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { ignoredFileNote, problemBlock } from '../manifests/validate.ts';
+import { serverFolders } from '../mcp/servers/configured-servers.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { listSessions } from '../state/sessions.ts';
 import { startCommandTracing } from '../tracing.ts';
-import { withPrograms } from './agent-program.ts';
+import { type UserPrograms, userPrograms } from './programs/user-programs.ts';
 import { converse, type Conversation } from './converse.ts';
 import { openModelSource } from './model-source.ts';
 import { countUsage } from './model-usage.ts';
@@ -47,7 +48,7 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const team = await withPrograms(agents, [workspace, state], io);
+  const programs = await userPrograms(manifests, agents, { workspace, state }, io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = isServing ? '' : await sessionOf(options, agent, state);
@@ -76,16 +77,16 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       state,
       keys: stateKeys(configFolder(io)),
       workspace,
-      protectedPaths: governingFiles(options, manifests, io.cwd, team),
-      agents: team,
+      protectedPaths: governingFiles(options, manifests, io.cwd, programs),
+      ...programs,
       redact,
       hasApprover: !isServing && form === 'text' && io.openPrompt !== undefined,
       models,
       judges: source.config.judges,
       events: (event, source) => observers.forEach((observe) => observe(event, source)),
     });
-    noteIdle(team, isServing, io);
-    if (isServing) code = await serveTeam(standalone, team, io);
+    noteIdle(programs.agents, isServing, io);
+    if (isServing) code = await serveTeam(standalone, programs.agents, io);
     else {
       const own = await standalone.open(scopeOf({ agent }));
       const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
@@ -138,9 +139,10 @@ export function governingFiles(
   { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
   { objects }: LoadedManifests,
   cwd: string,
-  agents: readonly AgentDefinition[] = [],
+  programs: UserPrograms = { agents: [], mcp: { servers: [], token: () => undefined } },
 ): string[] {
-  const named = [providers, modelScript, ...agents.map(({ program }) => program?.folder)];
+  const { agents, mcp } = programs;
+  const named = [providers, modelScript, ...agents.map(({ program }) => program?.folder), ...serverFolders(mcp)];
   const configFiles = named.filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
 }

@@ -4,6 +4,7 @@ import type { AnyResource } from '../../api/v1alpha1/resources.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
+import { isOfMcpServer } from '../mcp/servers/capability-tools.ts';
 import { patternSet } from '../../policy/patterns/pattern-set.ts';
 import type { AgentDefinition } from '../../standalone/team/member.ts';
 
@@ -90,10 +91,15 @@ function names(agent: Agent, other: Agent): boolean {
 
 /** A note on each object that a run does not use, so that its missing effect is no surprise; undefined when there is none. */
 export function unusedObjectsNote({ objects }: LoadedManifests): string | undefined {
-  const unused = objects.filter(({ object }) => object.kind !== 'Agent' && object.kind !== 'TrustPolicy');
+  const unused = objects.filter(({ object }) => !isUsed(object));
   if (unused.length === 0) return undefined;
   const names = unused.map(({ object }) => `${object.kind}/${object.metadata.name}`).join(', ');
-  return `temper run uses Agents and TrustPolicies only, and ignores ${printable(names, 500)}`;
+  return `temper run uses Agents, TrustPolicies and Capabilities of MCP servers only, and ignores ${printable(names, 500)}`;
+}
+
+function isUsed(object: AnyResource): boolean {
+  if (object.kind === 'Capability') return isOfMcpServer(object);
+  return object.kind === 'Agent' || object.kind === 'TrustPolicy';
 }
 
 function noAgent(agents: readonly Agent[], found: number, { agent, namespace }: AgentChoice): TemperError {

@@ -11,6 +11,7 @@ export interface ServeAgentOptions {
   workspace: string;
   endpoints: string;
   token: string;
+  egressToken: string;
   /** Seconds. */
   grace: number;
   logLevel: LogLevel;
@@ -26,6 +27,7 @@ export function serveAgentRole(options: ServeAgentOptions, io: CliIo): Promise<n
       workspace: absolute(options.workspace),
       endpoints: absolute(options.endpoints),
       tokenFile: absolute(options.token),
+      egressTokenFile: absolute(options.egressToken),
       uid: process.getuid?.() ?? 0,
       graceMs: options.grace * 1_000,
       clock: systemClock,

@@ -17,7 +17,7 @@ interface RoleContext {
 /** Runs until its signal aborts and its work is complete. */
 type Role = (context: RoleContext) => Promise<void>;
 
-export type ConfiguredRole = 'gateway' | 'operator';
+export type ConfiguredRole = 'gateway' | 'operator' | 'egress';
 
 /** Roles by name. Each is imported only when it is served. */
 const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
@@ -30,6 +30,14 @@ const ROLES: Readonly<Record<ConfiguredRole, () => Promise<Role>>> = {
       const log = createLog(gatewayConfig.logLevel);
       const version = await packageVersion();
       await runGateway(gatewayConfig, { log, signal, environment, openModule: openModelParts, version });
+    };
+  },
+  egress: async () => {
+    const { readEgressConfig } = await import('../../egress/config.ts');
+    const { runEgress } = await import('../../egress/egress.ts');
+    return async ({ config, signal, createLog }) => {
+      const egressConfig = await readEgressConfig(config);
+      await runEgress(egressConfig, { log: createLog(egressConfig.logLevel), signal, version: await packageVersion() });
     };
   },
   operator: async () => {

@@ -9,7 +9,7 @@ import { stateKeys } from '../../standalone/trust/state-key.ts';
 import { type CliIo, EXIT, interruptExitCode } from '../io.ts';
 import { configFolder } from '../state/config-folder.ts';
 import { startCommandTracing } from '../tracing.ts';
-import { withPrograms } from '../run/agent-program.ts';
+import { userPrograms } from '../run/programs/user-programs.ts';
 import { openModelSource } from '../run/model-source.ts';
 import { environmentRedactor, redactingIo } from '../run/redact.ts';
 import { existingFolder, governingFiles, readManifests } from '../run/run.ts';
@@ -45,7 +45,7 @@ export async function withServedAgent(
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const team = await withPrograms(agents, [workspace, state], io);
+  const programs = await userPrograms(manifests, agents, { workspace, state }, io);
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });
@@ -53,8 +53,8 @@ export async function withServedAgent(
     state,
     keys: stateKeys(configFolder(io)),
     workspace,
-    protectedPaths: governingFiles(options, manifests, io.cwd, team),
-    agents: team,
+    protectedPaths: governingFiles(options, manifests, io.cwd, programs),
+    ...programs,
     redact,
     hasApprover,
     models,

@@ -43,6 +43,29 @@ export function addMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
+/** Adds the verbs for the MCP servers of the user. */
+export function addMcpServers(mcp: Command, io: CliIo, finish: SetExitCode): void {
+  mcp
+    .command('tools <server>')
+    .description('print the tools of an MCP server of mcp.yaml, and which of them are accepted')
+    .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text'))
+    .action(async (server: string, options) => {
+      refusePlugin('mcp tools', io);
+      const { listTools } = await import('../mcp/servers/list-tools.ts');
+      finish(await listTools({ ...options, server }, io));
+    });
+  mcp
+    .command('accept <server>')
+    .description('accept the tools of an MCP server, in place of those that were accepted before')
+    .requiredOption('--digest <digest>', 'the digest that `temper mcp tools` printed')
+    .option('--tool <name...>', 'accept only these tools')
+    .action(async (server: string, options) => {
+      refusePlugin('mcp accept', io);
+      const { acceptTools } = await import('../mcp/servers/accept-tools.ts');
+      finish(await acceptTools({ ...options, server }, io));
+    });
+}
+
 const files = (): Option => new Option('-f, --filename <path...>', 'manifest files or folders').makeOptionMandatory();
 const modelScript = (): Option =>
   new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers');

@@ -13,6 +13,7 @@ interface ClusterAuthenticatorDeps {
   transport: Transport;
   directory: Pick<WatchedAgentDirectory, 'bindings'>;
   verifiers: VerifierPodIndex;
+  releaseNamespace: string | undefined;
   clock: Clock;
   log: Logger;
 }
@@ -22,6 +23,7 @@ export function clusterAuthenticator({
   transport,
   directory,
   verifiers,
+  releaseNamespace,
   clock,
   log,
 }: ClusterAuthenticatorDeps): Authenticator {
@@ -32,6 +34,7 @@ export function clusterAuthenticator({
     verifier: new TokenVerifier(new ClusterKeys({ read, clock, log }), clock),
     bindings: directory.bindings,
     verifiers,
+    releaseNamespace,
     onBindingConflict: (podUid, agents) => {
       const names = agents.map(({ metadata }) => `${metadata.namespace ?? ''}/${metadata.name}`);
       if (conflicts.add(podUid) > 1) return;

@@ -22,13 +22,18 @@ type Deps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryToke
  */
 export function authorizeDelivery(request: FastifyRequest, token: string, deps: Deps): AuthorizedDelivery {
   const delivery = authorizeDeliveryEnd(request, token, deps);
+  assertActive(delivery, deps);
+  return delivery;
+}
+
+/** Throws TEMPER_DELIVERY_TOKEN_EXPIRED or TEMPER_AGENT_SUSPENDED. */
+export function assertActive(delivery: AuthorizedDelivery, deps: Pick<GatewayDeps, 'clock'>): void {
   if (Date.parse(delivery.claims.deadline) <= deps.clock.now().getTime()) {
     throw new TemperError('TEMPER_DELIVERY_TOKEN_EXPIRED', 'the deadline of the message chain has passed');
   }
   if (delivery.state.suspended) {
     throw new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${delivery.claims.agent}" is suspended`);
   }
-  return delivery;
 }
 
 /** The same for a request whose delivery token is a header. */
@@ -43,12 +48,29 @@ export function authorizeHeader(request: FastifyRequest, deps: Deps): Authorized
 
 /** The same for requests that end a delivery: these are allowed after the deadline and for a suspended agent. */
 export function authorizeDeliveryEnd(request: FastifyRequest, token: string, deps: Deps): AuthorizedDelivery {
-  const claims = deps.deliveryTokens.verify(token);
-  const { pod } = request;
+  const claims = claimsFor(request.pod, token, deps);
+  Object.assign(request.logFields, messageLogFields(claims));
+  return boundDelivery(claims, deps);
+}
+
+/** The claims of a delivery token of this pod. Throws TEMPER_DELIVERY_TOKEN_INVALID. */
+export function claimsFor(
+  pod: PodIdentity,
+  token: string,
+  { deliveryTokens }: Pick<GatewayDeps, 'deliveryTokens'>,
+): DeliveryTokenClaims {
+  const claims = deliveryTokens.verify(token);
   if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
     throw new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token belongs to another pod');
   }
-  Object.assign(request.logFields, messageLogFields(claims));
+  return claims;
+}
+
+/** The delivery with the state of its agent. Throws TEMPER_POD_NOT_BOUND. */
+export function boundDelivery(
+  claims: DeliveryTokenClaims,
+  deps: Pick<GatewayDeps, 'directory' | 'identity'>,
+): AuthorizedDelivery {
   const state = deps.directory.byUid(claims.agentUid);
   if (state === undefined || !deps.identity.isStillBound(claims.podUid, claims.agentUid)) {
     throw new TemperError('TEMPER_POD_NOT_BOUND', 'the pod is no longer bound to this agent');

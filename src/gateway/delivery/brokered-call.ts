@@ -20,26 +20,34 @@ export interface BrokeredCall {
 
 /**
  * Checks the policy for a tool and for what it does, so that a pod that skips its own checks has no further rights. A call that the
- * policy escalates needs a used approval of exactly these arguments, for one call. Throws TEMPER_POLICY_DENIED. Reads the taint of the
- * session only when the decision depends on it.
+ * policy escalates needs a used approval of exactly these arguments, for one call. Throws TEMPER_POLICY_DENIED.
  */
 export async function assertBrokeredCall(
-  { claims, state }: AuthorizedDelivery,
+  delivery: AuthorizedDelivery,
   { tool: { name, category, action }, input, requests, digests, key }: BrokeredCall,
   deps: Pick<GatewayDeps, 'directory' | 'sessions' | 'approvals'>,
 ): Promise<void> {
   const all: PolicyRequest[] = [{ kind: 'Tool', name, category, action, forged: false, arguments: input }, ...requests];
-  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), all);
-  let decision = decide(true);
+  const decision = await decideFor(delivery, all, deps);
   if (decision.effect === 'Allow') return;
+  const question = { tool: name, digests, key };
+  if (decision.effect === 'Escalate' && (await deps.approvals.permits(delivery.claims, question))) return;
+  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+}
+
+/** The strictest decision about what a session asks. Reads the taint of the session only when the decision depends on it. */
+export async function decideFor(
+  { claims, state }: AuthorizedDelivery,
+  requests: readonly PolicyRequest[],
+  deps: Pick<GatewayDeps, 'directory' | 'sessions'>,
+): Promise<Decision> {
+  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), requests);
+  const tainted = decide(true);
+  if (tainted.effect === 'Allow') return tainted;
   const clean = decide(false);
   // A denial that also a clean session gets has its reason in something else.
-  if (clean.effect === decision.effect || !(await deps.sessions.tainted(claims.agentUid, claims.session))) {
-    decision = clean;
-  }
-  if (decision.effect === 'Allow') return;
-  if (decision.effect === 'Escalate' && (await deps.approvals.permits(claims, { tool: name, digests, key }))) return;
-  throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
+  if (clean.effect === tainted.effect) return clean;
+  return (await deps.sessions.tainted(claims.agentUid, claims.session)) ? tainted : clean;
 }
 
 /** A denial before an escalation: what is denied is not a question for an approver. */

@@ -51,6 +51,11 @@ export async function authenticate(
       context.verifier = await limited(token, 'pods', () => identity.verifier(token, address));
       return;
     }
+    case 'egress': {
+      const token = bearerToken(request);
+      context.egress = await limited(token, 'pods', () => identity.egress(token));
+      return;
+    }
     case 'user': {
       const token = userToken(request);
       const user = await limited(token, 'users', () => identity.user(token));

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { callerOf } from './limits/caller.ts';
-import type { ConnectionRefusal } from './limits/connection-limits.ts';
+import type { ConnectionRefusal } from '../../net/connection-limits.ts';
 import { isMilestone, MinuteCounts } from './limits/minute-counts.ts';
 import { RequestSampling } from './limits/request-sampling.ts';
 import type { RequestContext, RequestContexts } from './request-context.ts';

@@ -18,6 +18,7 @@ export function openApiOptions(): FastifyDynamicSwaggerOptions {
       components: {
         securitySchemes: {
           pod: { type: 'http', scheme: 'bearer', description: 'The projected token of an agent pod.' },
+          egress: { type: 'http', scheme: 'bearer', description: 'The projected token of the egress proxy.' },
           user: {
             type: 'apiKey',
             in: 'header',

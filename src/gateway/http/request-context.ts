@@ -1,5 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { PeerIdentity, PodIdentity, PodToken, UserIdentity, VerifierIdentity } from '../../identity/types.ts';
+import type {
+  EgressIdentity,
+  PeerIdentity,
+  PodIdentity,
+  PodToken,
+  UserIdentity,
+  VerifierIdentity,
+} from '../../identity/types.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
@@ -10,6 +17,7 @@ export interface RequestContext {
   pod?: PodIdentity;
   podToken?: PodToken | PodIdentity;
   verifier?: VerifierIdentity;
+  egress?: EgressIdentity;
   user?: UserIdentity;
   peer?: PeerIdentity;
   idempotencyKey?: string;
@@ -60,6 +68,7 @@ export class RequestContexts {
       'pod',
       'podToken',
       'verifier',
+      'egress',
       'user',
       'peer',
       'idempotencyKey',

@@ -11,6 +11,7 @@ import { createRegistry, registerMetrics } from '../../telemetry/prometheus.ts';
 import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { memoryRoutes } from '../pods/memory.ts';
+import { egressRoutes } from '../egress/routes.ts';
 import { modelRoutes } from '../models/routes.ts';
 import { CORE_ROUTES } from '../routes.ts';
 import { reviewRoutes } from '../review/routes.ts';
@@ -53,6 +54,12 @@ const identity: Authenticator = {
   verifier: async () => {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
+  egress: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
+  egressClient: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
   user: async (token) => {
     if (token !== 'user') throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
@@ -89,6 +96,7 @@ describe('every route of the gateway', () => {
         modelRoutes({} as Parameters<typeof modelRoutes>[0]),
         reviewRoutes({} as Parameters<typeof reviewRoutes>[0]),
         sessionRoutes({} as Parameters<typeof sessionRoutes>[0]),
+        egressRoutes({} as Parameters<typeof egressRoutes>[0]),
         memoryRoutes({} as Parameters<typeof memoryRoutes>[0]),
         (adding) => adding.get('/modest', { config: { access: 'pod' } }, async () => ({ served: true })),
       ],
@@ -115,6 +123,13 @@ describe('every route of the gateway', () => {
   it('each route refuses tokens of the other kind of caller', async () => {
     for (const route of of('pod', 'warm-pod')) {
       for (const headers of [{ 'temper-token': 'user' }, { authorization: 'Bearer user' }]) {
+        assert.equal((await errorOf(route, headers)).status, 401, route.url);
+      }
+    }
+    const egress = routes.filter(({ access }) => access === 'egress');
+    assert.equal(egress.length, 2);
+    for (const route of egress) {
+      for (const headers of [{ authorization: 'Bearer modest' }, { 'temper-token': 'user' }]) {
         assert.equal((await errorOf(route, headers)).status, 401, route.url);
       }
     }

@@ -2,7 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
-import type { PeerIdentity, PodIdentity, PodToken, UserIdentity, VerifierIdentity } from '../../identity/types.ts';
+import type {
+  EgressIdentity,
+  PeerIdentity,
+  PodIdentity,
+  PodToken,
+  UserIdentity,
+  VerifierIdentity,
+} from '../../identity/types.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { MessageLogFields } from '../tracing/message-traces.ts';
 
@@ -19,9 +26,9 @@ export type RouteModule = (server: GatewayServer, deps: GatewayDeps) => void;
 
 /**
  * `pod`: a pod that is bound to an agent (`request.pod`). `warm-pod`: any agent pod (`request.podToken`). `verifier`: a verifier pod
- * (`request.verifier`). `user`: a client with a token of `temper-users` of the namespace in the path's `:namespace` (`request.user`). `peer`: a ServiceAccount with a token for A2A (`request.peer`). `anyone`: no authentication; only for public content.
+ * (`request.verifier`). `egress`: a replica of the egress proxy (`request.egress`). `user`: a client with a token of `temper-users` of the namespace in the path's `:namespace` (`request.user`). `peer`: a ServiceAccount with a token for A2A (`request.peer`). `anyone`: no authentication; only for public content.
  */
-export type RouteAccess = 'pod' | 'warm-pod' | 'verifier' | 'user' | 'peer' | 'anyone';
+export type RouteAccess = 'pod' | 'warm-pod' | 'verifier' | 'egress' | 'user' | 'peer' | 'anyone';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -44,6 +51,8 @@ declare module 'fastify' {
     readonly podToken: PodToken | PodIdentity;
     /** Only in routes with access `verifier`; elsewhere reading it throws. */
     readonly verifier: VerifierIdentity;
+    /** Only in routes with access `egress`; elsewhere reading it throws. */
+    readonly egress: EgressIdentity;
     /** Only in routes with access `user`; elsewhere reading it throws. */
     readonly user: UserIdentity;
     /** Only in routes with access `peer`; elsewhere reading it throws. */

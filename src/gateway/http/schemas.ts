@@ -4,6 +4,7 @@ import type { ErrorBody } from '../../gateway-api/error-schema.ts';
 const errorRef = Type.Unsafe<Static<typeof ErrorBody>>({ $ref: 'Error#', description: 'Error.' });
 
 export const POD_SECURITY = { security: [{ pod: [] }] };
+export const EGRESS_SECURITY = { security: [{ egress: [] }] };
 export const USER_SECURITY = { security: [{ user: [] }] };
 export const PEER_SECURITY = { security: [{ peer: [] }] };
 

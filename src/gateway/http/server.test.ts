@@ -43,6 +43,12 @@ const identity: Authenticator = {
   verifier: async () => {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
+  egress: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
+  egressClient: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
   peer: async (token) => ({ kind: 'peer', namespace: token, account: 'planner' }),
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
 };

@@ -15,6 +15,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
 import { createGatewayServer, type GatewayServerOptions } from './server.ts';
 
+const PATIENT_MS = 300_000;
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
 /** A token `good-NAME` belongs to the agent NAME, in the namespace before a dot of the name, else in `team-a`. */
@@ -25,6 +26,12 @@ const testIdentity: Authenticator = {
   isVerified: (token) => token === 'good-verified',
   isStillBound: () => true,
   verifier: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
+  egress: async () => {
+    throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
+  },
+  egressClient: async () => {
     throw new TemperError('TEMPER_TOKEN_INVALID', 'the token is invalid');
   },
   user: async (token) => ({ kind: 'user', namespace: token, tokenId: 't-1' }),
@@ -82,8 +89,9 @@ export class TestServer implements AsyncDisposable {
     } as unknown as GatewayDeps;
     const late: { test?: TestServer } = {};
     const routes: RouteModule = (adding) => addRoutes(adding, () => late.test);
-    // A busy machine delays the event loop too.
-    const own = { tls: { cert, key }, maxEventLoopDelayMs: 0 };
+    // A busy machine delays the event loop and handshakes too.
+    const timeouts = { handshakeTimeout: PATIENT_MS, headersTimeout: PATIENT_MS, requestTimeout: PATIENT_MS };
+    const own = { tls: { cert, key }, maxEventLoopDelayMs: 0, timeouts };
     const server = await createGatewayServer(deps, { ...own, ...options, routes: [routes] });
     await server.listen({ host: '127.0.0.1', port: 0 });
     late.test = new TestServer(server, { lines, page: () => registry.metrics() });

@@ -11,7 +11,7 @@ import { addJsonBodies } from './body/json-body.ts';
 import { compileValidator } from './body/validation.ts';
 import { callerOf } from './limits/caller.ts';
 import { BodyByteLimits, type ByteLimitOptions } from './limits/byte-limits.ts';
-import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } from './limits/connection-limits.ts';
+import { CONNECTION_TIMEOUTS, ConnectionLimits, type ConnectionLimitOptions } from '../../net/connection-limits.ts';
 import { InvalidTokenLimits, type InvalidTokenLimitOptions } from './limits/invalid-tokens.ts';
 import { LargeResponses, type LargeResponseOptions } from './limits/large-responses.ts';
 import { type CallerLimitOptions, CallerRateLimits } from './limits/rate-limits.ts';

@@ -63,8 +63,8 @@ function reportOf({ windows }: AccountReport, limits: QuotaLimits): UsageReport 
   return {
     windows: (['hour', 'day', 'month'] as const).map((window) => {
       const { spent, held } = windows[window];
-      const { inputTokens, outputTokens, costMicros } = spent;
-      return { window, inputTokens, outputTokens, costMicros, inFlightTokens: held.tokens };
+      const { inputTokens, outputTokens, costMicros, networkBytes } = spent;
+      return { window, inputTokens, outputTokens, costMicros, inFlightTokens: held.tokens, networkBytes };
     }),
     limits: Object.fromEntries(
       // Millionths of a dollar, under the field names of manifests.

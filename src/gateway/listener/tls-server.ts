@@ -2,7 +2,7 @@ import { systemClock as clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { FileWatcher } from '../file-watcher.ts';
+import { FileWatcher } from '../../kube/file-watcher.ts';
 import type { GatewayServer, RouteModule } from '../http/routes.ts';
 import { createGatewayServer } from '../http/server.ts';
 

@@ -6,9 +6,6 @@ import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { AgentDirectory } from '../deps.ts';
 
-const WITHOUT_EGRESS =
-  'it uses fetch, and pods have no network egress, so its calls of fetch fail (TEMPER_EGRESS_UNAVAILABLE)';
-
 /** The state of the promotion of a session tool, its reason and its next step, for users. */
 export type ReportPromotion = (
   agentUid: string,
@@ -49,9 +46,5 @@ export function describeGaps(
       next: 'its next successful use requests it',
     };
   }
-  const reason = missing.join('; ');
-  if (!tool.artifact.requires.apis.includes('fetch')) {
-    return { state: 'Candidate', reason, next: 'further successful uses request it' };
-  }
-  return { state: 'Candidate', reason: `${reason}; ${WITHOUT_EGRESS}`, next: 'forge a tool that needs no network' };
+  return { state: 'Candidate', reason: missing.join('; '), next: 'further successful uses request it' };
 }

@@ -6,7 +6,7 @@ import { createSourceCipher, type SourceCipher, SourceKeyring } from '../../nats
 import { parseSourceKeys } from '../../nats/sources/source-keys.ts';
 import { createToolSources, type ToolSources } from '../../nats/sources/tool-sources.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import { FileWatcher } from '../file-watcher.ts';
+import { FileWatcher } from '../../kube/file-watcher.ts';
 
 /** The withheld sources of agents. Without keys every method that needs one throws TEMPER_SOURCE_UNAVAILABLE. */
 export interface GatewaySources {

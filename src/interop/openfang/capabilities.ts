@@ -60,6 +60,7 @@ export function importSpawn(source: JsonObject, profile: string | undefined, log
 
 /** OpenFang lets each agent have so many jobs. */
 const SCHEDULES = 50;
+const EVERY_EVENT = '>';
 
 /** An agent with the tool that makes schedules may make them in OpenFang. */
 export function importSchedules(
@@ -73,6 +74,26 @@ export function importSchedules(
   const note = 'as many as OpenFang allows; schedules.perAgent of the policy can lower it';
   log.add(path, 'Imported', { value: SCHEDULES, field: 'spec.grants.schedules', note });
   return { schedules: SCHEDULES };
+}
+
+/** OpenFang limits no event of an agent. It has no tool that subscribes: there, users register what wakes an agent. */
+export function importEvents(
+  granted: readonly string[],
+  profile: string | undefined,
+  { patterns }: ImportContext,
+  log: ImportLog,
+): Pick<Grants, 'events'> {
+  const has = (tool: string): boolean => patterns.covers(granted, tool, 'tool');
+  const path: FieldPath = profile === undefined ? ['capabilities', 'tools'] : ['profile'];
+  if (has('event_subscribe')) {
+    const note =
+      'no subject is granted for event_subscribe, which OpenFang does not have; name them in spec.grants.events.subscribe';
+    log.add(path, 'NotImported', { value: 'event_subscribe', note });
+  }
+  if (!has('event_publish')) return {};
+  const note = 'every subject, as in OpenFang; name those that the agent needs';
+  log.add(path, 'Imported', { value: EVERY_EVENT, field: 'spec.grants.events.publish[0]', note });
+  return { events: { publish: [EVERY_EVENT] } };
 }
 
 /** Grants of the agent beside its tools. An execution policy that forbids a kind of access leaves its list empty. */

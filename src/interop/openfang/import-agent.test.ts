@@ -190,6 +190,21 @@ complex_threshold = 900`;
     assert.equal(results['capabilities.tools'], 'Imported spec.grants.schedules');
   });
 
+  it('an agent that publishes events may publish those that OpenFang lets it publish, and the report says what a subscription needs', () => {
+    const of = (tools: string) => importToml(`name = "a"\n[capabilities]\ntools = ${tools}`);
+    const eventsOf = (tools: string) => of(tools).agent.spec.grants?.events;
+    assert.deepEqual(eventsOf('["event_publish"]'), { publish: ['>'] });
+    assert.deepEqual(eventsOf('["*"]'), { publish: ['>'] });
+    assert.equal(eventsOf('["event_subscribe", "file_read"]'), undefined);
+    const notes = of('["event_subscribe"]').keys.map(({ result, note = '' }) => `${result} ${note}`);
+    assert.match(notes.join('\n'), /^NotImported no subject is granted .* spec\.grants\.events\.subscribe$/m);
+    assert.deepEqual(importToml('name = "a"\nprofile = "full"').agent.spec.grants?.events, { publish: ['>'] });
+    const results = resultsOf('name = "a"\n[capabilities]\ntools = ["event_publish"]');
+    assert.equal(results['capabilities.tools'], 'Imported spec.grants.events.publish[0]');
+    const denied = 'name = "a"\ntool_blocklist = ["event_publish"]\n[capabilities]\ntools = ["event_publish"]';
+    assert.equal(importToml(denied).agent.spec.grants?.events, undefined);
+  });
+
   it('approvals by tool become the loosest preset under which these tools wait', () => {
     const autonomyOf = (tools: string): string | undefined =>
       importToml(`name = "a"

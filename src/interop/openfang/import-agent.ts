@@ -5,7 +5,7 @@ import { describeNotInForce, fieldsNotInForce } from '../../api/not-in-force.ts'
 import type { Agent, AgentSpec } from '../../api/v1alpha1/agent.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import { suggestName } from '../../lib/suggest.ts';
-import { importCapabilities, importSchedules, importSpawn } from './capabilities.ts';
+import { importCapabilities, importEvents, importSchedules, importSpawn } from './capabilities.ts';
 import { importDescription, importMetadata, importModule } from './identity.ts';
 import type { ImportContext } from './import-context.ts';
 import { type ImportedKey, ImportLog, isLimiting, leavesOf } from './keys/import-log.ts';
@@ -48,6 +48,7 @@ function toAgent(source: JsonObject, fallbackName: string, context: ImportContex
     ...(granted.length === 0 ? {} : { tools: [...granted] }),
     ...importCapabilities(source, profile, context, log),
     ...importSchedules(granted, profile, context, log),
+    ...importEvents(granted, profile, context, log),
   };
   const schedule = importSchedule(source, log);
   const children = importSpawn(source, profile, log);

@@ -17,6 +17,8 @@ export const CONTEXT: ImportContext = {
     { name: 'time_now', action: 'code:read' },
     { name: 'schedule_create', action: 'comms:internal' },
     { name: 'schedule_list', action: 'comms:internal' },
+    { name: 'event_publish', action: 'comms:internal' },
+    { name: 'event_subscribe', action: 'comms:internal' },
   ],
 };
 

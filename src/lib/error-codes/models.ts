@@ -33,10 +33,19 @@ export const MODEL_ERROR_CODES = {
   },
   TEMPER_ACP_AGENT_NOT_FOUND: {
     meaning: 'No agent program of the name in spec.model.agent is configured here.',
-    fix: 'Add it to `agents.yaml` in your configuration folder, or remove the field.',
+    fix: 'Add it to `agents.yaml` in your configuration folder, or to `agentPrograms` of the chart, or remove the field.',
   },
   TEMPER_ACP_AGENT_FAILED: {
     meaning: 'The agent program of spec.model.agent does not start, ended, or broke the Agent Client Protocol.',
     fix: 'The message has the reason and the beginning of its standard error; send the message again.',
+  },
+  TEMPER_MCP_SERVER_FAILED: {
+    meaning:
+      'An MCP server of `mcp.yaml` does not start, ended, cannot be reached, or broke the Model Context Protocol.',
+    fix: 'The message has the reason; `temper mcp tools NAME` shows whether the server works.',
+  },
+  TEMPER_MCP_TOOL_CHANGED: {
+    meaning: 'An MCP server does not list the tool as a user accepted it.',
+    fix: 'Read the tool with `temper mcp tools NAME`, and accept it again if it is still what you want.',
   },
 } as const;

@@ -9,10 +9,6 @@ export function rejection(observed: AdmissionInput): ConditionUpdate<'Ready'> | 
   const { agent, policy, specError, policyError, grantError, rank } = observed;
   const policyName = agent.spec.trustPolicyRef.name;
   if (specError !== undefined) return notReady('InvalidSpec', specError);
-  if (agent.spec.model.agent !== undefined) {
-    const refused = `spec.model.agent: a cluster has no agent program "${agent.spec.model.agent}"`;
-    return notReady('InvalidSpec', `${refused}; remove the field, or run the agent with temper run`);
-  }
   if (policy === undefined) {
     const where = `namespace "${agent.metadata.namespace}"`;
     return notReady(

@@ -5,7 +5,7 @@ import type { KubeClient } from '../../kube/client/kube-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../telemetry/log.ts';
 import type { Cache } from '../kube/cache.ts';
-import type { OperatorConfig, SandboxClass } from '../config.ts';
+import type { OperatorConfig } from '../config.ts';
 import { reasonOf } from '../conditions.ts';
 import type { AdmissionPolicyMonitor } from '../admission-policies/monitor.ts';
 import { type Pod, type StoredAgent, type StoredPolicy, TYPES } from '../kube/types.ts';
@@ -15,6 +15,7 @@ import { evidenceOf } from '../trust/evaluate-agent.ts';
 import { latestWarning, isLate } from '../pods/start-delay.ts';
 import type { ScheduleReconciler } from '../schedules/reconcile.ts';
 import type { ValidationCache } from './validation-cache.ts';
+import { classOf, configurationProblem, programOf } from './configured-parts.ts';
 import type { CrashBackoff } from '../pods/crash-backoff.ts';
 import type { ObservedAgent } from './observed.ts';
 import { observeTools } from '../hygiene/observe-tools.ts';
@@ -93,7 +94,7 @@ export async function observe(
   const { uid, namespace } = agent.metadata;
   const now = deps.clock.now();
   // The quantities of an invalid spec may not be readable.
-  const specError = deps.validation.specError(agent) ?? classProblem(deps.config, agent);
+  const specError = deps.validation.specError(agent) ?? configurationProblem(deps.config, agent.spec);
   const template = specError === undefined ? templateOf(deps, agent) : undefined;
   const policyFacts = policyFactsOf(deps, agent);
   const wanted = agent.status?.pod ?? deferredPod;
@@ -108,6 +109,7 @@ export async function observe(
     ...policyFacts,
     specError,
     protection,
+    hasEgress: deps.config.egress !== undefined,
     pods,
     boundUid: wanted?.uid,
     bound,
@@ -149,25 +151,13 @@ function policyFactsOf(deps: ObserveDeps, agent: StoredAgent): PolicyFacts {
   };
 }
 
-function classProblem(config: OperatorConfig, { spec }: StoredAgent): string | undefined {
-  const { sandboxClasses } = config;
-  if (classOf(config, spec) !== undefined) return undefined;
-  const offered = sandboxClasses.map(({ name }) => `"${name}"`).join(', ');
-  return `spec.sandbox.class: sandbox class "${spec.sandbox?.class}" does not exist; use one of ${offered}`;
-}
-
 function isSharedPod({ agents }: ObserveDeps, { status }: StoredAgent): boolean {
   return status?.pod !== undefined && agents.byIndex(INDEX.boundPod, status.pod.uid).length > 1;
 }
 
-function classOf({ sandboxClasses }: OperatorConfig, { sandbox }: StoredAgent['spec']): SandboxClass | undefined {
-  const wanted = sandbox?.class;
-  return sandboxClasses.find(({ name }) => wanted === undefined || name === wanted);
-}
-
 function templateOf({ config, templates }: ObserveDeps, { spec }: StoredAgent): PodTemplate | undefined {
   const found = classOf(config, spec);
-  return found === undefined ? undefined : templates.get(found, spec.sandbox);
+  return found === undefined ? undefined : templates.get(found, spec.sandbox, programOf(config, spec));
 }
 
 /** The cache may lag behind a newly bound pod, so the API server is read before the pod counts as deleted. */

@@ -65,6 +65,7 @@ export function anObservation(change: Partial<ObservedAgent> = {}): ObservedAgen
     modelError: undefined,
     rank: { older: 0, all: 1 },
     protection: { kind: 'protected' },
+    hasEgress: true,
     pods: [],
     bound: undefined,
     delay: undefined,

@@ -32,6 +32,8 @@ export interface ObservedAgent {
   readonly modelError: string | undefined;
   readonly rank: AgentRank;
   readonly protection: NamespaceProtection;
+  /** The release has an egress proxy. */
+  readonly hasEgress: boolean;
   /** All pods of this agent, in any phase. */
   readonly pods: readonly Pod[];
   /** UID of the pod that the status names, or that the deferred first status will name. It may not exist any more. */

@@ -57,12 +57,6 @@ const FAULT_CASES: readonly FaultCase[] = [
     message: /^grants\.network "\*" exceeds/,
   },
   {
-    what: 'the agent names a program that works on its messages',
-    observed: { agent: anAgent({ model: { primary: 'replay/scripted', agent: 'qwen' } }) },
-    reason: 'InvalidSpec',
-    message: /^spec\.model\.agent: a cluster has no agent program "qwen"; remove the field/,
-  },
-  {
     what: 'the agent quota of the policy is exhausted',
     observed: { policy: aPolicy({ quotas: { agents: 20 } }), rank: { older: 20, all: 21 } },
     reason: 'AgentQuotaExceeded',

@@ -22,7 +22,7 @@ import type { ObservedAgent } from './observed.ts';
 import { type PodPlan, natsUnavailable } from './plan.ts';
 import { podState } from '../pods/pod-state.ts';
 import { hasSchedule, scheduleCondition, scheduleStatus } from '../schedules/schedule-facts.ts';
-import { canForgeCondition, fieldsInForceCondition } from '../spec-conditions.ts';
+import { agentFieldsInForceCondition, canForgeCondition } from '../spec-conditions.ts';
 
 /** Computes the status after the plan was applied. Pure. */
 export function summarize(
@@ -97,7 +97,7 @@ function conditionsOf(
     runtimeState.budget,
     runtimeState.heartbeat === 'Reported' ? undefined : runtimeState.heartbeat,
     canForgeCondition(spec, spec.trustPolicyRef.name, policy?.spec),
-    fieldsInForceCondition('Agent', spec),
+    agentFieldsInForceCondition(spec, observed),
     scheduleCondition(observed.schedule),
     trust === 'remove' ? undefined : trust,
   ];

@@ -10,12 +10,22 @@ export interface Prerequisite {
   readonly object: PlainObject;
 }
 
-/** Content of the endpoints ConfigMap: how agent pods reach the gateway, and which CA they trust. */
-export interface GatewayEndpointData {
+/** Address and server name of the egress proxy. */
+interface EgressEndpoint {
+  readonly address: string;
+  readonly name: string;
+  /** Certificate authorities that agents trust for their targets beside the public ones, PEM. */
+  readonly targetAuthorities?: string;
+}
+
+/** Content of the endpoints ConfigMap: how agent pods reach the gateway and the egress proxy, and which CA they trust. */
+export interface EndpointData {
   /** `https://address:port` */
   readonly gateway: string;
   /** Server name in the certificate of the gateway. */
   readonly gatewayName: string;
+  /** Absent without an egress proxy. */
+  readonly egress?: EgressEndpoint;
   /** The CA bundle, PEM. Several certificates during a CA rotation. */
   readonly caBundle: string;
 }
@@ -24,7 +34,9 @@ export interface PrerequisiteOptions {
   readonly namespace: string;
   readonly releaseNamespace: string;
   readonly gatewayLabels: Readonly<Record<string, string>>;
-  readonly gatewayEndpoint: GatewayEndpointData;
+  /** Of the pods of the egress proxy; absent without one. */
+  readonly egressLabels?: Readonly<Record<string, string>> | undefined;
+  readonly endpoints: EndpointData;
   readonly policies: readonly Pick<StoredPolicy, 'spec'>[];
   /** Number of warm pods, in addition to the agents of the policies. */
   readonly warmPods: number;
@@ -50,19 +62,25 @@ function serviceAccount(namespace: string, name: string): PlainObject {
   return { ...header('v1', 'ServiceAccount', namespace, name), automountServiceAccountToken: false };
 }
 
-/** Pods read the address of the gateway from it. */
+/** Pods read the addresses of the gateway and the egress proxy from it. */
 export function endpointsConfigMap({
   namespace,
-  gatewayEndpoint,
-}: Pick<PrerequisiteOptions, 'namespace' | 'gatewayEndpoint'>): PlainObject {
+  endpoints: { gateway, gatewayName, egress, caBundle },
+}: Pick<PrerequisiteOptions, 'namespace' | 'endpoints'>): PlainObject {
   return {
     ...header('v1', 'ConfigMap', namespace, NAMESPACE_OBJECTS.endpoints),
     data: {
-      gateway: gatewayEndpoint.gateway,
-      'gateway-name': gatewayEndpoint.gatewayName,
-      'ca.crt': gatewayEndpoint.caBundle,
+      gateway,
+      'gateway-name': gatewayName,
+      ...(egress === undefined ? {} : egressData(egress)),
+      'ca.crt': caBundle,
     },
   };
+}
+
+function egressData({ address, name, targetAuthorities }: EgressEndpoint): Record<string, string> {
+  const own = { egress: address, 'egress-name': name };
+  return targetAuthorities === undefined ? own : { ...own, 'egress-ca.crt': targetAuthorities };
 }
 
 const AGENT_PODS = { matchLabels: { [LABELS.agentPod]: 'true' } };
@@ -74,18 +92,25 @@ function denyAll(namespace: string): PlainObject {
   };
 }
 
-/** One peer with both selectors means AND: the gateway pods in the release namespace. Two peers would mean OR. */
-function allowGateway({ namespace, releaseNamespace, gatewayLabels }: PrerequisiteOptions): PlainObject {
-  const to = {
-    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': releaseNamespace } },
-    podSelector: { matchLabels: gatewayLabels },
-  };
+/** The gateway, and the egress proxy of an installation with one: no pod of an agent reaches anything else. */
+function allowGateway({ namespace, releaseNamespace, gatewayLabels, egressLabels }: PrerequisiteOptions): PlainObject {
+  // One peer with both selectors means AND: these pods in the release namespace. Two peers would mean OR.
+  const allow = (matchLabels: Readonly<Record<string, string>>, port: number) => ({
+    to: [
+      {
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': releaseNamespace } },
+        podSelector: { matchLabels },
+      },
+    ],
+    ports: [{ protocol: 'TCP', port }],
+  });
+  const egress = egressLabels === undefined ? [] : [allow(egressLabels, PORTS.egress)];
   return {
     ...header('networking.k8s.io/v1', 'NetworkPolicy', namespace, NAMESPACE_OBJECTS.allowGateway),
     spec: {
       podSelector: AGENT_PODS,
       policyTypes: ['Egress'],
-      egress: [{ to: [to], ports: [{ protocol: 'TCP', port: PORTS.gateway }] }],
+      egress: [allow(gatewayLabels, PORTS.gateway), ...egress],
     },
   };
 }

@@ -11,7 +11,7 @@ const OPTIONS: PrerequisiteOptions = {
   namespace: 'team-a',
   releaseNamespace: 'temper-system',
   gatewayLabels: { app: 'gateway' },
-  gatewayEndpoint: { gateway: 'https://10.0.0.1:8443', gatewayName: 'temper-gateway', caBundle: 'CA' },
+  endpoints: { gateway: 'https://10.0.0.1:8443', gatewayName: 'temper-gateway', caBundle: 'CA' },
   policies: [],
   warmPods: 0,
 };
@@ -86,6 +86,32 @@ describe('the objects of a namespace with agents', () => {
     const before = api.writes.length;
     await namespaces.prepare('team-a', NEVER_ABORTED);
     assert.equal(api.writes.length, before);
+  });
+
+  it('pods reach the egress proxy only in an installation with one, and know its address', async () => {
+    const objectsOf = async (options: PrerequisiteOptions) => {
+      const api = fakeApi();
+      await new NamespaceObjects({ ...api.deps, options: () => options }).prepare('team-a', NEVER_ABORTED);
+      const policy = api.stored.get(`networkpolicies/${NAMESPACE_OBJECTS.allowGateway}`);
+      assert.ok(policy !== undefined);
+      const rules = (policy['spec'] as { egress: { to: { podSelector: object }[]; ports: { port: number }[] }[] })
+        .egress;
+      const data = api.stored.get(`configmaps/${NAMESPACE_OBJECTS.endpoints}`)?.['data'] as Record<string, string>;
+      return {
+        rules: rules.map(({ to, ports }) => [to[0]?.podSelector, ports[0]?.port]),
+        files: Object.keys(data),
+        egress: data['egress'],
+      };
+    };
+    const gateway = [{ matchLabels: { app: 'gateway' } }, 8443];
+    const files = ['gateway', 'gateway-name', 'ca.crt'];
+    assert.deepEqual(await objectsOf(OPTIONS), { rules: [gateway], files, egress: undefined });
+    const address = 'https://10.0.0.2:8445';
+    const egress = { address, name: 'temper-egress', targetAuthorities: 'CA of targets' };
+    const endpoints = { ...OPTIONS.endpoints, egress };
+    const found = await objectsOf({ ...OPTIONS, endpoints, egressLabels: { app: 'egress' } });
+    assert.deepEqual(found.rules, [gateway, [{ matchLabels: { app: 'egress' } }, 8445]]);
+    assert.deepEqual([found.files.length, found.egress], [6, address]);
   });
 
   for (const cached of [false, true]) {

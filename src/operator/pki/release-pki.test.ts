@@ -5,6 +5,7 @@ import { RELEASE_OBJECTS } from '../../api/cluster.ts';
 import type { KubeClient } from '../../kube/client/kube-client.ts';
 import { SourceKeyring } from '../../nats/sources/source-cipher.ts';
 import { systemClock } from '../../lib/clock.ts';
+import type { OperatorConfig } from '../config.ts';
 import { readCertificate } from './certificates.ts';
 import { ReleasePki } from './release-pki.ts';
 
@@ -28,11 +29,12 @@ function namespace() {
       Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
     );
   };
-  const pki = (replicas: number) => {
+  const targetAuthorities = { read: async () => 'CA of targets' };
+  const pki = (replicas: number, egress: Pick<OperatorConfig, 'egress'> = {}) => {
     const nats = { url: 'tls://temper-nats:4222', service: 'temper-nats', seedFile: '/seed', replicas };
     const gateway = { service: 'temper-gateway', podLabels: {} };
-    const config = { namespace: 'temper-system', gateway, nats };
-    return new ReleasePki({ client, clock: systemClock, config, sourceKeys: new SourceKeyring() });
+    const config = { namespace: 'temper-system', gateway, nats, ...egress };
+    return new ReleasePki({ client, clock: systemClock, config, sourceKeys: new SourceKeyring(), targetAuthorities });
   };
   return { secrets, read, pki };
 }
@@ -81,4 +83,23 @@ describe('the NATS servers of a release', () => {
       assert.deepEqual(Object.keys(read(RELEASE_OBJECTS.natsConfiguration)), [expected]);
     });
   }
+});
+
+describe('the egress proxy of a release', () => {
+  it('a release with the proxy has a certificate and an address for it, and one without has neither', async () => {
+    const { secrets, read, pki } = namespace();
+    const without = pki(1);
+    await without.reconcile(SIGNAL);
+    assert.equal(secrets.has(RELEASE_OBJECTS.egressCertificate), false);
+    assert.equal(without.endpoints?.egress, undefined);
+    const own = pki(1, { egress: { service: 'temper-egress', podLabels: {} } });
+    assert.equal(await own.reconcile(SIGNAL), true);
+    const name = 'temper-egress.temper-system.svc';
+    const address = 'https://10.0.0.1:8445';
+    assert.deepEqual(own.endpoints?.egress, { address, name, targetAuthorities: 'CA of targets' });
+    const { 'tls.crt': certificate, 'ca.crt': authority } = read(RELEASE_OBJECTS.egressCertificate);
+    assert.ok(readCertificate(certificate)?.names.includes(name));
+    assert.equal(authority, own.endpoints?.caBundle);
+    assert.equal(await own.reconcile(SIGNAL), false);
+  });
 });

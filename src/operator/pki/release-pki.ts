@@ -9,20 +9,23 @@ import type { SourceKeyring } from '../../nats/sources/source-cipher.ts';
 import { parseSourceKeys, rotateSourceKeys, type SourceKey, sourceKeysText } from '../../nats/sources/source-keys.ts';
 import type { OperatorConfig } from '../config.ts';
 import { type PlainObject, TYPES } from '../kube/types.ts';
-import type { GatewayEndpointData } from '../namespace/objects.ts';
+import type { EndpointData } from '../namespace/objects.ts';
 import { type ServerNames, type KeyPair, isDue, isSignedBy, readCertificate } from './certificates.ts';
 import { type CaState, caBundleOf, rotateCa } from './ca-rotation.ts';
 import { type NatsLayout, natsLayout } from './nats-layout.ts';
 import type { DesiredNatsServer } from './nats-reload.ts';
 import { type SecretData, ReleaseSecrets } from './release-secrets.ts';
+import type { TargetAuthorities } from './target-authorities.ts';
 import { rotateSigningKeys, signingKeyData, signingKeysIn } from './signing-key-rotation.ts';
 
 export interface ReleasePkiDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
-  readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'nats'>;
+  readonly config: Pick<OperatorConfig, 'namespace' | 'gateway' | 'egress' | 'nats'>;
   /** Gets the keys of withheld sources. */
   readonly sourceKeys: SourceKeyring;
+  /** Certificate authorities that agents trust for their targets; absent: the public ones only. */
+  readonly targetAuthorities?: Pick<TargetAuthorities, 'read'>;
 }
 
 const CERTIFICATE_LIFETIME_MS = 90 * 86_400_000;
@@ -48,7 +51,7 @@ export class ReleasePki {
   readonly #deps: ReleasePkiDeps;
   readonly #secrets: ReleaseSecrets;
   readonly #expirations = new Map<string, Date>();
-  #gatewayEndpoint: GatewayEndpointData | undefined;
+  #endpoints: EndpointData | undefined;
   #server: DesiredNatsServer | undefined;
   #natsConflict: string | undefined;
 
@@ -57,9 +60,9 @@ export class ReleasePki {
     this.#secrets = new ReleaseSecrets(deps.client, deps.config.namespace);
   }
 
-  /** Gateway address and CA bundle for agent pods; undefined until the gateway has an address. */
-  get gatewayEndpoint(): GatewayEndpointData | undefined {
-    return this.#gatewayEndpoint;
+  /** Addresses and CA bundle for agent pods; undefined until the gateway and the egress proxy, if there is one, have an address. */
+  get endpoints(): EndpointData | undefined {
+    return this.#endpoints;
   }
 
   /** Desired files of the NATS server of this release; undefined before the first reconcile, and with an external NATS server. */
@@ -77,20 +80,24 @@ export class ReleasePki {
     return this.#expirations;
   }
 
-  /** Returns true when the gateway address or the CA bundle changed. Throws ApiError. */
+  /** Returns true when an address or the CA bundle changed. Throws ApiError. */
   async reconcile(signal: AbortSignal): Promise<boolean> {
     const { config } = this.#deps;
     const { state, systemSeed } = await this.#reconcileCa(signal);
     const bundle = caBundleOf(state);
     const gateway = await this.#serviceNames(config.gateway.service, config.gateway.extraNames ?? [], signal);
     await this.#certificate(RELEASE_OBJECTS.gatewayCertificate, state, bundle, gateway, signal);
+    const egress = config.egress && (await this.#serviceNames(config.egress.service, [], signal));
+    if (egress !== undefined) {
+      await this.#certificate(RELEASE_OBJECTS.egressCertificate, state, bundle, egress, signal);
+    }
     await this.#signingKeys(signal);
     await this.#sourceKeys(signal);
     await this.#nats(state, bundle, systemSeed, signal);
-    const [address] = gateway.addresses;
-    const gatewayEndpoint = address === undefined ? undefined : gatewayEndpointOf(address, gateway, bundle);
-    const isChanged = JSON.stringify(gatewayEndpoint) !== JSON.stringify(this.#gatewayEndpoint);
-    this.#gatewayEndpoint = gatewayEndpoint;
+    const targetAuthorities = await this.#deps.targetAuthorities?.read();
+    const endpoints = endpointsOf({ gateway, egress, caBundle: bundle, targetAuthorities });
+    const isChanged = JSON.stringify(endpoints) !== JSON.stringify(this.#endpoints);
+    this.#endpoints = endpoints;
     return isChanged;
   }
 
@@ -201,9 +208,29 @@ export class ReleasePki {
   }
 }
 
-function gatewayEndpointOf(address: string, { names }: ServerNames, authorities: string): GatewayEndpointData {
-  const host = address.includes(':') ? `[${address}]` : address;
-  return { gateway: `https://${host}:${PORTS.gateway}`, gatewayName: names[0] ?? '', caBundle: authorities };
+interface Endpoints {
+  gateway: ServerNames;
+  /** Undefined without an egress proxy. */
+  egress: ServerNames | undefined;
+  caBundle: string;
+  targetAuthorities: string | undefined;
+}
+
+/** Undefined while a Service has no address. */
+function endpointsOf({ gateway, egress, caBundle, targetAuthorities }: Endpoints): EndpointData | undefined {
+  const gatewayAddress = addressOf(gateway, PORTS.gateway);
+  if (gatewayAddress === undefined) return undefined;
+  const own = { gateway: gatewayAddress, gatewayName: gateway.names[0] ?? '', caBundle };
+  if (egress === undefined) return own;
+  const address = addressOf(egress, PORTS.egress);
+  if (address === undefined) return undefined;
+  const trust = targetAuthorities === undefined ? {} : { targetAuthorities };
+  return { ...own, egress: { address, name: egress.names[0] ?? '', ...trust } };
+}
+
+function addressOf({ addresses: [address] }: ServerNames, port: number): string | undefined {
+  if (address === undefined) return undefined;
+  return `https://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 function clusterOptions({ hosts }: NatsLayout) {

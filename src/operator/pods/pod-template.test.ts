@@ -22,6 +22,14 @@ interface Container {
   volumeMounts: { name: string }[];
 }
 
+const PROGRAM = {
+  name: 'helper',
+  image: `registry.example.com/helper@sha256:${'a'.repeat(64)}`,
+  folder: '/opt/helper',
+  program: 'main.js',
+  arguments: ['--say', '$(HOME)'],
+};
+
 describe('the template of an agent pod', () => {
   const containers = podTemplate(CONFIG, CLASS).spec['containers'] as Container[];
 
@@ -71,11 +79,54 @@ describe('the template of an agent pod', () => {
     assert.notEqual(digest, podTemplate(CONFIG, CLASS).digest);
   });
 
+  it('the agent container has a token for the egress proxy only where there is one, apart from that for the gateway', () => {
+    const tokensOf = (config: Parameters<typeof podTemplate>[0]) => {
+      const volumes = podTemplate(config, CLASS).spec['volumes'] as {
+        name: string;
+        projected?: { sources: { serviceAccountToken: { audience: string; path: string } }[] };
+      }[];
+      const sources = volumes.find(({ name }) => name === 'tokens')?.projected?.sources ?? [];
+      return sources.map(({ serviceAccountToken: { audience, path } }) => [audience, path]);
+    };
+    const gateway = ['temper-gateway', 'gateway'];
+    assert.deepEqual(tokensOf(CONFIG), [gateway]);
+    const egress = { service: 'temper-egress', podLabels: {} };
+    assert.deepEqual(tokensOf({ ...CONFIG, egress }), [gateway, ['temper-egress', 'egress']]);
+  });
+
   it('the template changes its digest only when the pod spec changes, not with the notation of quantities', () => {
     const { digest } = podTemplate(CONFIG, CLASS);
     assert.equal(podTemplate(CONFIG, { ...CLASS, workspace: '1024Mi' }, {}).digest, digest);
     assert.equal(podTemplate(CONFIG, CLASS, { class: 'standard' }).digest, digest);
     assert.notEqual(podTemplate(CONFIG, { ...CLASS, image: 'sandbox:2' }).digest, digest);
     assert.notEqual(podTemplate(CONFIG, CLASS, { resources: { cpu: '2' } }).digest, digest);
+  });
+
+  it('an agent program changes the image, the options and the memory of the sandbox container, and adds a volume in memory for each process', () => {
+    const [plain, { spec }] = [podTemplate(CONFIG, CLASS), podTemplate(CONFIG, CLASS, {}, PROGRAM)];
+    const [agent, sandbox] = spec['containers'] as (Container & { image: string; args: string[] })[];
+    assert.equal(agent?.image, 'temper');
+    assert.equal(sandbox?.image, PROGRAM.image);
+    assert.deepEqual(sandbox.securityContext, containers[1]?.securityContext);
+    assert.deepEqual(sandbox.args.slice(0, 3), ['serve', 'sandbox', '--program']);
+    assert.doesNotMatch(sandbox.args.join(' '), /\$\(/, 'the kubelet replaces references to variables');
+    const { arguments: given } = JSON.parse(sandbox.args[3] ?? '') as { arguments: string[] };
+    assert.deepEqual(given, PROGRAM.arguments);
+    assert.deepEqual(sandbox.args.slice(4), ['--program-heap', '336']);
+    assert.deepEqual((sandbox.resources.limits as { memory: string }).memory, `${192 + 2_048}Mi`);
+    assert.deepEqual(sandbox.resources.requests, sandbox.resources.limits);
+    const homes = [0, 1, 2, 3].map((number) => `program-${number}`);
+    assert.deepEqual(
+      sandbox.volumeMounts.slice(-4),
+      homes.map((name, number) => ({ name, mountPath: `/home/programs/${number}` })),
+    );
+    assert.deepEqual(
+      (spec['volumes'] as object[]).slice(-4),
+      homes.map((name) => ({ name, emptyDir: { medium: 'Memory', sizeLimit: '64Mi' } })),
+    );
+    const { digest } = podTemplate(CONFIG, CLASS, {}, PROGRAM);
+    assert.notEqual(digest, plain.digest);
+    const image = `registry.example.com/helper@sha256:${'b'.repeat(64)}`;
+    assert.notEqual(podTemplate(CONFIG, CLASS, {}, { ...PROGRAM, image }).digest, digest);
   });
 });

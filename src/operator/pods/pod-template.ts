@@ -5,6 +5,8 @@ import { digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { OperatorConfig, Resources, SandboxClass } from '../config.ts';
 import { bytesQuantity, cpuQuantity } from '../kube/quantities.ts';
+import type { AgentProgramConfig } from '../programs/agent-program.ts';
+import { type ProgramParts, programParts } from '../programs/program-parts.ts';
 
 /** A pod template. It contains nothing specific to an agent, so that any agent can claim a warm pod. */
 export interface PodTemplate {
@@ -14,7 +16,7 @@ export interface PodTemplate {
   readonly spec: Readonly<Record<string, unknown>>;
 }
 
-type TemplateConfig = Pick<OperatorConfig, 'agent' | 'imagePullPolicy' | 'imagePullSecrets'>;
+type TemplateConfig = Pick<OperatorConfig, 'agent' | 'egress' | 'imagePullPolicy' | 'imagePullSecrets'>;
 
 /** An address reserved for documentation, where no server responds. `dnsPolicy: None` requires at least one nameserver. */
 const NO_NAMESERVER = '192.0.2.1';
@@ -30,13 +32,18 @@ const NO_FAILURE_THRESHOLD = 1_000_000;
 const STARTUP_WAIT_SECONDS = 30;
 const READY_FILE = `${POD_PATHS.run}/agent/ready`;
 
-/** The template of a sandbox class; the sandbox fields of the agent override those of the class. */
+/**
+ * The template of a sandbox class; the sandbox fields of the agent override those of the class. With an agent program the sandbox container has
+ * its image.
+ */
 export function podTemplate(
   config: TemplateConfig,
   sandboxClass: SandboxClass,
   sandbox: AgentSpec['sandbox'] = {},
+  program?: AgentProgramConfig,
 ): PodTemplate {
-  const spec = podSpec(config, sandboxClass, sandbox);
+  const parts = program === undefined ? undefined : programParts(program);
+  const spec = podSpec(config, sandboxClass, sandbox, parts);
   return { className: sandboxClass.name, digest: digestOf(spec as Json), spec };
 }
 
@@ -49,9 +56,9 @@ export class PodTemplates {
     this.#config = config;
   }
 
-  get(sandboxClass: SandboxClass, sandbox: AgentSpec['sandbox'] = {}): PodTemplate {
-    if (sandbox.resources !== undefined || sandbox.workspace !== undefined) {
-      return podTemplate(this.#config, sandboxClass, sandbox);
+  get(sandboxClass: SandboxClass, sandbox: AgentSpec['sandbox'] = {}, program?: AgentProgramConfig): PodTemplate {
+    if (sandbox.resources !== undefined || sandbox.workspace !== undefined || program !== undefined) {
+      return podTemplate(this.#config, sandboxClass, sandbox, program);
     }
     const known = this.#plain.get(sandboxClass) ?? podTemplate(this.#config, sandboxClass);
     this.#plain.set(sandboxClass, known);
@@ -59,7 +66,12 @@ export class PodTemplates {
   }
 }
 
-function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: NonNullable<AgentSpec['sandbox']>) {
+function podSpec(
+  config: TemplateConfig,
+  sandboxClass: SandboxClass,
+  sandbox: NonNullable<AgentSpec['sandbox']>,
+  program: ProgramParts | undefined,
+) {
   const workspace = bytesQuantity(parseQuantityBytes(sandbox.workspace?.size ?? sandboxClass.workspace));
   const { runtimeClassName, nodeSelector } = sandboxClass;
   return {
@@ -88,12 +100,16 @@ function podSpec(config: TemplateConfig, sandboxClass: SandboxClass, sandbox: No
       fsGroupChangePolicy: 'OnRootMismatch',
       seccompProfile: { type: 'RuntimeDefault' },
     },
-    containers: [agentContainer(config), sandboxContainer(config, sandboxClass, sandbox, workspace)],
-    volumes: volumes(workspace, sandbox.workspace?.files ?? []),
+    containers: [
+      agentContainer(config, program),
+      sandboxContainer(config, sandboxClass, sandbox, { workspace, program }),
+    ],
+    volumes: [...volumes(config, workspace, sandbox.workspace?.files ?? []), ...(program?.volumes ?? [])],
   };
 }
 
-function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
+function agentContainer({ agent, imagePullPolicy }: TemplateConfig, program: ProgramParts | undefined) {
+  const { memory } = agent.resources;
   return {
     name: 'agent',
     image: agent.image,
@@ -102,7 +118,7 @@ function agentContainer({ agent, imagePullPolicy }: TemplateConfig) {
     // Each exec probe starts a process (about 40 ms of CPU time). The startup probe waits for the pod instead of being repeated.
     startupProbe: { ...readyProbe(STARTUP_WAIT_SECONDS), periodSeconds: 1, failureThreshold: NO_FAILURE_THRESHOLD },
     readinessProbe: { ...readyProbe(), periodSeconds: 10, failureThreshold: 3 },
-    resources: resources(agent.resources),
+    resources: resources({ ...agent.resources, memory: plus(memory, program?.agentMemoryBytes) }),
     securityContext: securityContext(POD_USERS.agent),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
@@ -130,16 +146,21 @@ function sandboxContainer(
   { imagePullPolicy }: TemplateConfig,
   { image, resources: standard }: SandboxClass,
   sandbox: NonNullable<AgentSpec['sandbox']>,
-  workspace: string,
+  { workspace, program }: { workspace: string; program: ProgramParts | undefined },
 ) {
   const { cpu = standard.cpu, memory = standard.memory } = sandbox.resources ?? {};
   const files = sandbox.workspace?.files ?? [];
   return {
     name: 'sandbox',
-    image,
+    image: program?.image ?? image,
     ...(imagePullPolicy === undefined ? {} : { imagePullPolicy }),
-    args: ['serve', 'sandbox'],
-    resources: resources({ ...standard, cpu, memory, ephemeralStorage: sum(standard.ephemeralStorage, workspace) }),
+    args: ['serve', 'sandbox', ...(program?.args ?? [])],
+    resources: resources({
+      ...standard,
+      cpu,
+      memory: plus(memory, program?.memoryBytes),
+      ephemeralStorage: sum(standard.ephemeralStorage, workspace),
+    }),
     securityContext: securityContext(POD_USERS.sandbox),
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
@@ -151,8 +172,14 @@ function sandboxContainer(
         readOnly: true,
       })),
       { name: 'tmp-sandbox', mountPath: '/tmp' },
+      ...(program?.volumeMounts ?? []),
     ],
   };
+}
+
+/** A quantity with further bytes; as it is written without any. */
+function plus(quantity: string, bytes = 0): string {
+  return bytes === 0 ? quantity : bytesQuantity(parseQuantityBytes(quantity) + bytes);
 }
 
 function sum(one: string, other: string): string {
@@ -182,11 +209,18 @@ function securityContext(runAsUser: number) {
   };
 }
 
-function volumes(workspace: string, files: WorkspaceFiles) {
-  const serviceAccountToken = { audience: AUDIENCES.gateway, expirationSeconds: TOKEN_SECONDS, path: 'gateway' };
+/** One token for each server of the installation that the pod may reach: none is valid at another one. */
+function tokens({ egress }: TemplateConfig) {
+  const paths: ('gateway' | 'egress')[] = egress === undefined ? ['gateway'] : ['gateway', 'egress'];
+  return paths.map((path) => ({
+    serviceAccountToken: { audience: AUDIENCES[path], expirationSeconds: TOKEN_SECONDS, path },
+  }));
+}
+
+function volumes(config: TemplateConfig, workspace: string, files: WorkspaceFiles) {
   return [
     { name: 'endpoints', configMap: { name: NAMESPACE_OBJECTS.endpoints } },
-    { name: 'tokens', projected: { sources: [{ serviceAccountToken }] } },
+    { name: 'tokens', projected: { sources: tokens(config) } },
     { name: 'run', emptyDir: { medium: 'Memory', sizeLimit: TEMP_VOLUME_SIZE } },
     { name: 'workspace', emptyDir: { sizeLimit: workspace } },
     ...files.map(({ configMap }, index) => ({ name: `files-${index}`, configMap: { name: configMap.name } })),

@@ -9,7 +9,7 @@ import type { Json } from '../../lib/json.ts';
 import { printable } from '../../lib/printable.ts';
 import type { OperatorConfig } from '../config.ts';
 import { FIELD_MANAGER, type Pod, TYPES } from '../kube/types.ts';
-import { endpointsConfigMap, type GatewayEndpointData } from '../namespace/objects.ts';
+import { type EndpointData, endpointsConfigMap } from '../namespace/objects.ts';
 import { warmPodName } from '../pods/pod-name.ts';
 import { removePod } from '../pods/pod-ownership.ts';
 import { planVerifiers } from './plan.ts';
@@ -22,7 +22,7 @@ export interface VerifierPoolDeps {
   readonly template: VerifierTemplate | undefined;
   readonly verifierPods: VerifierPods;
   readonly ids: IdGenerator;
-  readonly gatewayEndpoint: () => GatewayEndpointData | undefined;
+  readonly endpoints: () => EndpointData | undefined;
 }
 
 const DEFAULT_WARM = 1;
@@ -41,11 +41,11 @@ export class VerifierPool {
   }
 
   async reconcile({ log, signal }: ReconcileContext): Promise<ReconcileResult> {
-    const { client, config, template, verifierPods, gatewayEndpoint } = this.#deps;
-    const endpoint = gatewayEndpoint();
+    const { client, config, template, verifierPods } = this.#deps;
+    const endpoints = this.#deps.endpoints();
     if (template === undefined || config.verifier === undefined) return { kind: 'done' };
-    if (endpoint === undefined) return { kind: 'requeueAfter', afterMs: ENDPOINT_RETRY_MS };
-    await this.#applyEndpoint(endpoint, signal);
+    if (endpoints === undefined) return { kind: 'requeueAfter', afterMs: ENDPOINT_RETRY_MS };
+    await this.#applyEndpoints(endpoints, signal);
     const { warm = DEFAULT_WARM, max = DEFAULT_MAX_VERIFIERS } = config.verifier;
     const waiting = verifierPods.waiting.length;
     const isInUse = (uid: string): boolean => verifierPods.isInUse(uid);
@@ -73,11 +73,11 @@ export class VerifierPool {
     return client.create<Pod>(TYPES.pods, object, signal, { manager: FIELD_MANAGER });
   }
 
-  /** Again after each change: the pods follow the certificate authority through it. */
-  async #applyEndpoint(gatewayEndpoint: GatewayEndpointData, signal: AbortSignal): Promise<void> {
-    const digest = digestOf(gatewayEndpoint as unknown as Json);
+  /** Again after each change: the pods follow the certificate authority through it. A verifier pod reaches no egress proxy. */
+  async #applyEndpoints({ egress: _egress, ...endpoints }: EndpointData, signal: AbortSignal): Promise<void> {
+    const digest = digestOf(endpoints as unknown as Json);
     if (this.#appliedEndpoint === digest) return;
-    const { metadata, ...rest } = endpointsConfigMap({ namespace: this.#deps.config.namespace, gatewayEndpoint });
+    const { metadata, ...rest } = endpointsConfigMap({ namespace: this.#deps.config.namespace, endpoints });
     const object = { ...rest, metadata: { ...metadata, ownerReferences: [await this.#owner(signal)] } };
     await this.#deps.client.apply(TYPES.configMaps, object, { manager: FIELD_MANAGER, force: true }, signal);
     this.#appliedEndpoint = digest;

@@ -2,12 +2,10 @@ import { builtInNames } from '../../engine/built-in.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import type { EngineModels, EnginePorts } from '../../engine/ports.ts';
 import { type Digest, digestOf } from '../../lib/canonical.ts';
-import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Logger } from '../../telemetry/log.ts';
-import type { SafeFetch } from '../../net/fetch.ts';
 import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
@@ -17,6 +15,7 @@ import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules
 import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
+import type { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
 import { engineModels, remoteModel } from '../../gateway-client/model.ts';
 import type { StagedItems } from '../../gateway-client/session/staged-items.ts';
 import { remoteMemory, remoteSessions, storeAppend } from '../../gateway-client/stores.ts';
@@ -34,11 +33,15 @@ import {
 } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
+import type { PodPrograms } from './program/pod-programs.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
+import { egressFetch } from './egress-fetch.ts';
 
 export interface PodEngineDeps {
   client: GatewayClient;
+  /** The address of the egress proxy and the token for it. */
+  egress: Pick<GatewayConfigFiles, 'current'>;
   bus: RemoteBus;
   reports: ReportSender;
   currentMessage: CurrentMessage;
@@ -51,12 +54,17 @@ export interface PodEngineDeps {
   /** The sources that an agent with `forge.persistSource: false` withholds, of all its messages. */
   sources: WithheldSources;
   sandbox: SandboxConnection;
+  /** The agent program of the pod, of all its messages. */
+  programs: PodPrograms;
   /** Folder of the agent's files, as a path in the sandbox container. */
   workspace: string;
   clock: Clock;
   ids: IdGenerator;
   log: Logger;
 }
+
+/** What works on the messages of an agent with an agent program; empty for every other one. */
+type ProviderPort = Pick<EnginePorts, 'createProvider'>;
 
 /** The engine of one assignment and one slot, with the tools of the session whose message is in work. */
 export interface PodEngine {
@@ -71,7 +79,7 @@ export interface PodEngine {
  * Creates the engine with adapters for the gateway and the sandbox container; the engine itself is the one `temper run` uses.
  * Throws TEMPER_POLICY_DENIED when the policy does not allow the agent's model.
  */
-export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): PodEngine {
+export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, provider: ProviderPort): PodEngine {
   const { client, bus, reports, currentMessage, staged, sandbox, workspace, clock, ids, log } = deps;
   const { agent, policy, level, categoryLevels = {}, generation = 0 } = assignment;
   const { name, namespace, spec } = agent;
@@ -114,10 +122,10 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
-      ...namespacePorts(deps, withheld),
+      ...namespacePorts(deps, withheld, provider),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
-      fetch: noFetch,
+      fetch: egressFetch({ files: deps.egress, deliveryToken, clock }),
       workspace,
       protectedPaths: [],
       remoteWorkspace: sandbox,
@@ -132,14 +140,16 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment): Po
   return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
-/** The other agents of the namespace, and its events. */
+/** The other agents of the namespace, its events, and the agent program. */
 function namespacePorts(
   { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
   withheld: WithheldSources | undefined,
-): Pick<EnginePorts, 'children' | 'events' | 'schedules'> {
+  provider: ProviderPort,
+): Pick<EnginePorts, 'children' | 'events' | 'schedules' | 'createProvider'> {
   const events = remoteEvents({ client, deliveryToken });
   const schedules = remoteSchedules({ client, deliveryToken });
   return {
+    ...provider,
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: () => (withheld === undefined ? events : withheldEvents(events, withheld)),
     schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),
@@ -172,8 +182,3 @@ function modelsOf(deps: PodEngineDeps, { models }: Assignment): EngineModels {
   });
   return engineModels(models, model);
 }
-
-const noFetch: SafeFetch = () =>
-  Promise.reject(
-    new TemperError('TEMPER_EGRESS_UNAVAILABLE', 'this pod has no network egress; forge a tool that needs no network'),
-  );

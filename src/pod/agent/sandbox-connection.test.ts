@@ -10,6 +10,7 @@ import { isTemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { HostCalls } from '../../sandbox/port.ts';
 import { aJob, anOp } from '../../sandbox/sandbox.testing.ts';
+import { connectedSandbox } from '../../../test/support/connected-sandbox.ts';
 import { RoleProcess } from '../pod.testing.ts';
 import { parseAgentFrame, parseSandboxFrame } from '../socket/protocol.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
@@ -54,14 +55,14 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
       onChange: (connected) => changes.push(connected),
     });
     const sandbox = () =>
-      new RoleProcess('sandbox', ['--run', run, '--workspace', join(folder, 'workspace'), '--agent-uid', String(uid)]);
+      connectedSandbox(link, ['--run', run, '--workspace', join(folder, 'workspace'), '--agent-uid', String(uid)]);
     return { link, path, changes, sandbox };
   }
 
   it('the agent runs jobs and file tools in the sandbox, authorizes their host calls, and reconnects after the sandbox dies', async () => {
     const { link, sandbox } = await aLink();
     await using _ = link;
-    let process = sandbox();
+    let process = await sandbox();
     try {
       const sum = await link.run(
         aJob('function execute(i) { return i.a + i.b }', { input: { a: 1, b: 2 } }),
@@ -89,7 +90,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
       await process.end('SIGKILL');
       const lost = await stuck;
       assert.equal(!lost.ok && lost.code, 'TEMPER_SANDBOX_CRASHED');
-      process = sandbox();
+      process = await sandbox();
       const again = await link.run(aJob('function execute() { return 7 }'), noHost, anOp());
       assert.deepEqual(again.ok && again.output, 7);
     } finally {
@@ -100,7 +101,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
   it('the agent sees the real location of a file before it is read, and files outside the workspace are denied', async () => {
     const { link, sandbox } = await aLink();
     await using _ = link;
-    const process = sandbox();
+    const process = await sandbox();
     try {
       const found: string[] = [];
       const text = await link.readFile(
@@ -148,7 +149,7 @@ describe('the socket between the containers of a pod', { timeout: 120_000 }, () 
     }
     assert.equal(link.connected, false);
     assert.ok(changes.length > 0 && changes.at(-1) === false);
-    const process = sandbox();
+    const process = await sandbox();
     try {
       const outcome = await link.run(aJob('function execute() { return 1 }'), noHost, anOp());
       assert.ok(outcome.ok);

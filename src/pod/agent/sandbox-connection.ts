@@ -13,6 +13,7 @@ import type { ResolvedFile } from '../../tools/host/host-files.ts';
 import type { RemoteWorkspace } from '../../tools/host/remote-workspace.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { type AgentFrame, PROTOCOL_VERSION, type SandboxFrame, parseSandboxFrame } from '../socket/protocol.ts';
+import { RemoteProgram } from './program/remote-program.ts';
 import { RemoteFile } from './remote-file.ts';
 import { RemoteJob } from './remote-job.ts';
 import { RemoteSession, type SessionLink } from './session/remote-session.ts';
@@ -112,6 +113,18 @@ export class SandboxConnection implements Sandbox, SessionSandbox, RemoteWorkspa
       throw error;
     });
     return new RemoteSession(session, options.limits, this.#options.clock, this.#linkOf(channel));
+  }
+
+  /** Starts a process of the agent program. Throws TEMPER_ACP_AGENT_FAILED and TEMPER_SANDBOX_UNAVAILABLE. */
+  async startProgram(op: CallOptions): Promise<RemoteProgram> {
+    const channel = await this.#waitForConnection(op);
+    const id = this.#nextId();
+    const send = (frame: AgentFrame): boolean => channel.send(frame);
+    const program = new RemoteProgram({ id, send, onEnd: () => void this.#pending.delete(id) });
+    this.#pending.set(id, program);
+    using _cancellation = onAbort(op.signal, () => program.kill('the caller cancelled its start'));
+    await program.start();
+    return program;
   }
 
   callTool(name: string, input: Json, op: CallOptions): Promise<Json> {

@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import { onAbort } from '../../lib/async/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
@@ -14,6 +13,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { ErrorReporter } from '../error-reporter.ts';
 import { markReady } from '../ready-file.ts';
 import { prepareSocketFolder, socketPaths } from '../socket/socket-folder.ts';
+import { PodPrograms, slotsOf } from './program/pod-programs.ts';
 import { SandboxConnection } from './sandbox-connection.ts';
 import { SpanReports } from './span-reports.ts';
 import { Readiness } from './readiness.ts';
@@ -23,9 +23,11 @@ import { SlotPool } from './slots/slot-pool.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 
 export interface AgentRoleOptions {
-  /** Folder with the gateway's address, TLS server name and CA certificate. */
+  /** Folder with the address and TLS server name of the gateway and of the egress proxy, and their CA certificate. */
   endpoints: string;
   tokenFile: string;
+  /** The token for the egress proxy. */
+  egressTokenFile: string;
   /** Volume that both containers of the pod mount. */
   run: string;
   /** Folder of the agent's files, as a path in the sandbox container. */
@@ -69,7 +71,9 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
       },
     }),
   );
-  const configFiles = new GatewayConfigFiles({ folder: options.endpoints, tokenFile: options.tokenFile, clock });
+  const { endpoints: folder, tokenFile, egressTokenFile } = options;
+  const configFiles = new GatewayConfigFiles({ folder, tokenFile, clock });
+  const egress = new GatewayConfigFiles({ folder, tokenFile: egressTokenFile, server: 'egress', clock });
   const client = open.use(new GatewayClient({ configFiles, clock, random }));
   const onSpanError = (error: unknown): void => log.warn({ error }, 'spans could not be exported');
   const spans = open.use(new SpanReports({ client, clock, ids, onError: onSpanError }));
@@ -78,7 +82,8 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const { workspace } = options;
   const toolCallLimiter = new ToolCallLimiter(clock);
   const sources = new WithheldSources();
-  const shared = { client, spans, sandbox, workspace, toolCallLimiter, sources, clock, ids, log };
+  const programs = open.use(new PodPrograms({ sandbox, clock, ids }));
+  const shared = { client, egress, spans, sandbox, programs, workspace, toolCallLimiter, sources, clock, ids, log };
   const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
   const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
   await runAllOrFail(signal, (inner) => [
@@ -162,7 +167,7 @@ async function answerMessages(
   while (!signal.aborted) {
     const assignment = await state.whenReady(signal);
     if (assignment === undefined) break;
-    await slots.whenFree(concurrencyOf(assignment.agent.spec.limits?.concurrency), signal);
+    await slots.whenFree(slotsOf(assignment.agent.spec), signal);
     if (signal.aborted) break;
     try {
       const deadline = clock.monotonic() + MESSAGE_POLL_MS;

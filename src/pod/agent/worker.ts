@@ -161,7 +161,8 @@ export class Worker {
     if (this.#engine?.version === engineVersion(assignment)) return this.#engine;
     await this.#engine?.engine.stop();
     this.#engine = undefined;
-    this.#engine = createPodEngine(this.#deps, assignment);
+    const provider = await this.#deps.programs.portOf(assignment.agent.spec);
+    this.#engine = createPodEngine(this.#deps, assignment, provider);
     return this.#engine;
   }
 

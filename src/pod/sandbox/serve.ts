@@ -8,6 +8,7 @@ import type { Logger } from '../../telemetry/log.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
+import { clearHomes, type PodProgram } from './programs.ts';
 import { SandboxService } from './service.ts';
 
 export interface SandboxRoleOptions {
@@ -17,6 +18,8 @@ export interface SandboxRoleOptions {
   workspace: string;
   /** User that must own the agent container's folder. */
   agentUid: number;
+  /** The agent program of the pod; absent in most pods. */
+  program?: PodProgram | undefined;
   clock: Clock;
   log: Logger;
   /** Ends the role. */
@@ -30,7 +33,8 @@ const RETRY_MS = 100;
  * TEMPER_SANDBOX_UNAVAILABLE when no runner can be started.
  */
 export async function serveSandbox(options: SandboxRoleOptions): Promise<void> {
-  const { clock, signal, log } = options;
+  const { clock, signal, log, program } = options;
+  if (program !== undefined) await clearHomes(program);
   await using sandbox = await createSupervisor({ clock });
   let logged = '';
   while (!signal.aborted) {

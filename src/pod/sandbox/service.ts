@@ -11,12 +11,15 @@ import { readFileBelow } from '../../tools/host/host-files.ts';
 import { resultOf, valueOrThrow } from '../socket/results.ts';
 import { type AgentFrame, parseAgentFrame, PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
 import type { SocketResult } from '../socket/frame-fields.ts';
+import { type PodProgram, SandboxPrograms } from './programs.ts';
 import { type OpenCalls, SandboxSessions } from './sessions.ts';
 
 export interface SandboxServiceOptions {
   sandbox: Sandbox & SessionSandbox;
   /** Absolute folder of the agent's files. */
   workspace: string;
+  /** The agent program of the pod; absent in most pods. */
+  program?: PodProgram | undefined;
   clock: Clock;
 }
 
@@ -41,6 +44,7 @@ export class SandboxService {
   readonly #tools: Record<string, Tool>;
   readonly #requests = new Map<number, ActiveRequest>();
   readonly #sessions: SandboxSessions;
+  readonly #programs: SandboxPrograms;
   readonly #send: (frame: SandboxFrame) => boolean;
 
   constructor(options: SandboxServiceOptions, send: (frame: SandboxFrame) => boolean) {
@@ -48,6 +52,7 @@ export class SandboxService {
     this.#options = options;
     this.#send = send;
     this.#sessions = new SandboxSessions(options.sandbox, clock, send);
+    this.#programs = new SandboxPrograms(options.program, send);
     this.#tools = createFileTools({
       workspace,
       clock,
@@ -98,12 +103,29 @@ export class SandboxService {
       case 'close':
         void this.#sessions.close(frame.id);
         return true;
+      default:
+        return this.#handleProgramFrame(frame);
+    }
+  }
+
+  #handleProgramFrame(frame: ProgramAgentFrame): boolean {
+    switch (frame.type) {
+      case 'start':
+        return this.#start(frame.id, () => this.#answer(frame.id, () => this.#programs.start(frame.id)));
+      case 'input':
+        return this.#programs.input(frame.id, frame);
+      case 'taken':
+        return this.#programs.taken(frame.id, frame);
+      case 'stop':
+        this.#programs.stop(frame.id);
+        return true;
     }
   }
 
   /** The connection closed: cancels all requests and ends all sessions. */
   cancelAll(): void {
     this.#sessions.endAll();
+    this.#programs.endAll();
     for (const { abort, calls, verdict } of this.#requests.values()) {
       abort.abort();
       verdict?.('the agent container disconnected');
@@ -188,7 +210,8 @@ export class SandboxService {
   }
 }
 
-type SessionAgentFrame = Extract<AgentFrame, { type: 'open' | 'execute' | 'reply' | 'close' }>;
+type ProgramAgentFrame = Extract<AgentFrame, { type: 'start' | 'input' | 'taken' | 'stop' }>;
+type SessionAgentFrame = Extract<AgentFrame, { type: 'open' | 'execute' | 'reply' | 'close' }> | ProgramAgentFrame;
 
 const DISCONNECTED: SocketResult = { ok: false, code: 'TEMPER_CANCELLED', message: 'the agent container disconnected' };
 const TOO_LARGE: SocketResult = {

@@ -18,6 +18,12 @@
  *     agent → sandbox  reply    id, call
  *   sandbox → agent  executed id                the code ended
  *   agent → sandbox  close    id                ends the session with this id
+ *   agent → sandbox  start    id                starts a process of the agent program, which has this id; answered by `result`
+ *   agent → sandbox  input    id, stream        characters for a stream of the process
+ *   sandbox → agent  output   id, stream        characters of a stream of the process
+ *   both             taken    id, stream        characters that the reader has taken, so that as many may follow
+ *   agent → sandbox  stop     id                kills the process with this id
+ *   sandbox → agent  exited   id                the process has ended
  *   agent → sandbox  cancel   id                aborts a job, a tool call, a read or code
  */
 import { isCount, isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
@@ -37,6 +43,14 @@ import {
   parseSessionRequest,
   parseSessionRun,
 } from './session-fields.ts';
+import {
+  parseProgramExit,
+  parseStreamTaken,
+  parseStreamText,
+  type ProgramExit,
+  type StreamTaken,
+  type StreamText,
+} from './program-fields.ts';
 import { type SocketResult, parseResult, parseFoundFile, parseJob, parseOutcome } from './frame-fields.ts';
 
 export const PROTOCOL_VERSION = 1;
@@ -54,6 +68,10 @@ export type AgentFrame =
   | { type: 'execute'; id: number; session: number; run: SessionRun }
   | { type: 'reply'; id: number; call: number; answer: SessionAnswer }
   | { type: 'close'; id: number }
+  | { type: 'start'; id: number }
+  | ({ type: 'input'; id: number } & StreamText)
+  | ({ type: 'taken'; id: number } & StreamTaken)
+  | { type: 'stop'; id: number }
   | { type: 'cancel'; id: number };
 
 /** Frames from the sandbox container. */
@@ -64,6 +82,9 @@ export type SandboxFrame =
   | { type: 'found'; id: number; found: ResolvedFile }
   | { type: 'invoke'; id: number; request: SessionRequest }
   | { type: 'executed'; id: number; outcome: RunOutcome }
+  | ({ type: 'output'; id: number } & StreamText)
+  | ({ type: 'taken'; id: number } & StreamTaken)
+  | ({ type: 'exited'; id: number } & ProgramExit)
   | { type: 'result'; id: number; answer: SocketResult };
 
 type FrameParser<Frame> = (id: number, value: JsonObject) => Frame | undefined;
@@ -117,6 +138,16 @@ const AGENT_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<AgentFrame>> = new M
     },
   ],
   ['close', (id) => ({ type: 'close', id })],
+  ['start', (id) => ({ type: 'start', id })],
+  [
+    'input',
+    (id, value) => {
+      const text = parseStreamText(value);
+      return text === undefined ? undefined : { type: 'input', id, ...text };
+    },
+  ],
+  ['taken', parseTaken],
+  ['stop', (id) => ({ type: 'stop', id })],
   ['cancel', (id) => ({ type: 'cancel', id })],
 ]);
 
@@ -160,6 +191,21 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
     },
   ],
   [
+    'output',
+    (id, value) => {
+      const text = parseStreamText(value);
+      return text === undefined ? undefined : { type: 'output', id, ...text };
+    },
+  ],
+  ['taken', parseTaken],
+  [
+    'exited',
+    (id, value) => {
+      const exit = parseProgramExit(value);
+      return exit === undefined ? undefined : { type: 'exited', id, ...exit };
+    },
+  ],
+  [
     'result',
     (id, value) => {
       const answer = parseResult(value['answer']);
@@ -167,6 +213,11 @@ const SANDBOX_FRAME_PARSERS: ReadonlyMap<unknown, FrameParser<SandboxFrame>> = n
     },
   ],
 ]);
+
+function parseTaken(id: number, value: JsonObject): ({ type: 'taken'; id: number } & StreamTaken) | undefined {
+  const taken = parseStreamTaken(value);
+  return taken === undefined ? undefined : { type: 'taken', id, ...taken };
+}
 
 /** Parses a frame from the agent container; undefined when it is invalid. */
 export function parseAgentFrame(value: Json): AgentFrame | undefined {

@@ -15,10 +15,12 @@ import type { EventSink } from '../../tools/events.ts';
 import { agentProvider } from '../agent-provider.ts';
 import { createFileApprovals, type FileApprovals } from '../approvals.ts';
 import { accountsOf } from '../ledger-accounts.ts';
+import { chargedFetch } from '../usage/charged-fetch.ts';
 import { localToolTasks } from '../levels/local-tasks.ts';
 import { evaluateLocalTrust } from '../levels/local-trust.ts';
 import { LocalTaskRecorder } from '../levels/task-recorder.ts';
 import { SessionTrace } from '../sessions/session-trace.ts';
+import { type McpServers, mcpTools } from './mcp-tools.ts';
 import { type Member, withholdsSources } from './member.ts';
 import type { SharedState } from './shared-state.ts';
 import type { PortsToOthers } from './ports-to-others.ts';
@@ -31,6 +33,8 @@ export interface OpenedAgentOptions {
   protectedPaths: readonly string[];
   /** Removes the secrets of this process from what is stored for approvers. */
   redact: (text: string) => string;
+  /** The MCP servers of the user, whose tools all agents have. */
+  mcp?: McpServers;
   /** Whether a user can decide about calls while a message is handled. Otherwise such a call parks the turn. */
   hasApprover: boolean;
   /** The agents that started it, its parent first. */
@@ -80,7 +84,8 @@ export async function openAgent(
     ? (event, session) => events(withheld.event(event), session)
     : events;
   const provider = await agentProvider(member.program, opening);
-  const ownEngine = createEngine({ ...ports, ...provider }, agent, sink);
+  const external = options.mcp === undefined ? {} : await mcpTools(options.mcp, clock, opening);
+  const ownEngine = createEngine({ ...ports, ...provider, ...external }, agent, sink);
   opening.defer(() => ownEngine.stop());
   const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   await storeAgentManifests(records, clock, member, agent.level);
@@ -117,7 +122,7 @@ function portsOf(
   tasks: LocalTaskRecorder,
   { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors, events }: OpenedAgentOptions,
 ): { ports: EnginePorts; approvals: FileApprovals } {
-  const { records: all, clock, ids, registry, sandbox, fetch, withheld, canaries, openFreshSandbox } = shared;
+  const { records: all, clock, ids, registry, sandbox, network, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
   const audit = isWithheld ? withheldAudit(shared.audit) : shared.audit;
@@ -161,7 +166,7 @@ function portsOf(
       openFreshSandbox,
       onUse: (digest, session) => tasks.used(digest, session),
     },
-    fetch,
+    fetch: chargedFetch({ clock, ids, network, ledger }),
     workspace,
     protectedPaths,
     ...portsToOthers(agent, models),

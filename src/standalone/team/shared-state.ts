@@ -7,7 +7,7 @@ import { fileRecordStore } from '../../lib/file-record-store.ts';
 import { type IdGenerator, ulids } from '../../lib/ids.ts';
 import type { RecordStore } from '../../lib/record-store.ts';
 import type { JudgeSettings, NamedModelSet } from '../../models/named-models.ts';
-import { createSafeFetch, type SafeFetch } from '../../net/fetch.ts';
+import { createSystemNetwork, type Network } from '../../net/dialer.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import { createSupervisor, type Supervisor } from '../../sandbox/supervisor.ts';
 import type { Canaries } from '../../tempering/canary/canaries.ts';
@@ -53,7 +53,8 @@ export interface SharedState {
   readonly canaries: Canaries;
   readonly sandbox: Supervisor;
   readonly openFreshSandbox: () => Promise<{ sandbox: Sandbox; close(): Promise<void> }>;
-  readonly fetch: SafeFetch;
+  /** For the requests of tools. */
+  readonly network: Network;
 }
 
 /** Locks, checks and opens the state folder. `opening` stops what has started, in reverse order. Throws what `openStandalone` throws. */
@@ -103,6 +104,6 @@ export async function openSharedState(
       const fresh = await createSupervisor({ clock, maxRunners: 1 });
       return { sandbox: fresh, close: async () => fresh[Symbol.asyncDispose]() };
     },
-    fetch: createSafeFetch({ clock }),
+    network: createSystemNetwork(),
   };
 }

@@ -31,7 +31,7 @@ import { storeAgentManifests } from './stored-manifests.ts';
 import type { TeamEvents } from './team-events.ts';
 
 export interface TeamOptions
-  extends Pick<OpenedAgentOptions, 'workspace' | 'protectedPaths' | 'redact' | 'hasApprover'> {
+  extends Pick<OpenedAgentOptions, 'workspace' | 'protectedPaths' | 'redact' | 'hasApprover' | 'mcp'> {
   /** At least one, all of one namespace. */
   agents: readonly AgentDefinition[];
   events: TeamEvents;

@@ -3,6 +3,7 @@
 #   images.sh base                        builds the base image (the project's Node and its shared libraries) and prints its name
 #   images.sh build FILE NAME ARCHIVE     builds a Containerfile on the base image (build argument BASE, context: the repository) into an archive
 #   images.sh program PROGRAM NAME ARCHIVE  builds an image with one program as entry point and its shared libraries
+#   images.sh release TAG FOLDER          stages and builds the two images of the project as FOLDER/temper.tar and FOLDER/temper-sandbox.tar
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -50,13 +51,26 @@ export_() {
   buildah_ push -q "$1" "docker-archive:$3:$2"
 }
 
+# build FILE NAME ARCHIVE
+build() {
+  local image
+  image=$(base)
+  buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$image" -t "$2" -f "$1" "$root" >/dev/null
+  export_ "$2" "$2" "$3"
+}
+
+# release TAG FOLDER: both steps below the lock, so that no other run replaces the staged files that this one builds from.
+release() {
+  # Tests reach no server beyond this machine.
+  NODE_RELEASE=skip make -s -C "$root" stage >&2
+  build "$root/Containerfile" "localhost/temper:$1" "$2/temper.tar"
+  build "$root/sandbox-image/Containerfile" "localhost/temper-sandbox:$1" "$2/temper-sandbox.tar"
+}
+
 case ${1:-} in
   base) base ;;
-  build)
-    image=$(base)
-    buildah_ bud -q --isolation chroot --pull-never --layers --build-arg "BASE=$image" -t "$3" -f "$2" "$root" >/dev/null
-    export_ "$3" "$3" "$4"
-    ;;
+  build) build "$2" "$3" "$4" ;;
+  release) release "$2" "$3" ;;
   program)
     program=$(command -v "$2")
     container=$(buildah_ from scratch)
@@ -69,7 +83,7 @@ case ${1:-} in
     export_ "$3" "$3" "$4"
     ;;
   *)
-    sed -n '2,5p' "${BASH_SOURCE[0]}" >&2
+    sed -n '2,6p' "${BASH_SOURCE[0]}" >&2
     exit 2
     ;;
 esac

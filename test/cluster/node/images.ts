@@ -31,3 +31,14 @@ export async function buildImage(
   await importImage(space, archive);
   await rm(archive);
 }
+
+/** Stages the working tree, builds the two images of the project under the tag, and imports them. */
+export async function buildRelease(space: Namespaces, folder: string, tag: string): Promise<void> {
+  const images = join(folder, 'images');
+  await run(SCRIPT, ['release', tag, images], { maxBuffer: 64 * 1024 * 1024 });
+  for (const name of ['temper', 'temper-sandbox']) {
+    const archive = join(images, `${name}.tar`);
+    await importImage(space, archive);
+    await rm(archive);
+  }
+}

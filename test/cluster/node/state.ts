@@ -1,4 +1,4 @@
-import { appendFile, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** The data needed to stop a cluster that another process started. */
@@ -13,7 +13,10 @@ export interface NodeState {
 
 export async function writeState(folder: string, pid: number, cgroup: string): Promise<void> {
   const state: NodeState = { pid, started: (await startedAt(pid)) ?? '', cgroup };
-  await writeFile(join(folder, 'state.json'), JSON.stringify(state));
+  // In one step: another test that starts a node reads the states of all of them.
+  const path = join(folder, 'state.json');
+  await writeFile(`${path}.new`, JSON.stringify(state));
+  await rename(`${path}.new`, path);
 }
 
 /** Records a process that runs outside the namespaces and waits for one inside: when stopped, it does not end with the namespaces. */

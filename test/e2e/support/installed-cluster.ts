@@ -3,7 +3,6 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { helm } from '../../cluster/helm.ts';
 import { CONTAINERD } from '../../cluster/node/config.ts';
 import { archiveProgram } from '../../cluster/node/images.ts';
@@ -149,15 +148,11 @@ async function temper(
   });
 }
 
-type Node = Pick<NodeCluster, 'admin' | 'kubeconfig' | 'buildImage' | 'importImage'>;
+type Node = Pick<NodeCluster, 'admin' | 'kubeconfig' | 'buildRelease' | 'importImage'>;
 
 /** Builds the project's images from the working tree and imports them and nats-server into the node. */
-export async function provideImages(node: Node): Promise<void> {
-  // Tests reach no server beyond this machine.
-  const env = { ...process.env, NODE_RELEASE: 'skip' };
-  await promisify(execFile)('make', ['-s', 'stage'], { cwd: ROOT, env, maxBuffer: 64 * MEBIBYTE });
-  await node.buildImage(join(ROOT, 'Containerfile'), `localhost/temper:${TAG}`);
-  await node.buildImage(join(ROOT, 'sandbox-image/Containerfile'), `localhost/temper-sandbox:${TAG}`);
+async function provideImages(node: Node): Promise<void> {
+  await node.buildRelease(TAG);
   await provideProgram(node, await tool('nats-server'), `localhost/nats:${TAG}`);
 }
 

@@ -3,7 +3,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { describe, it } from 'node:test';
 import type { AgentProgram } from '../../../src/acp/process/agent-command.ts';
-import { AcpProvider } from '../../../src/acp/provider/acp-provider.ts';
+import { localPrograms } from '../../../src/acp/process/agent-process.ts';
+import { ProgramProviders } from '../../../src/acp/provider/program-providers.ts';
 import { says, scriptedLedger, scriptedLoop, scriptedModel } from '../../../src/agent/loop/scripted-loop.testing.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { ulids } from '../../../src/lib/ids.ts';
@@ -126,13 +127,13 @@ describe('Qwen Code as the program of an agent', () => {
   it('it loads a session whose process ended for another one', async () => {
     const ledger = scriptedLedger();
     const model = scriptedModel([says('one'), says('two'), says('three')]);
-    await using provider = new AcpProvider({
-      program: await qwenCode(),
-      model: meteredStub(model, { ledger, ids: ulids }),
+    await using providers = new ProgramProviders({
+      host: localPrograms(await qwenCode()),
       clock: systemClock,
       ids: ulids,
       maxProcesses: 1,
     });
+    const provider = providers.create(meteredStub(model, { ledger, ids: ulids }));
     const loop = scriptedLoop([], {}, { provider, ledger });
     for (const [text, session] of [
       ['first', 'a'],

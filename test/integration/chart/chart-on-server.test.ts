@@ -60,7 +60,9 @@ const OPERATOR_OWN: readonly Request[] = [
   ['POST', core(RELEASE, 'secrets'), named('temper-ca')],
   ['GET', core(RELEASE, 'secrets/temper-ca')],
   ['PATCH', core(RELEASE, 'secrets/temper-nats-config'), emptyPatch],
+  ['PATCH', core(RELEASE, 'secrets/temper-egress-tls'), emptyPatch],
   ['GET', core(RELEASE, 'services/temper-gateway')],
+  ['GET', core(RELEASE, 'services/temper-egress')],
   [
     'GET',
     '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?labelSelector=temper.dev/admission-policy=true',

@@ -6,7 +6,7 @@ import { describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { parseConnections } from '../../../src/connections/connection.ts';
 import { gatewayConfig } from '../../../src/gateway/config.ts';
-import { type ChartObject, helm, renderChart } from '../../cluster/helm.ts';
+import { type ChartObject, configOf, helm, renderChart } from '../../cluster/helm.ts';
 import { chartReplayRules } from '../../support/chart-replay.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
@@ -75,11 +75,15 @@ describe('the chart', () => {
     ["admissionPolicies.systemAccounts={a' || true || 'b}", '/admissionPolicies/systemAccounts/0'],
     ['operator.resources.cpu=lots', '/operator/resources/cpu'],
     ['nats.enabled=yes', '/nats/enabled'],
+    ['egress.proxy.httpsProxy=https://proxy.corp', '/egress/proxy/httpsProxy'],
+    ['egress.excludedRanges={10.0.0.0}', '/egress/excludedRanges/0'],
+    ['egress.excludedRanges={fd00::/8}', '/egress/excludedRanges/0'],
     ['nats.replicas=2', '/nats/replicas'],
     ['namespaces={Team A}', '/namespaces/0'],
     ['sandboxClasses=[]', '/sandboxClasses'],
     ['sandboxClasses[0].name=UPPER', '/sandboxClasses/0'],
     ['image.digest=sha256:short', '/image/digest'],
+    ['agentPrograms[0].image=helper:latest', '/agentPrograms/0'],
     ['gateway.providers[0].name=x', '/gateway/providers/0'],
     ['gateway.aliases.nonsense=x', '/gateway/aliases'],
     ['networkPolicies.apiServerPorts={0}', '/networkPolicies/apiServerPorts/0'],
@@ -203,6 +207,17 @@ describe('the chart', () => {
     assert.deepEqual(operator['sandboxClasses'], values.sandboxClasses);
   });
 
+  it('an agent program reaches the configuration of the operator, and its image the admission policy of agent pods', async () => {
+    const image = `example.com/helper@sha256:${'a'.repeat(64)}`;
+    const agentPrograms = [{ name: 'helper', image, folder: '/opt/helper', program: 'main.js', arguments: ['--acp'] }];
+    const objects = await renderChart('--set-json', `agentPrograms=${JSON.stringify(agentPrograms)}`);
+    const operator = configOf(objects, 'temper-operator', 'operator.yaml');
+    assert.deepEqual(operator['agentPrograms'], agentPrograms);
+    const text = JSON.stringify(operator);
+    assert.deepEqual(parseOperatorConfig(text).agentPrograms, agentPrograms);
+    assert.ok(policyText(objects, 'temper-agent-pods').includes(`'${image}'`));
+  });
+
   it('a connection reaches the configuration, the mounts and the network policy of the gateway', async () => {
     await using folder = await temporary();
     const file = join(folder.path, 'values.yaml');
@@ -282,7 +297,7 @@ describe('the chart', () => {
     };
     const flags = Object.entries(values).flatMap(([name, value]) => ['--set-json', `${name}=${JSON.stringify(value)}`]);
     const workloads = workloadsOf(await renderChart(...flags, ...REPLAY));
-    assert.equal(workloads.length, 4);
+    assert.equal(workloads.length, 5);
     for (const { name, template } of workloads) {
       assert.equal(template.metadata.labels['team'], 'x', name);
       assert.equal(template.metadata.annotations['example.com/a'], 'b', name);
@@ -382,7 +397,7 @@ describe('the chart', () => {
     }
   });
 
-  it('the ServiceMonitor selects the metrics Services of operator and gateway', async () => {
+  it('the ServiceMonitor selects the metrics Services of operator, gateway and egress proxy', async () => {
     const objects = await renderChart('--set', 'monitoring.serviceMonitor.enabled=true');
     const monitor = objects.find(({ kind }) => kind === 'ServiceMonitor');
     assert.ok(monitor !== undefined);
@@ -403,6 +418,7 @@ describe('the chart', () => {
       (service['spec'] as { ports: { name: string }[] }).ports.some(({ name }) => name === endpoints[0]?.port),
     );
     assert.deepEqual(scraped.map(({ metadata }) => metadata.name).sort(), [
+      'temper-egress-metrics',
       'temper-gateway-metrics',
       'temper-operator-metrics',
     ]);
@@ -479,12 +495,6 @@ function jsonOf(setting: string): string {
     return `${path}=${JSON.stringify([/^[0-9]+$/.test(text) ? Number(text) : text])}`;
   }
   return `${path}=${JSON.stringify(value)}`;
-}
-
-function configOf(objects: readonly ChartObject[], name: string, file: string): Record<string, unknown> {
-  const found = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name);
-  assert.ok(found !== undefined);
-  return parse((found['data'] as Record<string, string>)[file] ?? '') as Record<string, unknown>;
 }
 
 /** Objects by `kind namespace/name`, without content that other tests cover: schemas, expressions, scripts and their digests. */

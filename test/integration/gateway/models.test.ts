@@ -18,6 +18,7 @@ import {
 } from '../../support/gateway/model-gateway-fixture.ts';
 import { parsePrometheusText } from '../../support/prometheus-text.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { egressSuite } from './suites/egress.ts';
 
 const USAGE = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 0 };
 const SCRIPT: ReplayScript = {
@@ -428,4 +429,6 @@ describe('the model API of the gateway', () => {
     const stored = JSON.parse((await one.call('GET', '/v1/sessions/by-key', { agent: 'nils' })).text);
     assert.deepEqual([stored.seq, stored.tainted, stored.items], [1, true, append.items]);
   });
+
+  egressSuite(() => ({ fixture, gateway: one }));
 });

@@ -21,7 +21,7 @@ import { GATEWAY_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 import { newMessage, newUid, startNatsFixture, type NatsFixture } from '../../support/nats/nats-fixture.ts';
 import { poll } from '../../support/poll.ts';
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 const SHORT_DEADLINES = { ackWaitsMs: [400, 400, 400] };
 
 let bus: NatsFixture;

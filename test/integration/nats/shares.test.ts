@@ -105,7 +105,7 @@ describe('the shares of agents in streams that remove their oldest messages', ()
       const record = { action: 'tool.called', actor: 'agent/a', evidence: 'reported', subject: 'x', facts: { text } };
       await audit.append({ namespace, agentUid: uid }, { ...record, evidence: 'reported' });
       await inbox.publish(uid, { uid, key: `k-${index}` }, newMessage(text));
-      const delivery = await inbox.fetchNext(uid, 5_000, AbortSignal.timeout(5_000));
+      const delivery = await inbox.fetchNext(uid, 60_000, AbortSignal.timeout(60_000));
       await inbox.reject(delivery?.coordinates ?? assert.fail('no message'), 'TEMPER_TURN_LIMIT', 'x');
     };
     await store(victim, 'a', 0, 10);

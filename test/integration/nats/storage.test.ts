@@ -278,7 +278,7 @@ describe('bytes of waiting messages in NATS', () => {
     const inbox = createNatsInbox(nats.gateway);
     for (let index = 0; index < 60; index += 1) {
       await send(quota, uid, `k-${index}`);
-      const delivery = await inbox.fetchNext(uid, 5_000, AbortSignal.timeout(5_000));
+      const delivery = await inbox.fetchNext(uid, 60_000, AbortSignal.timeout(60_000));
       await inbox.ack(delivery?.coordinates ?? assert.fail('no message'));
     }
     assert.equal(await count(uid), 0);

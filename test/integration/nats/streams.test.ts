@@ -21,7 +21,7 @@ import { messageEvent, newMessage, newUid } from '../../support/nats/nats-fixtur
 import { useNats } from '../../support/nats/nats-suite.ts';
 import { pollValue } from '../../support/poll.ts';
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 const nats = useNats();
 
 /** Waits until the consumer has delivered every message and all are acknowledged: none follows. */

@@ -89,7 +89,7 @@ describe('the conditions of an agent', () => {
     return { condition, events, text };
   };
 
-  for (const fault of AGENT_FAULTS) {
+  const testFault = (fault: AgentFault) =>
     it(`kubectl describe agent shows cause and remedy when ${fault.cause}, and the recovery`, async () => {
       const namespace = namespaceOf(fault);
       const context = { apiServer, activity, namespace };
@@ -118,7 +118,13 @@ describe('the conditions of an agent', () => {
       );
       assert.equal(bound.length, 1);
     });
-  }
+
+  // The operator retries after seconds, so most of the time of each test is a wait.
+  describe('an agent and a fault in its own namespace', { concurrency: 8 }, () => {
+    for (const fault of AGENT_FAULTS.filter(({ isClusterWide }) => isClusterWide !== true)) testFault(fault);
+  });
+
+  for (const fault of AGENT_FAULTS.filter(({ isClusterWide }) => isClusterWide === true)) testFault(fault);
 
   for (const [what, id, config, reason, pattern] of [
     [

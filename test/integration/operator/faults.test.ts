@@ -5,13 +5,15 @@ import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import type { Json } from '../../../src/lib/json.ts';
 import { ApiError, type ResourceType } from '../../../src/kube/client/kube-client.ts';
 import type { Transport } from '../../../src/kube/client/transport.ts';
-import { type PlainObject, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
+import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 import { type ApiServerFixture, startApiServerFixture } from '../../support/api-server/api-server-fixture.ts';
+import { FollowedObjects } from '../../support/api-server/followed-objects.ts';
 import { buildAgent, buildTrustPolicy, readyReason } from '../../support/builders.ts';
 import { OPERATOR_CONFIG, isWriteRequest, startOperator } from '../../support/operator/start-operator.ts';
 import { pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED } from '../../support/stubs.ts';
 
+const isActive = ({ metadata }: Pod) => metadata.deletionTimestamp === undefined;
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
 /** Above the number of writes of one lifecycle. The loop ends when an operator completes without being killed. */
 const MAX_WRITES = 80;
@@ -60,7 +62,7 @@ async function finalObjects(apiServer: ApiServerFixture, namespace: string): Pro
     .flat()
     .filter(({ metadata }) => ours.includes(metadata.name))
     .map(({ metadata, spec, data }) => ({ name: metadata.name, labels: metadata.labels, spec, data }));
-  const pods = (await apiServer.listPods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const pods = (await apiServer.listPods(namespace)).filter(isActive);
   const agent = await apiServer.getAgent(namespace, 'mortal');
   const { conditions = [], pod, ...status } = agent.status ?? {};
   return JSON.parse(
@@ -208,8 +210,7 @@ describe('an operator under faults', () => {
     await apiServer?.[Symbol.asyncDispose]();
   });
 
-  const activePods = async (namespace: string) =>
-    (await apiServer.listPods(namespace)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const activePods = async (namespace: string) => (await apiServer.listPods(namespace)).filter(isActive);
 
   /** Runs an agent through start, suspend, resume, a policy change and the kill switch of its policy. */
   const runLifecycle = async (namespace: string, pods = 1) => {
@@ -256,21 +257,19 @@ describe('an operator under faults', () => {
     await apiServer.apply(buildAgent(namespace, 'mortal'));
   };
 
-  /** Samples the number of active pods; `most()` stops sampling and returns the maximum. */
-  const watchPods = (namespace: string) => {
-    const most = { pods: 0 };
-    const stopping = new AbortController();
-    const watching = (async () => {
-      while (!stopping.signal.aborted) {
-        most.pods = Math.max(most.pods, (await activePods(namespace)).length);
-        await sleep(5);
-      }
-    })();
+  /** Follows the active pods; `most()` stops following and returns the maximum. */
+  const watchPods = async (namespace: string) => {
+    const transport = await apiServer.connect();
+    const pods = new FollowedObjects<Pod>(transport, { type: TYPES.pods, namespace });
+    let most = 0;
+    pods.observe(() => {
+      most = Math.max(most, pods.list().filter(isActive).length);
+    });
     return {
       async most() {
-        stopping.abort();
-        await watching;
-        return most.pods;
+        await pods[Symbol.asyncDispose]();
+        await transport[Symbol.asyncDispose]();
+        return most;
       },
     };
   };
@@ -292,7 +291,7 @@ describe('an operator under faults', () => {
     const config = configOf(namespace, scenario);
     const pods = 1 + (scenario.pool ?? 0);
     await applyAgent(namespace);
-    const watched = watchPods(namespace);
+    const watched = await watchPods(namespace);
     let died = () => false;
     let second: ReturnType<typeof startOperator> | undefined;
     const first = await startOperator(apiServer, config, {
@@ -346,7 +345,7 @@ describe('an operator under faults', () => {
     it(`the operator completes the lifecycle despite ${what}`, async () => {
       const namespace = `faults-${status}`;
       await applyAgent(namespace);
-      const watched = watchPods(namespace);
+      const watched = await watchPods(namespace);
       let writes = 0;
       let refused = 0;
       const operator = await startOperator(
@@ -384,7 +383,7 @@ describe('an operator under faults', () => {
         { wrap: (transport) => fault.wrap(transport, during) },
       );
       await applyAgent(namespace);
-      const watched = watchPods(namespace);
+      const watched = await watchPods(namespace);
       // The operator may miss these changes but must not act wrongly on them.
       for (const suspend of [true, false, true, false]) {
         await sleep(700);

@@ -21,6 +21,7 @@ import {
 import { poll, pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../../support/stubs.ts';
 
+const EGRESS_LABELS = { 'app.kubernetes.io/component': 'egress' };
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
 const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
@@ -59,7 +60,15 @@ describe('an operator on a real API server', () => {
         if (name === 'controller_runtime_reconcile_total' && labels['controller'] === 'agents') reconciles += by;
       },
     };
-    const config = { ...OPERATOR_CONFIG, sandboxClasses: [POOLED] } as typeof OPERATOR_CONFIG;
+    const service = RELEASE_OBJECTS.egress;
+    await apiServer.apply({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: service, namespace: RELEASE_NAMESPACE },
+      spec: { ports: [{ port: 8445 }], selector: EGRESS_LABELS },
+    });
+    const egress = { service, podLabels: EGRESS_LABELS };
+    const config = { ...OPERATOR_CONFIG, egress, sandboxClasses: [POOLED] } as typeof OPERATOR_CONFIG;
     operator = await startOperator(apiServer, config, {
       metrics,
       wrap: (transport) => recordingTransport(transport, apiRequests),
@@ -90,6 +99,22 @@ describe('an operator on a real API server', () => {
     const firstPod = made.findIndex((path) => path.includes('/namespaces/team-a/pods'));
     const policies = made.slice(0, firstPod).filter((path) => path.includes('/namespaces/team-a/networkpolicies'));
     assert.equal(policies.length, 2, made.join('\n'));
+  });
+
+  it('an agent reaches the egress proxy of the release, with a token for it', async () => {
+    const endpoints = await get(TYPES.configMaps, 'team-a', NAMESPACE_OBJECTS.endpoints);
+    assert.match(JSON.stringify(endpoints?.['data']), /"egress":"https:\/\/10\.96\.\d+\.\d+:8445"/);
+    assert.ok(await get(TYPES.secrets, RELEASE_NAMESPACE, RELEASE_OBJECTS.egressCertificate));
+    const policy = await get(TYPES.networkPolicies, 'team-a', NAMESPACE_OBJECTS.allowGateway);
+    assert.ok(policy !== undefined);
+    const { egress } = policy['spec'] as { egress: { ports: { port: number }[]; to: { podSelector: object }[] }[] };
+    assert.deepEqual(
+      egress.map(({ ports }) => ports.map(({ port }) => port)),
+      [[8443], [8445]],
+    );
+    assert.deepEqual(egress[1]?.to[0]?.podSelector, { matchLabels: EGRESS_LABELS });
+    const [pod] = await apiServer.listPods('team-a');
+    assert.match(JSON.stringify(pod), /"audience":"temper-gateway".*"audience":"temper-egress"/);
   });
 
   it('a new agent costs one pod, one status and one Event, and at most six reconciles', async () => {

@@ -32,8 +32,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
     'api/limits/priority.ts': ['spec.priority'],
     'schedule/run-message.ts': ['spec.schedule.message', 'spec.schedule.session'],
     'schedule/quiet-hours.ts': ['spec.schedule.quietHours.from', 'spec.schedule.quietHours.to'],
-    'pod/agent/serve.ts': ['spec.limits.concurrency'],
-    'operator/agent/observe.ts': ['spec.trustPolicyRef.name', 'spec.sandbox.class'],
+    'pod/agent/program/pod-programs.ts': ['spec.limits.concurrency'],
+    'operator/agent/observe.ts': ['spec.trustPolicyRef.name'],
+    'operator/agent/configured-parts.ts': ['spec.sandbox.class'],
     'engine/agent-model.ts': ['spec.model.primary', 'spec.model.fallbacks'],
     'agent/routing/route-message.ts': [
       'spec.model.routing.simple',
@@ -89,6 +90,7 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.quotas.costPerDay',
       'spec.quotas.costPerMonth',
       'spec.quotas.toolCallsPerMinute',
+      'spec.quotas.networkBytesPerHour',
     ],
     'operator/pods/pod-template.ts': [
       'spec.sandbox.resources.cpu',
@@ -255,6 +257,14 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tool.name',
       'spec.tool.category',
       'spec.tool.action',
+    ],
+    'cli/mcp/servers/capability-tools.ts': [
+      'spec.hasSideEffects',
+      'spec.tool.inputSchema',
+      'spec.tool.outputSchema',
+      'spec.backend.mcp.url',
+      'spec.backend.mcp.tool',
+      'spec.backend.mcp.connection',
     ],
   },
   Approval: {

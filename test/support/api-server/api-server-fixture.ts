@@ -7,6 +7,7 @@ import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport, type Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../cluster/control-plane.ts';
 import { runFakeKubelet } from './fake-kubelet.ts';
 import { pollValue } from '../poll.ts';
@@ -40,13 +41,12 @@ export interface ApiServerFixture extends AsyncDisposable {
 }
 
 export async function startApiServerFixture(options: ControlPlaneOptions = {}): Promise<ApiServerFixture> {
-  const plane = await startControlPlane(options);
+  const plane = await startControlPlane({ ...options, prepare: installCrds });
   const access = await loadClusterAccess({ kind: 'file', path: plane.kubeconfig }, systemClock);
   const connect = async () => createTransport({ access, clock: systemClock, metrics: NO_METRICS });
   const transport = await connect();
   const client = createKubeClient(transport);
   const stopping = new AbortController();
-  await installCrds(plane);
   await client.create(
     { group: 'scheduling.k8s.io', version: 'v1', plural: 'priorityclasses', kind: 'PriorityClass', namespaced: false },
     { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: PRIORITY_CLASS }, value: 0 },
@@ -99,13 +99,14 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
   };
 }
 
-async function installCrds({ admin }: ControlPlane): Promise<void> {
+async function installCrds(admin: ApiClient): Promise<void> {
   const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-  for (const file of readdirSync(CRDS)) {
+  const install = async (file: string) => {
     const crd = parse(readFileSync(new URL(file, CRDS), 'utf8')) as { spec: { names: { plural: string } } };
     const { status, body } = await admin.call('POST', path, { body: crd });
     if (status !== 201) throw new Error(`${file}: ${JSON.stringify(body)}`);
     const served = () => admin.call('GET', `/apis/temper.dev/v1alpha1/${crd.spec.names.plural}`);
     await pollValue(`${file} is served`, served, (answer) => answer.status === 200);
-  }
+  };
+  await Promise.all(readdirSync(CRDS).map(install));
 }

@@ -38,6 +38,11 @@ export class FollowedObjects<T extends KubeObject> implements AsyncDisposable {
     return this.#store.list();
   }
 
+  /** Calls the observer after each change, also when several arrive at once. */
+  observe(observer: () => void): void {
+    this.#reflector.subscribe(observer);
+  }
+
   /** Resolves at the next change, after the time, or when the signal aborts. */
   async changed(milliseconds: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();

@@ -232,6 +232,7 @@ const POD_CREATION_FAULTS: readonly AgentFault[] = [
   {
     cause: 'the PriorityClass of agents is missing',
     id: 'priority',
+    isClusterWide: true,
     reason: 'PodRejected',
     messages: [/no PriorityClass with name temper-agent was found/, /fix the cause/],
     inject: async (context) => {
@@ -428,6 +429,7 @@ const DEPENDENCY_FAULTS: readonly AgentFault[] = [
   {
     cause: 'NATS is unreachable',
     id: 'bus',
+    isClusterWide: true,
     reason: 'BusUnavailable',
     messages: [/NATS unreachable since \d{4}-/, /messages wait/, /see the NATS pods and the operator log/],
     inject: async (context) => {

@@ -79,6 +79,8 @@ export interface AgentFault {
   readonly cause: string;
   /** Suffix of the namespace's name. */
   readonly id: string;
+  /** Whether agents of other namespaces fail too, so that no other fault can be tested beside this one. */
+  readonly isClusterWide?: boolean;
   /** The type of the condition; Ready by default. */
   readonly condition?: string;
   readonly status?: 'True' | 'False';

@@ -23,7 +23,8 @@ const TLS = new URL('test/fixtures/tls/', ROOT);
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces';
 
 /** A fixed usage report, because these replicas have no ledger. */
-const FIXED_USAGE = { window: 'hour', inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 } as const;
+const FIXED_TOKENS = { inputTokens: 40, outputTokens: 2, costMicros: 7, inFlightTokens: 0 };
+const FIXED_USAGE = { window: 'hour', ...FIXED_TOKENS, networkBytes: 0 } as const;
 const openPartsWithUsage: OpenModule = async (context) => {
   const report = async () => ({ windows: [FIXED_USAGE], limits: {} });
   const empty = await openEmptyModule(context);

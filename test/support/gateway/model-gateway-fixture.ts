@@ -272,6 +272,8 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isVerified: () => true,
         isStillBound: () => true,
         verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
+        egress: async (token) => ({ kind: 'egress', namespace: 'temper-system', podName: token, podUid: token }),
+        egressClient: async (token) => podOf(token),
         user: rejectUserToken,
         peer: rejectUserToken,
       },

@@ -13,9 +13,6 @@ import { type CommandResult, type RunningCommand, startTemper, temporaryFolder }
 /** What each answer of the model counts, input and output together. */
 export const ANSWER_TOKENS = 5_200;
 export const SESSION = 's-1';
-/** The files that calls with an approval write, and a call without one. */
-export const APPROVED_FILES = ['lead.txt', 'writer.txt'];
-export const FREE_FILE = 'reader.txt';
 
 const agent = (name: string, policy: string, rest: string): string => `---
 apiVersion: temper.dev/v1alpha1
@@ -36,19 +33,34 @@ spec: {level: {initial: standard}, autonomy: Full, rules: {${rules}}}
 const MANIFESTS = [
   policy('careful', 'allow: ["org:hire"], requireApproval: ["code:write"]'),
   policy('free', ''),
-  `${agent('lead', 'careful', 'messages: [reader, writer]')}  children: {inherit: true}\n`,
-  agent('writer', 'careful', 'memory: {}'),
+  `${agent('lead', 'careful', 'messages: [reader, writer, coder]')}  children: {inherit: true}\n`,
+  `${agent('writer', 'careful', 'memory: {}')}  invocation: Code\n`,
   agent('reader', 'free', 'memory: {}'),
+  `${agent('coder', 'free', 'memory: {}')}  invocation: Code\n`,
 ].join('');
 
 const rule = (when: string, answer: string, milliseconds = 20): string =>
   `  - when: {${when}}\n    answer: {${answer}, delayMilliseconds: ${milliseconds}, usage: {inputTokens: 5000, outputTokens: 200}}\n`;
 const calls = (...all: readonly string[]): string => `toolCalls: [${all.map((call) => `{${call}}`).join(', ')}]`;
+/** A program that reads, writes each of these files, and returns what it knows about each write. */
+const program = (...paths: readonly string[]): string =>
+  JSON.stringify(`const text = JSON.stringify(await ctx.manager.invoke('file_read', { path: 'note.txt' }));
+const outcomes = [];
+for (const path of ${JSON.stringify(paths)}) {
+  try {
+    await ctx.manager.invoke('file_write', { path, text });
+    outcomes.push('written');
+  } catch (error) {
+    outcomes.push(error.code);
+  }
+}
+return outcomes;`);
 const lead = 'system: "You are lead"';
 const FIRST = calls(
   'id: child, name: agent_spawn, arguments: {name: helper, prompt: "You are helper.", tools: [file_read]}',
   'id: now, name: agent_message, arguments: {to: reader, text: read}',
   'id: later, name: agent_message, arguments: {to: writer, text: write, wait: 0}',
+  'id: coded, name: agent_message, arguments: {to: coder, text: code}',
   'id: nested, name: agent_run, arguments: {prompt: "You are nested.", message: work, allowedTools: [file_read]}',
   'id: held, name: file_write, arguments: {path: lead.txt, text: lead}',
 );
@@ -61,7 +73,10 @@ ${[
     calls('id: asked, name: agent_message, arguments: {to: "{{toolCall.child.name}}", text: help}'),
   ),
   rule(`${lead}, turn: 3`, calls('id: ended, name: agent_kill, arguments: {agent: "{{toolCall.child.name}}"}')),
-  rule(`${lead}, turn: 4`, 'text: "{{toolCall.now.answer}}, {{toolCall.nested}}, {{toolCall.asked.answer}}."'),
+  rule(
+    `${lead}, turn: 4`,
+    'text: "{{toolCall.now.answer}}, {{toolCall.coded.answer}}, {{toolCall.nested}}, {{toolCall.asked.answer}}."',
+  ),
   rule(
     'system: "You are reader", turn: 1',
     calls('id: free, name: file_write, arguments: {path: reader.txt, text: reader}'),
@@ -69,10 +84,15 @@ ${[
   rule('system: "You are reader"', 'text: read'),
   rule(
     'system: "You are writer", turn: 1',
-    calls('id: held, name: file_write, arguments: {path: writer.txt, text: writer}'),
+    calls(`id: held, name: invoke, arguments: {code: ${program('writer.txt')}}`),
     60,
   ),
   rule('system: "You are writer"', 'text: written'),
+  rule(
+    'system: "You are coder", turn: 1',
+    calls(`id: free, name: invoke, arguments: {code: ${program('coder-1.txt', 'coder-2.txt')}}`),
+  ),
+  rule('system: "You are coder"', 'text: coded'),
   rule('system: "You are helper", turn: 1', calls('id: note, name: file_read, arguments: {path: note.txt}')),
   rule('system: "You are helper"', 'text: helped'),
   rule('system: "You are nested", turn: 1', calls('id: note, name: file_read, arguments: {path: note.txt}')),

@@ -19,17 +19,30 @@ import {
 } from './killed-team-state.ts';
 
 /** `make chaos` sets more. */
-const WALKS = Number(process.env['KILLS'] ?? 8);
+const WALKS = Number(process.env['KILLS'] ?? 6);
 const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
 const LANES = 2;
 /** A kill comes up to this time after a line of output, to meet writes that print nothing; before the first line, a process starts and restores. */
 const MAX_DELAY_MS = 15;
 const START_MS = 1_500;
-const CALLS: readonly (readonly [agent: string, session: string, call: string, file: string, isApproved: boolean])[] = [
-  ['lead', SESSION, 'held', 'lead.txt', true],
-  ['writer', `lead.${SESSION}`, 'held', 'writer.txt', true],
-  ['reader', `lead.${SESSION}`, 'free', 'reader.txt', false],
+/** A call that writes files. */
+interface WritingCall {
+  readonly agent: string;
+  readonly session: string;
+  readonly call: string;
+  readonly files: readonly string[];
+  /** A call with an approval, and one of a program, are made at most once; any other one again until its result is stored. */
+  readonly isOnce: boolean;
+}
+
+const CALLS: readonly WritingCall[] = [
+  { agent: 'lead', session: SESSION, call: 'held', files: ['lead.txt'], isOnce: true },
+  { agent: 'writer', session: `lead.${SESSION}`, call: 'held', files: ['writer.txt'], isOnce: true },
+  { agent: 'reader', session: `lead.${SESSION}`, call: 'free', files: ['reader.txt'], isOnce: false },
+  { agent: 'coder', session: `lead.${SESSION}`, call: 'free', files: ['coder-1.txt', 'coder-2.txt'], isOnce: true },
 ];
+/** How a model learns that a call may have had its effect. */
+const UNKNOWN_EFFECT = /TEMPER_APPROVAL_USED|TEMPER_TOOL_OUTCOME_UNKNOWN/;
 
 /** A kill so many lines after the start or the kill before, and so many milliseconds after that line. */
 interface Moment {
@@ -103,9 +116,9 @@ class Walk {
     const open = await openReservations(records);
     if (code !== null) assert.equal(open.size, 0, 'a process that ends settles all its reservations');
     for (const [id, reservation] of open) this.#left.set(id, reservation);
-    for (const [agent, session, call, file, isApproved] of CALLS) {
+    for (const { agent, session, call, files, isOnce } of CALLS) {
       const isStored = resultOf(await historyOf(records, agent, session), call) !== undefined;
-      if (isApproved || isStored) await this.files.mark(file);
+      if (isOnce || isStored) for (const file of files) await this.files.mark(file);
     }
   }
 
@@ -115,32 +128,48 @@ class Walk {
     const lead = await historyOf(records, 'lead', SESSION);
     const shown = outline(lead);
     assert.deepEqual(
-      shown.slice(0, 6),
-      ['< go', '> child', '> now', '> later', '> nested', '> held'],
+      shown.slice(0, 7),
+      ['< go', '> child', '> now', '> later', '> coded', '> nested', '> held'],
       shown.join('\n'),
     );
-    assert.deepEqual(shown.slice(6, 11).toSorted(), ['= child', '= held', '= later', '= nested', '= now']);
-    const rest = ['> asked', '= asked', '> ended', '= ended', '> read, nested, helped.', '< written', '> Noted.'];
-    assert.deepEqual(shown.slice(11), rest);
+    assert.deepEqual(shown.slice(7, 13).toSorted(), ['= child', '= coded', '= held', '= later', '= nested', '= now']);
+    const rest = [
+      '> asked',
+      '= asked',
+      '> ended',
+      '= ended',
+      '> read, coded, nested, helped.',
+      '< written',
+      '> Noted.',
+    ];
+    assert.deepEqual(shown.slice(13), rest);
     assert.deepEqual(outline(nestedItems(lead)), ['< work', '> note', '= note', '> nested']);
-    for (const [agent, call, text] of [
-      ['reader', 'free', 'read'],
-      ['writer', 'held', 'written'],
+    for (const [agent, message, call, text] of [
+      ['reader', 'read', 'free', 'read'],
+      ['writer', 'write', 'held', 'written'],
+      ['coder', 'code', 'free', 'coded'],
     ] as const) {
       const items = outline(await historyOf(records, agent, `lead.${SESSION}`));
-      assert.deepEqual(items, [`< ${agent === 'reader' ? 'read' : 'write'}`, `> ${call}`, `= ${call}`, `> ${text}`]);
+      assert.deepEqual(items, [`< ${message}`, `> ${call}`, `= ${call}`, `> ${text}`]);
     }
   }
 
-  /** A call with an approval was made at most once; where its effect is unknown, the model knows that. */
+  /** A call with an approval, and one of a program, was made at most once; where its effect is unknown, the model knows that. */
   async assertEffects(): Promise<void> {
     const { records } = this.team;
     await this.files.assertWrittenOnce();
-    for (const [agent, session, call, file] of CALLS) {
+    for (const { agent, session, call, files } of CALLS) {
       const result = resultOf(await historyOf(records, agent, session), call);
       assert.ok(result?.role === 'tool');
-      if (result.isError) assert.match(result.text, /TEMPER_APPROVAL_USED/);
-      else assert.ok(await this.files.exists(file), `${file} was not written`);
+      // A program returns what it knows about each file.
+      const outcomes =
+        result.name === 'invoke' ? (JSON.parse(result.text) as string[]) : [result.isError ? result.text : 'written'];
+      assert.equal(outcomes.length, files.length, result.text);
+      for (const [index, file] of files.entries()) {
+        const outcome = outcomes[index] ?? '';
+        if (outcome === 'written') assert.ok(await this.files.exists(file), `${file} was not written`);
+        else assert.match(outcome, UNKNOWN_EFFECT, file);
+      }
     }
     assert.equal((await records.list('approvalrequests')).length, 2, 'one request per call that needs an approval');
   }
@@ -189,6 +218,7 @@ const ACCOUNTS: Readonly<Record<string, readonly string[]>> = {
   helper: ['agent/default/lead', 'policy/default/careful'],
   writer: ['agent/default/writer', 'policy/default/careful'],
   reader: ['agent/default/reader', 'policy/default/free'],
+  coder: ['agent/default/coder', 'policy/default/free'],
 };
 
 function add(sums: Map<string, number>, key: string, number: number): void {
@@ -212,7 +242,7 @@ async function walk(moments: readonly Moment[]): Promise<Killer> {
   return killer;
 }
 
-describe('a team with calls, approvals, children, tickets and nested agents', () => {
+describe('a team with calls, approvals, programs, children, tickets and nested agents', () => {
   it(`after kills at any moment its next runs end the work: nothing is lost, answered twice or charged wrongly (${WALKS} walks)`, async (context: TestContext) => {
     context.diagnostic(`SEED=${SEED}`);
     const { lines } = await walk([]);

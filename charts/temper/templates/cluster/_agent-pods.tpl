@@ -79,6 +79,7 @@ validations:
 {{- define "temper.cel.isAgentImage" -}}
 {{- $images := list (include "temper.image" (dict "root" . "image" .Values.image)) (include "temper.image" (dict "root" . "image" .Values.sandboxImage)) -}}
 {{- range .Values.sandboxClasses }}{{ with .image }}{{ $images = append $images . }}{{ end }}{{ end -}}
+{{- range .Values.agentPrograms }}{{ $images = append $images .image }}{{ end -}}
 {{- $tests := list -}}
 {{- range .Values.admissionPolicies.agentPods.images -}}
 {{- if hasSuffix "*" . }}{{ $tests = append $tests (printf "c.image.startsWith('%s')" (trimSuffix "*" .)) }}{{ else }}{{ $images = append $images . }}{{ end -}}

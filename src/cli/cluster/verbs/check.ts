@@ -31,8 +31,11 @@ const apps = (plural: string, kind: string): ResourceType => resourceType('apps/
 const WORKLOADS: readonly (readonly [ResourceType, string])[] = [
   [apps('deployments', 'Deployment'), 'temper-operator'],
   [apps('deployments', 'Deployment'), RELEASE_OBJECTS.gateway],
+  [apps('deployments', 'Deployment'), RELEASE_OBJECTS.egress],
   [apps('statefulsets', 'StatefulSet'), RELEASE_OBJECTS.nats],
 ];
+/** Parts that an installation may leave out. */
+const OPTIONAL: ReadonlySet<string> = new Set([RELEASE_OBJECTS.egress, RELEASE_OBJECTS.nats]);
 const POLL_MS = 2_000;
 
 /** Checks the health of the installation. Exit 0: every component is healthy; 1: a component is not. */
@@ -91,7 +94,7 @@ async function checkWorkload(
   try {
     const found = await kube.get<KubeObject & { spec?: Json; status?: Json }>(type, ref, signal);
     if (found === undefined) {
-      const isRequired = ref.name !== RELEASE_OBJECTS.nats;
+      const isRequired = !OPTIONAL.has(ref.name);
       const message = isRequired
         ? 'does not exist; is Temper installed in another namespace? Set --temper-namespace'
         : 'not part of this installation';

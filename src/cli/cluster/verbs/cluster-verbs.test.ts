@@ -483,7 +483,8 @@ describe('reports of the gateway', () => {
 
   it('the verbs print reports as tables', async () => {
     const now = new Date().toISOString();
-    const window = { window: 'hour', inputTokens: 1200, outputTokens: 34, inFlightTokens: 0, costMicros: 1500 };
+    const tokens = { inputTokens: 1200, outputTokens: 34, inFlightTokens: 0, costMicros: 1500 };
+    const window = { window: 'hour', ...tokens, networkBytes: 98_304 };
     await using cluster = await gateway({
       'GET agents/analyst/sessions': [{ session: 's-1', items: 3, tainted: true, openedAt: now, lastUsedAt: now }],
       'GET agents/analyst/usage': { windows: [window], limits: { tokensPerHour: 100_000 } },
@@ -501,7 +502,7 @@ describe('reports of the gateway', () => {
     await top({ ...options, kind: 'agents' }, io);
     await top({ ...options, kind: 'tools', agent: 'analyst' }, io);
     assert.match(io.printed(), /^s-1 +3 +true +0s +0s$/m);
-    assert.match(io.printed(), /^hour +1,200 +34 +0 +\$0\.0015$/m);
+    assert.match(io.printed(), /^hour +1,200 +34 +0 +\$0\.0015 +98,304$/m);
     assert.match(io.printed(), /^tokensPerHour +100,000$/m);
     assert.match(io.printed(), /^analyst +1 +0 +2 +1,234 +-$/m);
     assert.match(io.printed(), /^csv_rows +analyst +s-1 +6 +- +sha256:aaaaaaaaaaaa +0s$/m);
@@ -564,5 +565,6 @@ describe('temper check', () => {
     assert.match(io.printed(), /✗ API temper\.dev\/v1alpha1: not served .*clusterPrerequisites/);
     assert.match(io.printed(), /✗ Deployment temper-system\/temper-operator: does not exist/);
     assert.match(io.printed(), /✗ Deployment temper-system\/temper-gateway: 0 of 2 ready; see kubectl describe/);
+    assert.match(io.printed(), /✓ Deployment temper-system\/temper-egress: not part of this installation/);
   });
 });

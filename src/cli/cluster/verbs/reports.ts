@@ -99,8 +99,9 @@ export async function usage(options: UsageOptions, io: CliIo): Promise<number> {
     textAt(window, ['window']),
     ...['inputTokens', 'outputTokens', 'inFlightTokens'].map((key) => formatCell(member(window, key))),
     dollars(member(window, 'costMicros')),
+    formatCell(member(window, 'networkBytes')),
   ]);
-  io.out(table(['WINDOW', 'INPUT', 'OUTPUT', 'IN-FLIGHT', 'COST'], rows));
+  io.out(table(['WINDOW', 'INPUT', 'OUTPUT', 'IN-FLIGHT', 'COST', 'NETWORK-BYTES'], rows));
   const limits = member(report, 'limits');
   if (isJsonObject(limits) && Object.keys(limits).length > 0) {
     io.out(

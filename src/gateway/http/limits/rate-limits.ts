@@ -30,6 +30,8 @@ export interface CallerLimitOptions {
   pod: CallerLimits;
   /** Limits of all users of one namespace together, and of all its ServiceAccounts that call over A2A. */
   users: CallerLimits;
+  /** Limits of one replica of the egress proxy, which asks for all agents and has limits for each of them. */
+  egress?: CallerLimits;
   /** Limits of one ServiceAccount that calls over A2A. A namespace may have many. */
   peer?: CallerLimits;
 }
@@ -39,6 +41,7 @@ const DEFAULT_LIMITS: CallerLimitOptions = {
   users: { perSecond: 100, burst: 400, inFlight: 64, longPolls: 256 },
 };
 const DEFAULT_PEER_LIMITS: CallerLimits = { perSecond: 20, burst: 100, inFlight: 16, longPolls: 48 };
+const DEFAULT_EGRESS_LIMITS: CallerLimits = { perSecond: 500, burst: 1_000, inFlight: 96, longPolls: 0 };
 /** Cached callers. An evicted caller starts again with a full bucket. */
 const CACHE_SIZE = 20_000;
 
@@ -84,7 +87,8 @@ export class CallerRateLimits {
   #limitsOf(context: RequestContext): readonly (readonly [string, CallerLimits])[] {
     const caller = callerOf(context);
     if (caller === undefined) return [];
-    const { pod, users, peer = DEFAULT_PEER_LIMITS } = this.#options;
+    const { pod, users, peer = DEFAULT_PEER_LIMITS, egress = DEFAULT_EGRESS_LIMITS } = this.#options;
+    if (context.egress !== undefined) return [[caller.id, egress]];
     if (context.user !== undefined) return [[caller.id, users]];
     if (context.peer === undefined) return [[caller.id, pod]];
     return [

@@ -9,7 +9,8 @@ import { callOptions } from '../../../../test/support/call-options.ts';
 import { poll } from '../../../../test/support/poll.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import type { SessionAnswer } from '../../../sandbox/session-port.ts';
-import { RoleProcess } from '../../pod.testing.ts';
+import { connectedSandbox } from '../../../../test/support/connected-sandbox.ts';
+import type { RoleProcess } from '../../pod.testing.ts';
 import { prepareSocketFolder, socketPaths } from '../../socket/socket-folder.ts';
 import { SandboxConnection } from '../sandbox-connection.ts';
 
@@ -23,7 +24,7 @@ async function aLink(name: string) {
   await prepareSocketFolder(run, uid);
   const path = socketPaths(run).socket;
   const link = await SandboxConnection.listen(path, { clock: systemClock, onChange: () => undefined });
-  const start = () => new RoleProcess('sandbox', ['--run', run, '--workspace', workspace, '--agent-uid', String(uid)]);
+  const start = () => connectedSandbox(link, ['--run', run, '--workspace', workspace, '--agent-uid', String(uid)]);
   return { link, path, start };
 }
 
@@ -45,7 +46,7 @@ describe('sessions in the sandbox container', { timeout: 120_000 }, () => {
   before(async () => {
     const opened = await aLink('contract');
     link = opened.link;
-    sandbox = opened.start();
+    sandbox = await opened.start();
   });
   after(async () => {
     await sandbox.end('SIGKILL');
@@ -59,14 +60,14 @@ describe('a session over the socket of a pod', { timeout: 120_000 }, () => {
     const { link, start } = await aLink('restart');
     await using _ = link;
     const options = { limits: SESSION_LIMITS, memory: {} };
-    const first = start();
+    const first = await start();
     const session = await link.openSession(options, callOptions());
     const stuck = session.run({ code: 'for (;;);' }, echoCall, callOptions());
     await first.end('SIGKILL');
     const outcome = await stuck;
     assert.equal(outcome.ok ? 'ok' : outcome.code, 'TEMPER_SANDBOX_CRASHED');
     assert.equal(session.isOpen, false);
-    const second = start();
+    const second = await start();
     try {
       const next = await link.openSession(options, callOptions());
       assert.equal(valueOf(await next.run({ code: 'return 1;' }, echoCall, callOptions())), 1);

@@ -159,7 +159,6 @@ export class NoisyNeighbours implements AsyncDisposable {
       `a line of the log that names ${attacker.name} by its ${named}`,
       () => this.#lines(from).filter((line) => isAbout(line, attacker)),
       (lines) => lines.some((line) => isNamed(line, named)),
-      { timeoutMs: 10_000 },
     );
   }
 

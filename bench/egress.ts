@@ -1,0 +1,196 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:https';
+import { type AddressInfo, connect as connectTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { connect, type TLSSocket } from 'node:tls';
+import { EGRESS_API_PATHS } from '../src/gateway-api/egress/egress-api.ts';
+import { issueTlsIdentity, type TlsIdentity, writeGatewayConfig } from '../src/gateway-client/certificates.testing.ts';
+import type { BenchRow } from './row.ts';
+
+const HOST = 'api.example.com';
+const PROXY = 'temper-egress';
+const SMALL_REQUESTS = 60;
+const LARGE_BYTES = 64 * 1_048_576;
+const CONNECTIONS = 500;
+const PER_ADDRESS = 20;
+const MIB = 1_048_576;
+/** Those of the image, and one to measure without what is to be collected. */
+const FLAGS = ['--max-semi-space-size=2', '--expose-gc'];
+/** The goal is 150 MiB for the whole process of the image, which needs 90 of them without a connection. */
+const MAX_GROWTH_MIB = 60;
+const MAX_SMALL_RATIO = 6;
+const MIN_THROUGHPUT_PERCENT = 30;
+
+/** The egress proxy beside a direct connection: TLS to the same server, on one machine. The gateway is a server that allows everything at once. */
+export async function benchEgress(): Promise<BenchRow[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'temper-bench-egress-'));
+  const [target, own] = await Promise.all([
+    issueTlsIdentity(folder, 'target', HOST),
+    issueTlsIdentity(folder, 'proxy', PROXY),
+  ]);
+  const servers = [await listen(targetServer(target)), await listen(gatewayServer(own))];
+  const [targetPort = 0, gatewayPort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
+  const url = `https://127.0.0.1:${gatewayPort}`;
+  await writeGatewayConfig(folder, { url, name: PROXY, authority: own.authority, token: 'bench' });
+  const child = fork(join(import.meta.dirname, 'egress-holder.ts'), [folder, String(targetPort)], { execArgv: FLAGS });
+  try {
+    const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+    const world = { targetPort, proxyPort: port, target, own };
+    // First, because a process keeps memory of large responses.
+    const connections = await many(world, child);
+    return [await small(world), await large(world), connections];
+  } finally {
+    child.disconnect();
+    await once(child, 'exit');
+    for (const server of servers) server.close().closeAllConnections();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface World {
+  targetPort: number;
+  proxyPort: number;
+  target: TlsIdentity;
+  own: TlsIdentity;
+}
+
+/** A request with a connection of its own, as the `fetch` of a tool makes it. */
+async function small(world: World): Promise<BenchRow> {
+  const direct: number[] = [];
+  const proxied: number[] = [];
+  for (let index = 0; index < SMALL_REQUESTS; index += 1) {
+    direct.push(await timed(async () => read(await openDirect(world), '/1024')));
+    proxied.push(await timed(async () => read(await openProxied(world, index % PER_ADDRESS), '/1024')));
+  }
+  const [base, through] = [median(direct), median(proxied)];
+  const figures = {
+    direct: `${base.toFixed(2)} ms p50`,
+    'through the proxy': `${through.toFixed(2)} ms p50`,
+    more: `${(through - base).toFixed(2)} ms (goal 3 ms)`,
+  };
+  const met = through <= MAX_SMALL_RATIO * base;
+  return { name: 'egress: a small request', figures, limit: `at most ${MAX_SMALL_RATIO} times as long`, met };
+}
+
+async function large(world: World): Promise<BenchRow> {
+  const path = `/${LARGE_BYTES}`;
+  const rate = (milliseconds: number): number => LARGE_BYTES / MIB / (milliseconds / 1_000);
+  // One after the other, twice, because a machine may change its speed.
+  const rates = { direct: [] as number[], proxied: [] as number[] };
+  for (let round = 0; round < 2; round += 1) {
+    rates.direct.push(rate(await timed(async () => read(await openDirect(world), path))));
+    rates.proxied.push(rate(await timed(async () => read(await openProxied(world, PER_ADDRESS + round), path))));
+  }
+  const [direct, proxied] = [Math.max(...rates.direct), Math.max(...rates.proxied)];
+  const percent = (proxied / direct) * 100;
+  const figures = {
+    direct: `${direct.toFixed(0)} MiB/s`,
+    'through the proxy': `${proxied.toFixed(0)} MiB/s`,
+    part: `${percent.toFixed(0)} % (goal 70 %)`,
+  };
+  const met = percent >= MIN_THROUGHPUT_PERCENT;
+  return { name: 'egress: a large response', figures, limit: `at least ${MIN_THROUGHPUT_PERCENT} %`, met };
+}
+
+/** Memory of the process, which runs from the sources, after its start and with many connections that have carried a request each. */
+async function many(world: World, child: ChildProcess): Promise<BenchRow> {
+  const before = await rssOf(child);
+  const sockets: TLSSocket[] = [];
+  for (let index = 0; index < CONNECTIONS; index += 1) {
+    const socket = await openProxied(world, 2 * PER_ADDRESS + Math.floor(index / PER_ADDRESS));
+    sockets.push(socket);
+    await read(socket, '/1024', false);
+  }
+  const after = await rssOf(child);
+  for (const socket of sockets) socket.destroy();
+  const figures = {
+    before: `${(before / MIB).toFixed(0)} MiB`,
+    'with them': `${(after / MIB).toFixed(0)} MiB`,
+    'for each': `${((after - before) / CONNECTIONS / 1_024).toFixed(0)} KiB`,
+  };
+  const met = sockets.length === CONNECTIONS && after - before <= MAX_GROWTH_MIB * MIB;
+  return { name: `egress: ${CONNECTIONS} connections`, figures, limit: `at most ${MAX_GROWTH_MIB} MiB more`, met };
+}
+
+async function openDirect({ targetPort, target }: World): Promise<TLSSocket> {
+  return secured(connect({ host: '127.0.0.1', port: targetPort, servername: HOST, ca: target.authority }));
+}
+
+/** From one of many addresses, because an address has limits. */
+async function openProxied({ proxyPort, target, own }: World, address: number): Promise<TLSSocket> {
+  const localAddress = `127.0.1.${address + 1}`;
+  const socket = connectTcp({ host: '127.0.0.1', port: proxyPort, localAddress });
+  const outer = await secured(connect({ socket, servername: PROXY, ca: own.authority }));
+  const credentials = 'Proxy-Authorization: Bearer a.b.c\r\ntemper-delivery-token: d1.x.y\r\n';
+  outer.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n${credentials}\r\n`);
+  const [answer] = (await once(outer, 'data')) as [Buffer];
+  if (!String(answer).startsWith('HTTP/1.1 200')) throw new Error(String(answer));
+  outer.removeAllListeners('data').pause();
+  return secured(connect({ socket: outer, servername: HOST, ca: target.authority }));
+}
+
+async function secured(socket: TLSSocket): Promise<TLSSocket> {
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+/** Reads the response, whose path says how long its body is. */
+async function read(socket: TLSSocket, path: string, isLast = true): Promise<void> {
+  const expected = Number(path.slice(1));
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+  let received = 0;
+  await new Promise<void>((done, fail) => {
+    const onData = (chunk: Buffer): void => {
+      received += chunk.length;
+      if (received < expected) return;
+      socket.off('data', onData);
+      done();
+    };
+    socket.on('data', onData).once('error', fail);
+  });
+  if (isLast) socket.destroy();
+}
+
+async function timed(work: () => Promise<void>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+async function rssOf(child: ChildProcess): Promise<number> {
+  child.send('rss');
+  const [{ rss }] = (await once(child, 'message')) as [{ rss: number }];
+  return rss;
+}
+
+function targetServer({ key, certificate: cert }: TlsIdentity): Server {
+  return createServer({ key, cert }, ({ url = '' }, response) => {
+    response.end(Buffer.alloc(Number(url.slice(1)), 'a'));
+  });
+}
+
+/** One agent for each address. */
+function gatewayServer({ key, certificate: cert }: TlsIdentity): Server {
+  return createServer({ key, cert }, (request, response) => {
+    const answering = async (): Promise<void> => {
+      const { address = '' } = (await json(request)) as { address?: string };
+      const owner = { agent: 'a', agentUid: address, namespace: 'n', session: 's', message: 'm', remainingMs: 600_000 };
+      const answer = request.url === EGRESS_API_PATHS.authorize ? owner : { ended: [] };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    };
+    void answering();
+  });
+}
+
+async function listen(server: Server): Promise<Server> {
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  return server;
+}

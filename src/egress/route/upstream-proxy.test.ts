@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { Network } from '../../net/dialer.ts';
+import { plainTarget, tunnelTarget } from '../request/target.ts';
+import { upstreamProxyRoute } from './upstream-proxy.ts';
+
+type Answer = (request: IncomingMessage, client: Socket) => void;
+
+describe('connections through an upstream proxy', { timeout: 60_000 }, () => {
+  let server: Server;
+  let answer: Answer;
+  let asked: string[] = [];
+  let resolved: string[] = [];
+  const sockets: Socket[] = [];
+
+  /** The tunnel ends at an echo. */
+  const accept: Answer = (_request, client) => {
+    client.write('HTTP/1.1 200 OK\r\n\r\n');
+    client.pipe(client);
+  };
+
+  before(async () => {
+    server = createServer();
+    server.on('connection', (socket: Socket) => sockets.push(socket));
+    server.on('connect', (request: IncomingMessage, client: Socket) => {
+      client.on('error', () => undefined);
+      asked.push(`${request.url ?? ''} ${request.headers.host ?? ''}`);
+      answer(request, client);
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  });
+  beforeEach(() => {
+    [answer, asked, resolved] = [accept, [], []];
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((done) => server.close(done));
+  });
+
+  const network: Network = {
+    resolve: async (host) => {
+      resolved.push(host);
+      return ['10.0.0.9'];
+    },
+    connect: async (address, port) => {
+      assert.deepEqual([address, port], ['10.0.0.9', 3_128]);
+      const socket = connect({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+      sockets.push(socket);
+      await once(socket, 'connect');
+      return socket;
+    },
+    isExcluded: (address) => address === '34.118.224.1',
+  };
+  const route = upstreamProxyRoute({ host: 'proxy.corp', port: 3_128 }, network);
+  const fails = (work: Promise<unknown>, code: 'TEMPER_FETCH_DENIED' | 'TEMPER_FETCH_FAILED', words: RegExp) =>
+    assert.rejects(work, (error) => isTemperError(error, code) && words.test(error.message));
+
+  it('the upstream proxy gets the name of the target, and alone resolves it', async () => {
+    const { socket, address } = await route(tunnelTarget('api.example.com:8443'), NEVER_ABORTED);
+    socket.write('hello');
+    const [echo] = (await once(socket, 'data')) as [Buffer];
+    assert.deepEqual([String(echo), address], ['hello', '10.0.0.9']);
+    assert.deepEqual([asked, resolved], [['api.example.com:8443 api.example.com:8443'], ['proxy.corp']]);
+  });
+
+  it('bytes that follow the answer at once are not lost', async () => {
+    answer = (_request, client) => void client.write('HTTP/1.1 200 OK\r\n\r\nfirst');
+    const { socket } = await route(tunnelTarget('api.example.com:443'), NEVER_ABORTED);
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    assert.equal(String(first), 'first');
+  });
+
+  it('a refusal, and an answer that is not one, ends the connection', async () => {
+    const target = tunnelTarget('api.example.com:443');
+    answer = (_request, client) => void client.write('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+    await fails(route(target, NEVER_ABORTED), 'TEMPER_FETCH_FAILED', /upstream proxy refused.*407/);
+    for (const text of ['SSH-2.0-x\r\n', `HTTP/1.1 200 OK\r\nX-Large: ${'a'.repeat(20_000)}\r\n\r\n`]) {
+      answer = (_request, client) => void client.write(text);
+      await assert.rejects(route(target, NEVER_ABORTED));
+    }
+    answer = (_request, client) => void client.destroy();
+    await assert.rejects(route(target, NEVER_ABORTED));
+  });
+
+  it('an answer that does not come ends with the signal', async () => {
+    answer = () => undefined;
+    const stop = new AbortController();
+    const pending = route(tunnelTarget('api.example.com:443'), stop.signal);
+    stop.abort(new Error('too late'));
+    await assert.rejects(pending);
+  });
+
+  it('a request without TLS and an excluded address do not reach the upstream proxy', async () => {
+    await fails(route(plainTarget('http://api.example.com/'), NEVER_ABORTED), 'TEMPER_FETCH_DENIED', /only https/);
+    await fails(route(tunnelTarget('34.118.224.1:443'), NEVER_ABORTED), 'TEMPER_FETCH_DENIED', /not public/);
+    assert.deepEqual(asked, []);
+  });
+});

@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import { TemperError } from '../../lib/errors.ts';
+import { dialTcp, type Network, validateAddresses } from '../../net/dialer.ts';
+import type { Target } from '../../net/targets.ts';
+import type { Route } from './route.ts';
+
+/** An HTTP proxy of the company that all connections pass. */
+export interface UpstreamProxy {
+  /** A name or an address, which may be private. */
+  host: string;
+  port: number;
+}
+
+const MAX_HEADER_BYTES = 16_384;
+
+/**
+ * Asks the upstream proxy for a tunnel to each target. The upstream proxy resolves the names, because name servers inside
+ * such a network often know no public name. So it must reach no private address for the egress proxy.
+ */
+export function upstreamProxyRoute(proxy: UpstreamProxy, network: Network): Route {
+  return async (target, signal) => {
+    if (!target.isHttps) throw new TemperError('TEMPER_FETCH_DENIED', 'only https leaves through the upstream proxy');
+    // Of an address the rules hold here as well.
+    if (target.isIpAddress) await validateAddresses(target, network, signal);
+    const addresses = isIP(proxy.host) === 0 ? await network.resolve(proxy.host, signal) : [proxy.host];
+    const connection = await dialTcp(proxy.port, addresses, network, signal);
+    try {
+      await openTunnel(connection.socket, target, signal);
+      return connection;
+    } catch (error) {
+      connection.socket.destroy();
+      throw error;
+    }
+  };
+}
+
+/** The socket leads to the target then. */
+async function openTunnel(socket: Socket, { url, port }: Target, signal: AbortSignal): Promise<void> {
+  const authority = `${url.hostname}:${port}`;
+  const asking = request({
+    createConnection: () => socket,
+    method: 'CONNECT',
+    path: authority,
+    headers: { host: authority },
+    maxHeaderSize: MAX_HEADER_BYTES,
+    signal,
+  });
+  // Also after the signal, when nothing waits any more.
+  asking.on('error', () => undefined);
+  const answered = once(asking, 'connect', { signal });
+  asking.end();
+  const [{ statusCode = 0 }, , head] = (await answered) as [IncomingMessage, Socket, Buffer];
+  if (statusCode !== 200) {
+    throw new TemperError('TEMPER_FETCH_FAILED', `the upstream proxy refused the connection with status ${statusCode}`);
+  }
+  if (head.length > 0) socket.unshift(head);
+}

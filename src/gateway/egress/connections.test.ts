@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { beforeEach, describe, it } from 'node:test';
+import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { FakeClock } from '../../lib/fake-clock.testing.ts';
+import type { Amounts, Denial } from '../../ledger/port.ts';
+import { createDecider } from '../../policy/decider.ts';
+import { aSnapshot } from '../../policy/policy.testing.ts';
+import type { AgentState } from '../agent-state.ts';
+import { createDeliveryTokens, type DeliveryTokenClaims } from '../delivery/token.ts';
+import { authorizeConnection, type EgressDeps, reviewConnections } from './connections.ts';
+
+const POD = {
+  kind: 'pod',
+  namespace: 'team-a',
+  podName: 'p',
+  podUid: 'pod-1',
+  agent: 'scout',
+  agentUid: 'a-1',
+} as const;
+const CLAIMS: DeliveryTokenClaims = {
+  agentUid: 'a-1',
+  agent: 'scout',
+  namespace: 'team-a',
+  podUid: 'pod-1',
+  message: 'm-1',
+  session: 's-1',
+  root: 'm-1',
+  depth: 0,
+  deadline: '2026-05-04T12:10:00Z',
+  at: { streamSequence: 1, deliveries: 1 },
+};
+const KEY = randomBytes(32);
+const HOST = { host: 'api.example.com', port: 443 };
+const DENIAL: Denial = {
+  granted: false,
+  quota: 'spec.quotas.networkBytesPerHour',
+  limit: 1_000,
+  used: 1_000,
+  resumesAt: '2026-05-04T13:00:00Z',
+};
+
+/** What a test changes, and what it observes. */
+interface World {
+  suspended: boolean;
+  bound: boolean;
+  tainted: boolean;
+  left: number;
+  ledgerFails: boolean;
+  allowed: string[];
+  charged: Amounts[];
+  taintReads: number;
+}
+
+describe('connections through the egress proxy', () => {
+  const tokens = createDeliveryTokens(() => [KEY]);
+  const clock = new FakeClock('2026-05-04T12:00:00Z');
+  const op = { signal: NEVER_ABORTED, deadline: 1_000, key: 'egress/1' };
+  let world: World;
+  let deps: EgressDeps;
+
+  beforeEach(() => {
+    world = {
+      suspended: false,
+      bound: true,
+      tainted: false,
+      left: 1_000,
+      ledgerFails: false,
+      allowed: ['**.example.com'],
+      charged: [],
+      taintReads: 0,
+    };
+    const state = (): AgentState =>
+      ({
+        uid: 'a-1',
+        suspended: world.suspended,
+        agent: { metadata: { name: 'scout', namespace: 'team-a' }, spec: {} },
+        policy: { metadata: { name: 'p', uid: 'policy-1', namespace: 'team-a' }, spec: {} },
+        ancestors: [],
+      }) as unknown as AgentState;
+    deps = {
+      clock,
+      deliveryTokens: tokens,
+      identity: {
+        egressClient: async (token: string) => {
+          if (token === 'pod-1') return POD;
+          throw new TemperError('TEMPER_TOKEN_INVALID', 'the token was rejected');
+        },
+        isStillBound: () => world.bound,
+      },
+      directory: {
+        byUid: (uid: string) => (uid === 'a-1' ? state() : undefined),
+        policy: () => undefined,
+        decider: (_state: AgentState, tainted: boolean) =>
+          createDecider(
+            aSnapshot({
+              agent: { grants: { network: ['**'] } },
+              policy: { egress: { allow: world.allowed }, tainted: { network: ['safe.example.com'] } },
+              tainted,
+            }),
+          ),
+      },
+      sessions: {
+        tainted: async () => {
+          world.taintReads += 1;
+          return world.tainted;
+        },
+      },
+      ledger: {
+        ledger: () => ({
+          reserve: async () => {
+            if (world.ledgerFails) throw new TemperError('TEMPER_LEDGER_UNAVAILABLE', 'no response');
+            return world.left > 0 ? { granted: true, id: 'r' } : DENIAL;
+          },
+          commit: async (_id: string, used: Amounts) => {
+            world.left -= used.networkBytes ?? 0;
+            world.charged.push(used);
+          },
+        }),
+      },
+    } as unknown as EgressDeps;
+  });
+
+  const ask = (
+    change: Partial<{ token: string; claims: Partial<DeliveryTokenClaims>; host: string; port: number }> = {},
+  ) => {
+    const { token = 'pod-1', claims, ...target } = change;
+    const deliveryToken = tokens.sign({ ...CLAIMS, ...claims });
+    return authorizeConnection({ token, deliveryToken, address: '10.0.0.7', ...HOST, ...target }, deps, op);
+  };
+  const refused = (work: Promise<unknown>, code: ErrorCode): Promise<void> =>
+    assert.rejects(work, (error) => isTemperError(error, code));
+  const report = (...bytes: number[]) =>
+    reviewConnections(
+      {
+        connections: bytes.map((count, index) => ({
+          id: `c-${index}`,
+          deliveryToken: tokens.sign(CLAIMS),
+          ...HOST,
+          bytes: count,
+        })),
+      },
+      deps,
+      op,
+    );
+
+  it('a connection that the policy allows belongs to the message, up to its deadline, and costs nothing yet', async () => {
+    assert.deepEqual(await ask(), {
+      agent: 'scout',
+      agentUid: 'a-1',
+      namespace: 'team-a',
+      session: 's-1',
+      message: 'm-1',
+      remainingMs: 600_000,
+    });
+    assert.deepEqual(world.charged, [{ networkBytes: 0 }]);
+  });
+
+  it('a connection is refused for another pod, a message that is over, a suspended agent, another host and a used quota', async () => {
+    await refused(ask({ token: 'pod-2' }), 'TEMPER_TOKEN_INVALID');
+    await refused(ask({ claims: { podUid: 'pod-2' } }), 'TEMPER_DELIVERY_TOKEN_INVALID');
+    await refused(ask({ claims: { deadline: '2026-05-04T11:59:59Z' } }), 'TEMPER_DELIVERY_TOKEN_EXPIRED');
+    await refused(ask({ host: 'example.org' }), 'TEMPER_POLICY_DENIED');
+    await refused(ask({ port: 22 }), 'TEMPER_POLICY_DENIED');
+    await refused(ask({ host: '93.184.215.14' }), 'TEMPER_POLICY_DENIED');
+    world.bound = false;
+    await refused(ask(), 'TEMPER_POD_NOT_BOUND');
+    world.bound = true;
+    world.suspended = true;
+    await refused(ask(), 'TEMPER_AGENT_SUSPENDED');
+    world.suspended = false;
+    world.left = 0;
+    await refused(ask(), 'TEMPER_QUOTA_EXCEEDED');
+    world.ledgerFails = true;
+    await refused(ask(), 'TEMPER_LEDGER_UNAVAILABLE');
+  });
+
+  it('a tainted session reaches only the hosts for tainted sessions, and the taint is read only when it matters', async () => {
+    await ask({ host: 'safe.example.com' });
+    assert.equal(world.taintReads, 0);
+    await ask();
+    assert.equal(world.taintReads, 1);
+    world.tainted = true;
+    await refused(ask(), 'TEMPER_POLICY_DENIED');
+    await ask({ host: 'safe.example.com' });
+  });
+
+  it('a report charges the bytes of each agent at once, and lets allowed connections stay', async () => {
+    assert.deepEqual(await report(10, 0, 32), { ended: [] });
+    assert.deepEqual(world.charged, [{ networkBytes: 42 }]);
+  });
+
+  it('a report ends the connections of a suspended agent, and still charges their bytes', async () => {
+    world.suspended = true;
+    const { ended } = await report(10, 5);
+    assert.deepEqual(
+      ended.map(({ id, code }) => [id, code]),
+      [
+        ['c-0', 'TEMPER_AGENT_SUSPENDED'],
+        ['c-1', 'TEMPER_AGENT_SUSPENDED'],
+      ],
+    );
+    assert.deepEqual(world.charged, [{ networkBytes: 15 }]);
+  });
+
+  it('a report ends connections for every reason for which they would not be allowed now', async () => {
+    const codes = async (): Promise<(string | undefined)[]> => (await report(1)).ended.map(({ code }) => code);
+    assert.deepEqual(await codes(), []);
+    world.allowed = [];
+    assert.deepEqual(await codes(), ['TEMPER_POLICY_DENIED']);
+    world.allowed = ['**.example.com'];
+    world.tainted = true;
+    assert.deepEqual(await codes(), ['TEMPER_POLICY_DENIED']);
+    world.tainted = false;
+    world.bound = false;
+    assert.deepEqual(await codes(), ['TEMPER_POD_NOT_BOUND']);
+    world.bound = true;
+    world.left = 0;
+    assert.deepEqual(await codes(), ['TEMPER_QUOTA_EXCEEDED']);
+  });
+
+  it('bytes beyond the quota count, so that the next report ends the connection', async () => {
+    assert.deepEqual(await report(5_000), { ended: [] });
+    assert.equal(world.left, -4_000);
+    assert.deepEqual(
+      (await report(1)).ended.map(({ code }) => code),
+      ['TEMPER_QUOTA_EXCEEDED'],
+    );
+  });
+
+  it('a report with a forged delivery token charges no agent and ends the connection', async () => {
+    const connections = [{ id: 'c-0', deliveryToken: 'd1.x.y', ...HOST, bytes: 10 }];
+    const { ended } = await reviewConnections({ connections }, deps, op);
+    assert.deepEqual([ended.map(({ code }) => code), world.charged], [['TEMPER_DELIVERY_TOKEN_INVALID'], []]);
+  });
+
+  it('a report fails as a whole while the ledger does not respond, so that its bytes are not lost', async () => {
+    world.ledgerFails = true;
+    await refused(report(1), 'TEMPER_LEDGER_UNAVAILABLE');
+  });
+});

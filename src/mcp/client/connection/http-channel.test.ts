@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { callOptions } from '../../../../test/support/call-options.ts';
+import { type Clock, systemClock } from '../../../lib/clock.ts';
+import { isTemperError } from '../../../lib/errors.ts';
+import { createToolServer } from '../../server/tool-server.ts';
+import type { ListedTool } from '../tools/listed-tool.ts';
+import { httpChannel } from './http-channel.ts';
+import { openServer } from './open-server.ts';
+import { ServerConnection } from './server-connection.ts';
+
+const server = createToolServer({
+  list: async () => [
+    {
+      name: 'say',
+      description: 'Says the text.',
+      inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+      category: 'other',
+      action: 'code:read',
+      sideEffects: false,
+      locality: 'Local',
+    },
+  ],
+  call: async (_, { text }) => ({ text: JSON.stringify(text), isError: false }),
+});
+
+type Answer = (request: Request) => Promise<Response> | Response;
+
+/** A connection to the server, whose calls `called` answers, and whose streams that are opened again `reopened`. */
+async function connected(
+  called: Answer,
+  { seen = [], waits = [], reopened = server }: { seen?: Request[]; waits?: number[]; reopened?: Answer } = {},
+): Promise<ServerConnection> {
+  const fetch = async (target: string | URL, init: RequestInit): Promise<Response> => {
+    const request = new Request(target, init);
+    seen.push(request);
+    if (request.headers.has('last-event-id')) return reopened(request);
+    const isCall = request.method === 'POST' && (await request.clone().text()).includes('"tools/call"');
+    return isCall ? called(request) : server(request);
+  };
+  const clock: Clock = { ...systemClock, sleep: async (milliseconds) => void waits.push(milliseconds) };
+  const channel = httpChannel({ url: 'https://mcp.example.com/mcp' }, 'secret', { clock, fetch });
+  return ServerConnection.open({ server: 'h', channel, clock: systemClock }, callOptions());
+}
+
+async function say(connection: ServerConnection): Promise<unknown> {
+  const { tools } = await connection.tools(callOptions());
+  return connection.call(tools[0] as ListedTool, { text: 'hello' }, callOptions());
+}
+
+const stream = (text: string): Response => new Response(text, { headers: { 'content-type': 'text/event-stream' } });
+const json = (text: string): Response => new Response(text, { headers: { 'content-type': 'application/json' } });
+
+describe('an MCP server over HTTP', () => {
+  it('its tools are listed and called, with the token and without following redirects', async () => {
+    const seen: Request[] = [];
+    await using connection = await connected(server, { seen });
+    assert.deepEqual(((await say(connection)) as { content: unknown }).content, [{ type: 'text', text: '"hello"' }]);
+    assert.ok(seen.length > 2);
+    for (const { headers, redirect } of seen)
+      assert.deepEqual([headers.get('authorization'), redirect], ['Bearer secret', 'error']);
+  });
+
+  for (const [what, answer, reason] of [
+    ['a deep value', () => json('['.repeat(100_000)), /more depth/],
+    ['a large body', () => json(' '.repeat(9 * 1_048_576)), /more than 8388608 bytes/],
+    ['a deep value in a stream', () => stream(`data: ${'['.repeat(1_000)}\n\n`), /more depth/],
+    ['a value over several lines', () => stream('data: {"a":\ndata: 1}\n\n'), /several lines of data/],
+    ['a hidden end of a line', () => stream('data: "\rdata: [[\n\n'), /carriage return/],
+    ['endless lines', () => stream(': wait\n'.repeat(10_000)), /was not asked for/],
+    ['an endless line', () => stream('x'.repeat(9 * 1_048_576)), /a line has more than/],
+    ['an error', () => new Response('no', { status: 500 }), /the call failed/],
+  ] as [string, () => Response, RegExp][]) {
+    it(`a call that is answered with ${what} fails`, async () => {
+      await using connection = await connected(answer);
+      await assert.rejects(say(connection), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
+        assert.match(error.message, reason);
+        return true;
+      });
+    });
+  }
+
+  it('a stream that the server ends before it answers is opened again where it ended, after the time that the server names', async () => {
+    const [waits, seen]: [number[], Request[]] = [[], []];
+    let id: unknown;
+    await using connection = await connected(
+      async (request) => {
+        ({ id } = (await request.json()) as { id: unknown });
+        return stream('id: e1\nretry: 700\ndata: \n\n');
+      },
+      {
+        waits,
+        seen,
+        reopened: () =>
+          stream(
+            `id: e2\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'complete', content: [] } })}\n\n`,
+          ),
+      },
+    );
+    assert.deepEqual(((await say(connection)) as { content: unknown }).content, []);
+    const again = seen.filter(({ headers }) => headers.has('last-event-id'));
+    assert.deepEqual(
+      again.map(({ method, headers }) => [method, headers.get('last-event-id'), headers.get('authorization')]),
+      [['GET', 'e1', 'Bearer secret']],
+    );
+    assert.deepEqual(waits, [700]);
+  });
+
+  for (const [what, retry, waited, reopened, reason] of [
+    ['ends every stream', 0, 500, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
+    ['ends every stream later', 1e12, 300_000, () => stream('id: e\ndata: \n\n'), /ends its streams too often/],
+    ['refuses the streams that it ended', 700, 700, () => new Response('', { status: 500 }), /cannot be opened again/],
+  ] as [string, number, number, () => Response, RegExp][]) {
+    it(`a server that ${what} is left`, async () => {
+      const waits: number[] = [];
+      await using connection = await connected(() => stream(`id: e\nretry: ${retry}\ndata: \n\n`), { waits, reopened });
+      await assert.rejects(say(connection), (error) => {
+        assert.ok(isTemperError(error, 'TEMPER_MCP_SERVER_FAILED'), String(error));
+        assert.match(error.message, reason);
+        return true;
+      });
+      assert.equal(waits[0], waited);
+      assert.ok(waits.length <= 70, `${waits.length} waits`);
+      assert.equal(connection.isOpen, false);
+    });
+  }
+
+  it('a server whose token is not set is not asked', async () => {
+    const configured = {
+      name: 'h',
+      category: 'mcp' as const,
+      url: 'https://mcp.example.com/mcp',
+      tokenEnvironment: 'A_TOKEN',
+    };
+    await assert.rejects(
+      openServer(configured, { clock: systemClock, token: () => undefined }, callOptions()),
+      (error) => isTemperError(error, 'TEMPER_MCP_SERVER_FAILED') && /A_TOKEN is not set/.test(error.message),
+    );
+  });
+});

@@ -1,0 +1,66 @@
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { messageOf } from '../../../lib/errors.ts';
+import type { RemoteServer } from '../read-servers.ts';
+import { checkedResponse } from './checked-body.ts';
+import { UNASKED } from './message-limits.ts';
+import type { ServerChannel } from './server-connection.ts';
+
+/** An event has up to four lines: its name, its id, its data and an empty one. */
+const LINES: TokenBucketOptions = { burst: 4 * UNASKED.burst, perSecond: 4 * UNASKED.perSecond };
+/** Streams that the server ended and that are opened again. */
+const REOPENED: TokenBucketOptions = { burst: 60, perSecond: 0.2 };
+/** Requests for one stream that fail one after another. */
+const MAX_FAILED = 3;
+/** The server says how long the client waits before it opens a stream again. */
+const WAIT_MS = { least: 500, most: 300_000 };
+
+interface HttpChannelDeps {
+  clock: Clock;
+  fetch: (target: string | URL, init: RequestInit) => Promise<Response>;
+}
+
+/**
+ * Streamable HTTP. Redirects are refused, because the token would go with them. A stream that the server ends is opened again where it
+ * ended, which repeats no call.
+ */
+export function httpChannel(
+  { url }: Pick<RemoteServer, 'url'>,
+  token: string | undefined,
+  { clock, fetch }: HttpChannelDeps,
+): ServerChannel {
+  const unasked = new TokenBucket(clock, LINES);
+  const reopened = new TokenBucket(clock, REOPENED);
+  const closed = new AbortController();
+  let problem: string | undefined;
+  const close = (): Promise<void> => {
+    closed.abort();
+    return transport.close();
+  };
+  const end = (error: unknown): void => {
+    problem ??= messageOf(error, 300);
+    void close();
+  };
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    fetch: async (target, init) => {
+      const response = await fetch(target, { ...init, redirect: 'error' });
+      return checkedResponse(response, { unasked, end });
+    },
+    ...(token === undefined ? {} : { authProvider: { token: async () => token } }),
+    onInsufficientScope: 'throw',
+    reconnectionOptions: {
+      maxRetries: MAX_FAILED + 1,
+      initialReconnectionDelay: 1_000,
+      maxReconnectionDelay: 10_000,
+      reconnectionDelayGrowFactor: 2,
+    },
+    reconnectionScheduler(reopen, delay, failed) {
+      if (failed >= MAX_FAILED) return end(new Error('a stream that it ended cannot be opened again'));
+      if (!reopened.tryTake()) return end(new Error('it ends its streams too often'));
+      const wait = Math.min(Math.max(delay, WAIT_MS.least), WAIT_MS.most);
+      clock.sleep(wait, closed.signal).then(reopen, () => undefined);
+    },
+  });
+  return { transport, problem: () => problem, [Symbol.asyncDispose]: close };
+}

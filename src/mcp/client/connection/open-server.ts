@@ -1,0 +1,51 @@
+import type { CallOptions } from '../../../lib/call-options.ts';
+import type { Clock } from '../../../lib/clock.ts';
+import { TemperError } from '../../../lib/errors.ts';
+import type { ConfiguredServer, LocalServer, RemoteServer } from '../read-servers.ts';
+import { httpChannel } from './http-channel.ts';
+import { ProcessTransport } from './process-transport.ts';
+import { type ServerChannel, ServerConnection } from './server-connection.ts';
+import { ServerProcess } from './server-process.ts';
+
+export interface OpenServerDeps {
+  clock: Clock;
+  /** The value of an environment variable with a token. */
+  token: (variable: string) => string | undefined;
+}
+
+/** Connects to a server and lists its tools. Throws TEMPER_MCP_SERVER_FAILED. */
+export async function openServer(
+  server: ConfiguredServer,
+  { clock, token }: OpenServerDeps,
+  op: CallOptions,
+): Promise<ServerConnection> {
+  const channel =
+    'url' in server
+      ? httpChannel(server, tokenOf(server, token), { clock, fetch })
+      : await processChannel(server, clock);
+  return ServerConnection.open({ server: server.name, channel, clock }, op);
+}
+
+/** Throws TEMPER_MCP_SERVER_FAILED without the variable: a server must not be asked as another caller than the user configured. */
+function tokenOf({ name, tokenEnvironment }: RemoteServer, token: OpenServerDeps['token']): string | undefined {
+  if (tokenEnvironment === undefined) return undefined;
+  const value = token(tokenEnvironment);
+  if (value !== undefined && value !== '') return value;
+  throw new TemperError(
+    'TEMPER_MCP_SERVER_FAILED',
+    `MCP server "${name}": the variable ${tokenEnvironment} is not set`,
+  );
+}
+
+async function processChannel(server: LocalServer, clock: Clock): Promise<ServerChannel> {
+  const process = await ServerProcess.start(server);
+  return {
+    transport: new ProcessTransport(process, clock),
+    problem() {
+      const { ended, stderr } = process;
+      if (ended === undefined) return undefined;
+      return stderr === '' ? ended : `${ended}; its standard error begins: ${stderr}`;
+    },
+    [Symbol.asyncDispose]: () => process[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,56 @@
+import type { EnginePorts, ExternalToolDeps } from '../../engine/ports.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { ConfiguredServer } from '../../mcp/client/read-servers.ts';
+import type { ListedTool } from '../../mcp/client/tools/listed-tool.ts';
+import type { OfferedTool } from '../../mcp/client/tools/server-tools.ts';
+import { policyDenied } from '../../tools/authorize.ts';
+import type { CallerContext } from '../../tools/contract.ts';
+
+/** An MCP server, and what a user accepted of it. */
+export interface AcceptedServer {
+  server: ConfiguredServer;
+  tools: readonly ListedTool[];
+  /** Those tools, and the Capability objects that stand for them. */
+  offered: readonly OfferedTool[];
+}
+
+/** The MCP servers of a user. */
+export interface McpServers {
+  servers: readonly AcceptedServer[];
+  /** The value of an environment variable with a token. */
+  token: (variable: string) => string | undefined;
+}
+
+/** The tools of the servers for one agent. Loads the client only when there are servers; its connections end with the stack. */
+export async function mcpTools(
+  { servers, token }: McpServers,
+  clock: Clock,
+  opening: AsyncDisposableStack,
+): Promise<Pick<EnginePorts, 'externalTools'>> {
+  if (servers.length === 0) return {};
+  const { openServer } = await import('../../mcp/client/connection/open-server.ts');
+  const { ServerSessions } = await import('../../mcp/client/tools/server-sessions.ts');
+  const { serverTools } = await import('../../mcp/client/tools/server-tools.ts');
+  return {
+    externalTools: ({ decide, schemas }) =>
+      servers.flatMap(({ server, tools, offered }) => {
+        const sessions = opening.use(new ServerSessions(tools, (op) => openServer(server, { clock, token }, op)));
+        return serverTools(offered, {
+          schemas,
+          async call(tool, input, context) {
+            assertReachable(server, context, decide);
+            return sessions.call(context.session, tool, input, context.op);
+          },
+        });
+      }),
+  };
+}
+
+/** Throws TEMPER_POLICY_DENIED for a server on a host that the policy does not let the agent connect to. A server on this machine is a program of its user. */
+function assertReachable(server: ConfiguredServer, caller: CallerContext, decide: ExternalToolDeps['decide']): void {
+  if (!('url' in server)) return;
+  const { protocol, hostname, port } = new URL(server.url);
+  if (protocol !== 'https:') return;
+  const decision = decide(caller, { kind: 'Network', host: hostname, port: port === '' ? 443 : Number(port) });
+  if (decision.effect !== 'Allow') throw policyDenied(decision);
+}
