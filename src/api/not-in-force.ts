@@ -67,7 +67,7 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     kind: 'Capability',
     field: 'spec.tool.inputSchema',
     where: 'cluster',
-    plan: 'describe the arguments; discovery lists the tool, and no agent can call it',
+    plan: 'describe the arguments to the model; discovery searches them, and no agent can call the tool',
   },
   {
     kind: 'Capability',
@@ -90,7 +90,7 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   {
     kind: 'Capability',
     field: 'spec.edges',
-    where: 'everywhere',
+    where: 'run',
     plan: 'link related capabilities in discovery',
   },
   {

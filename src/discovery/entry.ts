@@ -17,6 +17,18 @@ export const CAPABILITY_KINDS = [
 ] as const;
 export type CapabilityKind = (typeof CAPABILITY_KINDS)[number];
 
+/** How capabilities belong together. */
+export type LinkType = 'DependsOn' | 'ComposedWith' | 'TaggedWith' | 'SameCategory';
+
+/** A link that a capability declares. */
+export interface CapabilityEdge {
+  type: LinkType;
+  /** The ID of the other capability. */
+  target: string;
+  /** From 0 to 1. */
+  weight: number;
+}
+
 /** The searchable and visible data of one capability. */
 export interface DiscoveryEntry {
   /** `kind:name`. */
@@ -34,6 +46,8 @@ export interface DiscoveryEntry {
   agent?: string;
   /** Tools that the capability needs, as a name or `name@sha256:…`. */
   requiredTools: readonly string[];
+  /** Links to other capabilities. */
+  edges?: readonly CapabilityEdge[];
   /** A short reason why the capability cannot be used; absent when it can. */
   unavailable?: string;
 }
@@ -54,7 +68,7 @@ export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
     tags: forged === undefined ? [] : ['runtime-created', 'agent-forged'],
     parameters: parameterText(tool.inputSchema),
     request: toolRequest(tool),
-    requiredTools: [],
+    requiredTools: forged?.steps ?? [],
   };
 }
 
@@ -129,8 +143,16 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
     ...(tool === undefined ? {} : { parameters: parameterText(tool.inputSchema as JsonObject) }),
     ...(tool === undefined ? {} : { request: listingOf(tool) }),
     requiredTools: spec.requiredTools ?? [],
+    edges: linksOf(spec.edges),
     unavailable: reasons.join('; '),
   };
+}
+
+function linksOf(edges: Capability['spec']['edges'] = []): CapabilityEdge[] {
+  return edges.map(({ type, target, weight = '1' }) => {
+    const value = Number(weight);
+    return { type, target, weight: Number.isFinite(value) ? Math.min(1, Math.max(0, value)) : 0 };
+  });
 }
 
 function listingOf({ name, category, action }: NonNullable<Capability['spec']['tool']>): PolicyRequest {

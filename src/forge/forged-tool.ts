@@ -75,7 +75,14 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
     action: usesNetwork ? 'comms:external' : 'code:read',
     sideEffects: usesNetwork || effects,
     locality: usesNetwork ? 'Brokered' : 'Local',
-    forged: { digest: open.digest, tier, pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)) },
+    forged: {
+      digest: open.digest,
+      tier,
+      ...(implementation.steps === undefined
+        ? {}
+        : { steps: [...new Set(implementation.steps.map((step) => step.tool))] }),
+      pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)),
+    },
   };
 }
 

@@ -30,6 +30,8 @@ export interface ToolDescriptor {
     tier: Tier;
     /** RFC 3339. Absent for a tool that is in no registry. */
     acceptedAt?: string;
+    /** The tools that its steps call, as they name them. */
+    steps?: readonly string[];
     /** Its output depends on its input alone. */
     pure?: boolean;
     /** A user imported it for all sessions of the agent. */

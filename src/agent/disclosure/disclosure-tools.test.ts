@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Json, member } from '../../lib/json.ts';
+import { type Json, member, textAt } from '../../lib/json.ts';
 import { jsonSize } from '../../models/charge/request-size.ts';
 import type { CallContext, ToolDescriptor } from '../../tools/contract.ts';
 import { aDescriptor } from './disclosure.testing.ts';
@@ -32,7 +32,7 @@ function someTools(visible: readonly ToolDescriptor[], settings: { indexTokens?:
 
 function names(listed: Json): string[] {
   const tools = member(listed, 'tools');
-  return Array.isArray(tools) ? tools.map((tool) => String(member(tool, 'name'))) : [];
+  return Array.isArray(tools) ? tools.map((tool) => textAt(tool, ['name'])) : [];
 }
 
 describe('the tools with which a model explores its tools', () => {

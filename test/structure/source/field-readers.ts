@@ -257,6 +257,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tool.name',
       'spec.tool.category',
       'spec.tool.action',
+      'spec.edges[].type',
+      'spec.edges[].target',
+      'spec.edges[].weight',
     ],
     'cli/mcp/servers/capability-tools.ts': [
       'spec.hasSideEffects',
