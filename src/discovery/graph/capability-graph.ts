@@ -1,4 +1,4 @@
-import Graph from 'graphology';
+import { MultiDirectedGraph } from 'graphology';
 import type { CapabilityEdge, DiscoveryEntry, LinkType } from '../entry.ts';
 
 /** How strongly a link counts. Links by category alone made results worse, so only declared ones exist. */
@@ -37,7 +37,7 @@ const MAX_FOLLOWED = 64;
 
 /** The links that the entries of an index declare. An ID that no entry has may be the end of a link: the entry may come later. */
 export class CapabilityGraph {
-  readonly #graph = new Graph<Record<string, never>, EdgeAttributes>({ type: 'directed', multi: true });
+  readonly #graph = new MultiDirectedGraph<Record<string, never>, EdgeAttributes>();
   readonly #edgesOf = new Map<string, readonly string[]>();
 
   set(key: string, entry: DiscoveryEntry): void {
