@@ -11,9 +11,9 @@ export interface DisclosureSettings {
 }
 
 /** Undefined for an agent whose model always gets all tools. */
-export function disclosureSettings({ disclosure, invocation }: AgentSpec): DisclosureSettings | undefined {
+export function disclosureSettings({ disclosure, invocation, model }: AgentSpec): DisclosureSettings | undefined {
   const { mode = 'Inline', indexTokens, bodyTokens, unloadPercent } = disclosure ?? {};
-  if (mode === 'Inline' || invocation === 'Code') return undefined;
+  if (mode === 'Inline' || invocation === 'Code' || model.agent !== undefined) return undefined;
   return {
     mode,
     indexTokens: indexTokens ?? DEFAULT_INDEX_TOKENS,

@@ -22,7 +22,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   fallbacksDiffer,
   apisNeedSandbox,
   codeStoresSources,
-  codeExplores,
+  programsExplore,
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
@@ -172,15 +172,17 @@ function codeStoresSources({ invocation, forge }: Spec): Finding[] {
   ];
 }
 
-/** Code lists and loads tools by itself. */
-function codeExplores({ invocation, disclosure }: Spec): Finding[] {
-  if (invocation !== 'Code' || (disclosure?.mode ?? 'Inline') === 'Inline') return [];
+/** Programs list the tools by themselves. */
+function programsExplore({ invocation, disclosure, model }: Spec): Finding[] {
+  if ((disclosure?.mode ?? 'Inline') === 'Inline') return [];
+  const field = model?.agent === undefined ? 'spec.invocation Code' : 'spec.model.agent';
+  if (model?.agent === undefined && invocation !== 'Code') return [];
   return [
     {
       path: ['spec', 'disclosure', 'mode'],
-      rule: 'code-explores',
-      message: 'spec.disclosure has no effect with spec.invocation Code: the code explores the tools itself',
-      fix: 'remove spec.disclosure, or set spec.invocation to Tools',
+      rule: 'programs-explore',
+      message: `spec.disclosure has no effect with ${field}: the program explores the tools itself`,
+      fix: `remove spec.disclosure, or ${field}`,
     },
   ];
 }

@@ -192,8 +192,8 @@ export const DEFINITIONS: readonly Definition[] = [
       },
       {
         at: ['spec'],
-        rule: "!has(self.invocation) || self.invocation != 'Code' || !has(self.disclosure) || !has(self.disclosure.mode) || self.disclosure.mode == 'Inline'",
-        message: 'code explores the tools itself; remove disclosure, or set invocation to Tools',
+        rule: "!has(self.disclosure) || !has(self.disclosure.mode) || self.disclosure.mode == 'Inline' || ((!has(self.invocation) || self.invocation != 'Code') && !has(self.model.agent))",
+        message: 'code and agent programs explore the tools themselves; remove disclosure',
       },
       {
         at: ['spec', 'a2a'],

@@ -60,7 +60,7 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
-    message: 'code explores the tools itself; remove disclosure, or set invocation to Tools',
+    message: 'code and agent programs explore the tools themselves; remove disclosure',
     change: { 'spec.invocation': 'Code', 'spec.disclosure': { mode: 'Explore' } },
   },
   {

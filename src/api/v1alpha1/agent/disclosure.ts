@@ -38,6 +38,7 @@ export const Disclosure = Type.Object(
   },
   {
     ...closed,
-    description: 'How the model gets to know the tools of an agent with many tools. Only with `invocation: Tools`.',
+    description:
+      'How the model gets to know the tools of an agent with many tools. Only with `invocation: Tools` and without `model.agent`.',
   },
 );
