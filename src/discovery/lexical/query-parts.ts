@@ -44,9 +44,9 @@ export function partsOf(query: string): QueryParts {
 function clausesOf(text: string): Map<string, number>[] {
   let current = new Map<string, number>();
   const clauses = [current];
-  for (const [index, piece] of text.split(/["“”„]/).entries()) {
+  for (const [index, piece] of text.split(/["\u201c\u201d\u201e]/).entries()) {
     const isQuoted = index % 2 === 1;
-    const sentences = isQuoted ? [piece] : piece.split(/[.;?!]\s|[。；？！\n]/);
+    const sentences = isQuoted ? [piece] : piece.split(/[.;?!]\s|[\u3002\uff1b\uff1f\uff01\n]/);
     for (const [position, sentence] of sentences.entries()) {
       if (position > 0) clauses.push((current = new Map()));
       for (const word of tokenize(sentence)) {

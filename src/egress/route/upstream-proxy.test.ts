@@ -95,6 +95,14 @@ describe('connections through an upstream proxy', { timeout: 60_000 }, () => {
     await assert.rejects(pending);
   });
 
+  it('an upstream proxy without an address is an error of the request', async () => {
+    for (const resolve of [async () => [], async () => Promise.reject(new Error('ENOTFOUND'))]) {
+      const unknown = upstreamProxyRoute({ host: 'proxy.corp', port: 3_128 }, { ...network, resolve });
+      const pending = unknown(tunnelTarget('api.example.com:443'), NEVER_ABORTED);
+      await fails(pending, 'TEMPER_FETCH_FAILED', /upstream proxy cannot be resolved/);
+    }
+  });
+
   it('a request without TLS and an excluded address do not reach the upstream proxy', async () => {
     await fails(route(plainTarget('http://api.example.com/'), NEVER_ABORTED), 'TEMPER_FETCH_DENIED', /only https/);
     await fails(route(tunnelTarget('34.118.224.1:443'), NEVER_ABORTED), 'TEMPER_FETCH_DENIED', /not public/);

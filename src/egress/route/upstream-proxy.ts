@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { isIP, type Socket } from 'node:net';
+import { abortable } from '../../lib/async/abort.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { dialTcp, type Network, validateAddresses } from '../../net/dialer.ts';
 import type { Target } from '../../net/targets.ts';
@@ -24,8 +25,7 @@ export function upstreamProxyRoute(proxy: UpstreamProxy, network: Network): Rout
     if (!target.isHttps) throw new TemperError('TEMPER_FETCH_DENIED', 'only https leaves through the upstream proxy');
     // Of an address the rules hold here as well.
     if (target.isIpAddress) await validateAddresses(target, network, signal);
-    const addresses = isIP(proxy.host) === 0 ? await network.resolve(proxy.host, signal) : [proxy.host];
-    const connection = await dialTcp(proxy.port, addresses, network, signal);
+    const connection = await dialTcp(proxy.port, await addressesOf(proxy, network, signal), network, signal);
     try {
       await openTunnel(connection.socket, target, signal);
       return connection;
@@ -34,6 +34,19 @@ export function upstreamProxyRoute(proxy: UpstreamProxy, network: Network): Rout
       throw error;
     }
   };
+}
+
+async function addressesOf({ host }: UpstreamProxy, network: Network, signal: AbortSignal): Promise<readonly string[]> {
+  if (isIP(host) !== 0) return [host];
+  const addresses = await abortable(network.resolve(host, signal), signal).catch((cause: unknown) => {
+    throw signal.aborted ? cause : unresolved(cause);
+  });
+  if (addresses.length === 0) throw unresolved();
+  return addresses;
+}
+
+function unresolved(cause?: unknown): TemperError {
+  return new TemperError('TEMPER_FETCH_FAILED', 'the upstream proxy cannot be resolved', { cause });
 }
 
 /** The socket leads to the target then. */

@@ -22,6 +22,8 @@ import { localToolTasks } from './local-tasks.ts';
 import { LocalTaskRecorder } from './task-recorder.ts';
 
 const MAX_USES = 10;
+/** Each session begins with a new process of the sandbox. */
+const TURNS_OF_A_SESSION = 10;
 /** One library in which the assessment makes no error; `make bench` measures how often it does. */
 const LIBRARY = { seed: 3, minHarmPercent: 95, basePercent: 8 };
 const OWNER = { agent: 'a', namespace: 'n' };
@@ -88,7 +90,7 @@ describe('a library of 60 tools with 20 harmful ones', () => {
 
     const library = new ReplayedLibrary(LIBRARY);
     for (let turn = 0; turn < LIBRARY_TURNS; turn += 1) {
-      const session = `s-${turn}`;
+      const session = `s-${Math.floor(turn / TURNS_OF_A_SESSION)}`;
       const active = registry.resolve(OWNER.agent, OWNER.namespace, session).map(({ artifact }) => artifact.name);
       const chosen = library.chooseTools(active.map((name) => Number(name.slice('tool_'.length))));
       const names = chosen.map((tool) => `tool_${tool}`);

@@ -11,7 +11,7 @@ import { chartReplayRules } from '../../support/chart-replay.ts';
 import { METRICS } from '../../../src/kube/metrics.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
 import { readReplayScript } from '../../../src/models/replay/script/read-script.ts';
-import { GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
+import { EGRESS_METRICS, GATEWAY_METRICS, OPERATOR_METRICS } from '../../../src/telemetry/temper-metrics.ts';
 
 const CHART = new URL('../../../charts/temper/', import.meta.url).pathname;
 const GOLDEN = new URL('../../fixtures/chart/', import.meta.url);
@@ -362,9 +362,9 @@ describe('the chart', () => {
     assert.equal(rule?.metadata.labels?.['release'], 'p');
     const { groups } = rule['spec'] as { groups: { rules: { alert: string; expr: string }[] }[] };
     const alerts = groups.flatMap(({ rules }) => rules);
-    assert.equal(alerts.length, 25);
+    assert.equal(alerts.length, 26);
     const page = await readFile(new URL('../../../docs/reference/alerts.md', import.meta.url), 'utf8');
-    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS };
+    const metrics = { ...METRICS, ...OPERATOR_METRICS, ...GATEWAY_METRICS, ...EGRESS_METRICS };
     for (const { alert, expr } of alerts) {
       assert.ok(page.includes(`| \`${alert}\` |`), alert);
       const read = [...expr.matchAll(/([a-z_]+)\{ *namespace="temper-system"/g)].map(([, name = '']) => name);
