@@ -89,12 +89,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
   },
   {
     kind: 'Capability',
-    field: 'spec.edges',
-    where: 'run',
-    plan: 'link related capabilities in discovery',
-  },
-  {
-    kind: 'Capability',
     field: 'spec.backend.mcp',
     where: 'cluster',
     plan: 'execute calls of the tool in the gateway',

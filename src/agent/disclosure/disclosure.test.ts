@@ -166,7 +166,7 @@ describe('the budgets of disclosed tools', () => {
     const map = toolMap(tools);
     assert.ok(!map.includes('IGNORE'));
     assert.match(map, /You have 500 further tools/);
-    assert.match(map, /- database: tool_1, tool_10, tool_100, tool_101, \(\+329 more\) \[333\]\n- web: /);
+    assert.match(map, /- database: tool_1, tool_10, tool_100, tool_101 \(\+329 more\) \[333\]\n- web: /);
     assert.equal(toolMap(tools.toReversed()), map);
   });
 });

@@ -37,8 +37,9 @@ function render(count: number, categories: readonly [string, string[]][], shown:
   const lines = categories.map(([category, names]) => {
     const some = names.toSorted().slice(0, shown);
     const more = names.length - some.length;
-    const list = [...some, ...(more > 0 && some.length > 0 ? [`(+${more} more)`] : [])].join(', ');
-    return `- ${category}: ${list}${list === '' ? '' : ' '}[${names.length}]`;
+    const list = some.length === 0 ? '' : `${some.join(', ')} `;
+    const rest = more > 0 && some.length > 0 ? `(+${more} more) ` : '';
+    return `- ${category}: ${list}${rest}[${names.length}]`;
   });
   return [
     `You have ${count} further tools. Find them with discover_capabilities or list_tools, get one with load_tool, and call it by its name.`,

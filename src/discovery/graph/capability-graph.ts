@@ -1,5 +1,6 @@
 import { MultiDirectedGraph } from 'graphology';
-import type { CapabilityEdge, DiscoveryEntry, LinkType } from '../entry.ts';
+import type { CapabilityLink, LinkType } from '../../tools/contract.ts';
+import type { DiscoveryEntry } from '../entry.ts';
 
 /** How strongly a link counts. Links by category alone made results worse, so only declared ones exist. */
 export const LINK_WEIGHTS: Readonly<Record<LinkType, number>> = {
@@ -84,11 +85,11 @@ export class CapabilityGraph {
 }
 
 /** The declared links, and one to each required tool, which may be built in or forged. */
-function edgesOf({ id, requiredTools, edges = [] }: DiscoveryEntry): CapabilityEdge[] {
+function edgesOf({ id, requiredTools, links = [] }: DiscoveryEntry): CapabilityLink[] {
   const names = requiredTools.map((tool) => tool.split('@')[0] ?? tool);
   const required = [...new Set(names)].slice(0, MAX_EDGES / 2).flatMap((name) => [
     { type: 'DependsOn' as const, target: `tool:${name}`, weight: 1 },
     { type: 'DependsOn' as const, target: `emergent-tool:${name}`, weight: 1 },
   ]);
-  return [...edges, ...required].filter(({ target }) => target !== id).slice(0, MAX_EDGES);
+  return [...links, ...required].filter(({ target }) => target !== id).slice(0, MAX_EDGES);
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
-import type { CapabilityEdge, DiscoveryEntry, LinkType } from '../entry.ts';
+import type { CapabilityLink, LinkType } from '../../tools/contract.ts';
+import { type DiscoveryEntry, toolEntry } from '../entry.ts';
 import { LexicalIndex } from '../lexical/lexical-index.ts';
 import { search } from '../lexical/search.ts';
 
@@ -18,7 +19,7 @@ function anEntry(name: string, changes: Partial<DiscoveryEntry> = {}): Discovery
   };
 }
 
-function link(type: LinkType, name: string, weight = 1): CapabilityEdge {
+function link(type: LinkType, name: string, weight = 1): CapabilityLink {
   return { type, target: `tool:${name}`, weight };
 }
 
@@ -33,7 +34,7 @@ describe('links between capabilities', () => {
   it('a search returns what a result needs, behind it, and what a result is composed with', () => {
     const entries = [
       anEntry('report', { requiredTools: ['fetch_page'] }),
-      anEntry('report_small', { edges: [link('ComposedWith', 'chart')] }),
+      anEntry('report_small', { links: [link('ComposedWith', 'chart')] }),
       anEntry('fetch_page'),
       anEntry('chart'),
       anEntry('unrelated'),
@@ -43,16 +44,16 @@ describe('links between capabilities', () => {
     assert.ok((needed?.relevance ?? 0) >= 0.3, 'what a result needs is not below the results');
   });
 
-  it('a search for a tool finds the composed tool that needs it, and links by tag or category bring in nothing', () => {
+  it('a search for a tool does not return all that need it, and links by tag or category bring in nothing', () => {
     const entries = [
       anEntry('report', {
         requiredTools: ['fetch_page'],
-        edges: [link('TaggedWith', 'chart'), link('SameCategory', 'chart')],
+        links: [link('TaggedWith', 'chart'), link('SameCategory', 'chart')],
       }),
       anEntry('fetch_page'),
       anEntry('chart'),
     ];
-    assert.deepEqual(namesOf('fetch', entries), ['fetch_page', 'report']);
+    assert.deepEqual(namesOf('fetch', entries), ['fetch_page']);
     assert.deepEqual(namesOf('report', entries), ['report', 'fetch_page']);
   });
 
@@ -64,7 +65,7 @@ describe('links between capabilities', () => {
     ];
     const order = (changes: Partial<DiscoveryEntry>) => namesOf('mail', make(changes));
     assert.deepEqual(order({}), ['mail_x', 'mail_y', 'mail_z']);
-    assert.deepEqual(order({ edges: [link('TaggedWith', 'mail_z')] }).slice(-1), ['mail_x']);
+    assert.deepEqual(order({ links: [link('TaggedWith', 'mail_z')] }).slice(-1), ['mail_x']);
     const tags = ['inbox', 'post'];
     const [first] = found('mail', [anEntry('mail_x', { tags: ['red', 'blue'] }), ...make({ tags }).slice(1)]);
     assert.notEqual(first?.entry.name, 'mail_x');
@@ -77,7 +78,7 @@ describe('links between capabilities', () => {
       name,
       requiredTools: fc.array(name, { maxLength: 2 }),
       tags: fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 3 }),
-      edges: fc.array(
+      links: fc.array(
         fc.record({ type, target: name.map((one) => `tool:${one}`), weight: fc.constantFrom(0, 0.5, 1) }),
         { maxLength: 3 },
       ),
@@ -95,6 +96,20 @@ describe('links between capabilities', () => {
     );
   });
 
+  it('a tool that a Capability describes has its tags, category and links', () => {
+    const topics = {
+      category: 'Reporting',
+      tags: ['walrus'],
+      requiredTools: ['page'],
+      links: [link('ComposedWith', 'chart')],
+    };
+    const action = 'code:read';
+    const described = { name: 'report', description: '', inputSchema: {}, category: 'other', action } as const;
+    const entry = toolEntry({ ...described, sideEffects: false, locality: 'Local', topics });
+    for (const query of ['walrus', 'reporting'])
+      assert.deepEqual(namesOf(query, [entry, anEntry('page'), anEntry('chart')]), ['report', 'page', 'chart'], query);
+  });
+
   it('a changed or deleted entry takes its links along', () => {
     const index = LexicalIndex.of([anEntry('page')]);
     const names = () =>
@@ -109,8 +124,10 @@ describe('links between capabilities', () => {
     }
   });
 
-  it('a capability with many links is followed within a limit', () => {
-    const users = Array.from({ length: 500 }, (_, at) => anEntry(`user_${at}`, { requiredTools: ['hub'] }));
-    assert.ok(namesOf('hub', [anEntry('hub'), ...users]).length <= 65);
+  it('links bring in a limited number of capabilities', () => {
+    const users = Array.from({ length: 500 }, (_, at) =>
+      anEntry(`user_${at}`, { links: [link('ComposedWith', 'hub')] }),
+    );
+    assert.equal(namesOf('hub', [anEntry('hub'), ...users]).length, 11);
   });
 });

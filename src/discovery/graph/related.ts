@@ -1,4 +1,4 @@
-import type { DiscoveryEntry, LinkType } from '../entry.ts';
+import type { DiscoveryEntry } from '../entry.ts';
 import { compareText } from '../lexical/compare-text.ts';
 import type { VisibleEntries } from '../lexical/visible-entries.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
@@ -10,8 +10,8 @@ const MAX_LINKED = 10;
 const BOOST = 0.3;
 /** The relevance of a capability that only a link brings in, as a share of that of the linked result. */
 const PULL = 0.6;
-/** The links that bring in a capability that the query alone does not find. */
-const PULLING: ReadonlySet<LinkType> = new Set(['DependsOn', 'ComposedWith']);
+/** The capabilities that links alone bring in. */
+const MAX_PULLED = 10;
 /** Places among the first results for what they need. */
 const RESERVED = 3;
 /** Fewer common tags are chance. */
@@ -29,7 +29,7 @@ export function withRelated(ranked: readonly RankedEntry[], visible: VisibleEntr
     return [...ranked];
   const all = new Map<string, RankedEntry>(ranked.map(({ entry, relevance }) => [entry.id, { entry, relevance }]));
   for (const from of first) {
-    for (const link of links.get(from.entry.id) ?? []) follow(from, link, all, visible);
+    for (const link of links.get(from.entry.id) ?? []) follow(from, link, all, visible, ranked.length + MAX_PULLED);
     for (const to of first) gain(all.get(to.entry.id), from.relevance * tagWeight(from.entry, to.entry));
   }
   const sorted = [...all.values()].sort((a, b) => b.relevance - a.relevance || compareText(a.entry.id, b.entry.id));
@@ -38,15 +38,17 @@ export function withRelated(ranked: readonly RankedEntry[], visible: VisibleEntr
 
 function follow(
   { relevance }: RankedEntry,
-  { other, type, weight }: Link,
+  { other, type, weight, isNeeded }: Link,
   all: Map<string, RankedEntry>,
   visible: VisibleEntries,
-) {
+  most: number,
+): void {
   const known = all.get(other);
   const entry = visible.byId(other);
   if (entry === undefined) return;
   if (known !== undefined) gain(known, relevance * weight);
-  else if (PULLING.has(type) && weight > 0) all.set(other, { entry, relevance: PULL * weight * relevance });
+  else if ((isNeeded || type === 'ComposedWith') && weight > 0 && all.size < most)
+    all.set(other, { entry, relevance: PULL * weight * relevance });
 }
 
 function gain(candidate: RankedEntry | undefined, amount: number): void {
