@@ -16,6 +16,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   egress: async () => (await import('./egress.ts')).benchEgress(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
   disclosure: async () => (await import('./disclosure.ts')).benchDisclosure(),
+  dispatch: async () => (await import('./dispatch.ts')).benchDispatch(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),
   cli: async () => (await import('./cli.ts')).benchCli(),

@@ -1,15 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createAgentLoop } from '../src/agent/loop/loop.ts';
-import { anAgent, calls, says, scriptedInvoker } from '../src/agent/loop/scripted-loop.testing.ts';
-import { createRecordSessionStore } from '../src/agent/session/session-store.ts';
-import { openLedgerBook } from '../src/ledger/ledger.ts';
-import { systemClock } from '../src/lib/clock.ts';
+import { anAgent, calls, says } from '../src/agent/loop/scripted-loop.testing.ts';
 import { fileRecordStore } from '../src/lib/file-record-store.ts';
-import { ulids } from '../src/lib/ids.ts';
-import { meteredStub } from '../src/models/pipeline.testing.ts';
 import type { Model } from '../src/models/port.ts';
+import { openDurableLoop } from './durable-loop.ts';
 import type { BenchRow } from './row.ts';
 import { callOptions } from '../test/support/call-options.ts';
 
@@ -58,21 +53,13 @@ async function oneAgent(folder: string): Promise<{ turn: number; start: number }
   const model = instantModel(() => {
     if (firstCall === 0) firstCall = performance.now();
   });
-  const records = fileRecordStore(folder);
-  const book = await openLedgerBook(records, systemClock);
-  const ledger = book.ledger([{ name: 'agent/a', quotas: { tokensPerDay: 1e9 }, prefix: 'spec.quotas.' }]);
-  const loop = createAgentLoop({
-    model: meteredStub(model, { ledger, ids: ulids }),
-    invoker: scriptedInvoker({ lookup: () => ({ found: true }) }),
-    sessions: createRecordSessionStore(records, systemClock, { agent: 'a', namespace: 'n' }),
-    clock: systemClock,
-  });
+  await using durable = await openDurableLoop(fileRecordStore(folder), model);
+  const { loop } = durable;
   const message = { session: 's-1', rootMessage: 'root', text: 'What is it?' };
   await loop.handle(message, anAgent(), () => undefined, callOptions());
   const before = performance.now();
   const { turns } = await loop.handle(message, anAgent(), () => undefined, callOptions());
   const turn = (performance.now() - before) / turns;
-  await book.close();
   return { turn, start: firstCall - created };
 }
 

@@ -47,7 +47,8 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addObjectVerbs(program, io, finish);
   addTrace(program, io, finish);
   addAcp(program, io, finish);
-  const mcp = program.command('mcp', { hidden: isPlugin(io) }).description('serve tools, and use those of MCP servers');
+  const about = isPlugin(io) ? 'serve an agent to an MCP client' : 'serve tools, and use those of MCP servers';
+  const mcp = program.command('mcp').description(about);
   addMcp(mcp, io, finish);
   addMcpServers(mcp, io, finish);
   addAudit(program, io, finish);

@@ -4,6 +4,7 @@
  *
  * - POST `…/agents/{agent}/messages`: `UserMessageRequest`, `UserMessageReceipt`; idempotent by `Idempotency-Key`.
  * - GET `…/agents/{agent}/sessions/{session}/events?after=<seq>&skip=<skip>&message=<id>&follow=true`: one `SessionStreamLine` per line.
+ * - POST `…/agents/{agent}/mcp`: a message of the Model Context Protocol, for programs that speak it.
  * - GET `…/agents/{agent}/sessions`: `SessionSummary[]`, newest first.
  * - DELETE `…/agents/{agent}/sessions/{session}?endWork=true`: `SessionCloseReceipt`; idempotent. 409 while messages of it have not ended, without `endWork`.
  * - GET `…/agents/{agent}/tools?session=`: `SessionToolSummary[]`.

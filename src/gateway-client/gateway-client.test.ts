@@ -42,7 +42,7 @@ const hasCode = (code: ErrorCode) => (error: unknown) => isTemperError(error, co
 
 const SENDER = { clock: systemClock, ids: ulids, deliveryToken: () => undefined };
 
-describe('the client of the gateway', { timeout: 60_000 }, () => {
+describe('the client of the gateway', { timeout: 600_000 }, () => {
   let folder: string;
   let first: TlsIdentity;
   let second: TlsIdentity;

@@ -8,6 +8,7 @@ import { eventRoutes } from './events/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
+import { mcpRoutes } from './mcp/routes.ts';
 import { messageRoutes } from './pods/messages.ts';
 import { userEventRoutes } from './users/events.ts';
 import { userCloseSessionRoutes } from './users/close-session.ts';
@@ -58,6 +59,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userAuditRoutes,
   userScheduleRoutes,
   a2aRoutes,
+  mcpRoutes,
 ];
 
 export interface ModuleRouteDeps {

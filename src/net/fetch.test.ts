@@ -110,7 +110,7 @@ describe('the fetch of a tool', () => {
   });
 
   it('a resolver that never answers ends at the deadline and at the cancellation of the caller', {
-    timeout: 30_000,
+    timeout: 300_000,
   }, async () => {
     let asked = 0;
     const deaf: Network = { ...network, resolve: () => ((asked += 1), new Promise<never>(() => undefined)) };

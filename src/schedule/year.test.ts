@@ -18,9 +18,12 @@ const DOWN = [
   ['2026-10-25T00:30:00Z', '2026-10-25T01:30:00Z'],
 ].map(([from = '', to = '']) => ({ from: Date.parse(from), to: Date.parse(to) }));
 
-/** The clock of the process is wrong by this much in these times; each ends while no due time is near. */
+/** The clock of the process is wrong by this much in these times; each ends while no due time is near that it has not passed. */
 const WRONG = [
   { from: Date.parse('2026-05-05T10:00:00Z'), to: Date.parse('2026-05-05T10:40:00Z'), by: -25 * MINUTE },
+  // It passes a due time in Berlin early, and comes back before it.
+  { from: Date.parse('2026-07-07T06:40:00Z'), to: Date.parse('2026-07-07T06:50:00Z'), by: 25 * MINUTE },
+  { from: Date.parse('2026-08-01T13:00:00Z'), to: Date.parse('2026-08-01T13:20:00Z'), by: 50 * MINUTE },
   { from: Date.parse('2026-09-09T20:00:00Z'), to: Date.parse('2026-09-09T20:10:00Z'), by: -5 * MINUTE },
 ];
 

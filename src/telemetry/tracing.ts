@@ -46,8 +46,9 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
     timeoutMillis,
     ...(headers === undefined ? {} : { headers }),
   });
+  const failures = new ExportFailures(options.onExportError ?? (() => undefined));
   const batches = new sdk.BatchSpanProcessor({
-    exporter: withFailureReport(exporter, options.onExportError ?? (() => undefined)),
+    exporter: withFailureReport(exporter, failures),
     exportTimeoutMillis: EXPORT_TIMEOUT_MS,
   });
   const provider = new sdk.TracerProvider({
@@ -63,22 +64,38 @@ export async function startTracing(options: TracingOptions): Promise<Tracing> {
     },
     async [Symbol.asyncDispose]() {
       registered[Symbol.dispose]();
-      // `failed` has already reported an error of the last export.
-      await provider.shutdown().catch(() => undefined);
+      // Its last export may end later than it waits.
+      await provider.shutdown().catch((error: unknown) => failures.failed(error));
     },
   };
 }
 
-/** Wraps the exporter: calls `failed` for the first of a series of failed exports. */
-function withFailureReport(exporter: SpanExporter, failed: (error: unknown) => void): SpanExporter {
-  let isFailing = false;
+/** Reports the first of a series of failed exports. */
+class ExportFailures {
+  readonly #report: (error: unknown) => void;
+  #isFailing = false;
+
+  constructor(report: (error: unknown) => void) {
+    this.#report = report;
+  }
+
+  failed(error: unknown): void {
+    if (!this.#isFailing) this.#report(error);
+    this.#isFailing = true;
+  }
+
+  succeeded(): void {
+    this.#isFailing = false;
+  }
+}
+
+function withFailureReport(exporter: SpanExporter, failures: ExportFailures): SpanExporter {
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
         const code: number = result.code;
-        const isFailure = code !== 0;
-        if (isFailure && !isFailing) failed(result.error);
-        isFailing = isFailure;
+        if (code === 0) failures.succeeded();
+        else failures.failed(result.error);
         done(result);
       });
     },

@@ -58,7 +58,7 @@ const MODULES: Record<string, readonly string[]> = {
   git: ['lib'],
   review: ['lib', 'api', 'net', 'audit', 'approvals', 'tempering', 'tool-audit', 'connections', 'git'],
   operator: ROLES_MAY,
-  gateway: ROLES_MAY,
+  gateway: [...ROLES_MAY, 'mcp'],
   pod: [...ROLES_MAY, 'gateway-client', 'acp'],
   egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'events', 'api', 'policy'],

@@ -11,7 +11,7 @@ import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
 const ROLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'sandbox'] as const;
 
-describe('the bundles of the images', { timeout: 120_000 }, () => {
+describe('the bundles of the images', { timeout: 600_000 }, () => {
   let folder: string;
 
   before(async () => {
@@ -26,7 +26,7 @@ describe('the bundles of the images', { timeout: 120_000 }, () => {
   const start = (args: readonly string[], options: readonly string[] = []) =>
     spawnSync(process.execPath, [...options, join(folder, 'temper.mjs'), ...args], {
       encoding: 'utf8',
-      timeout: 30_000,
+      timeout: 300_000,
     });
 
   const filesOf = async (name: string): Promise<string[]> => {

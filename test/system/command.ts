@@ -33,10 +33,11 @@ export interface RunningCommand {
 const CONFIG_HOME = mkdtempSync(join(tmpdir(), 'temper-config-'));
 process.on('exit', () => rmSync(CONFIG_HOME, { recursive: true, force: true }));
 
-/** An environment without keys and colours, so that the developer's settings do not affect tests. */
+/** An environment without keys and colours, so that the developer's settings do not affect tests. Compiled code is kept as in `make`. */
 export function plainEnvironment(): Record<string, string> {
-  const { PATH = '', HOME = '' } = process.env;
-  return { PATH, HOME, NO_COLOR: '1', XDG_CONFIG_HOME: CONFIG_HOME };
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE } = process.env;
+  const cache = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
+  return { PATH, HOME, NO_COLOR: '1', XDG_CONFIG_HOME: CONFIG_HOME, ...cache };
 }
 
 export function startTemper(args: readonly string[], options: CommandOptions = {}): RunningCommand {

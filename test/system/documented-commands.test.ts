@@ -119,6 +119,7 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
   [/^npm install --prefix \/opt\/qwen /, 'needs a registry; the test of Qwen Code installs the same package'],
   [/^vllm serve /, 'is a program of another project'],
+  [/^temper mcp (?:tools|accept) notes\b/, 'needs a server of the user; the tests of the verbs run it'],
   [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
 ];
 

@@ -32,7 +32,7 @@ const code = (emitter, event) => new Promise((done) => emitter.on('error', (e) =
 })();
 `;
 
-describe('the launcher', { skip: CAN ? false : 'needs Linux on x86_64 or aarch64', timeout: 60_000 }, () => {
+describe('the launcher', { skip: CAN ? false : 'needs Linux on x86_64 or aarch64', timeout: 600_000 }, () => {
   let folder: string;
   let launcher: string;
   before(async () => {

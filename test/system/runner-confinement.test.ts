@@ -26,7 +26,7 @@ const CAN = process.platform === 'linux' && process.getuid?.() === 0;
 
 describe('a native process in the place of a runner', {
   skip: CAN ? false : 'needs Linux and root',
-  timeout: 60_000,
+  timeout: 600_000,
 }, () => {
   let folder: string;
   let bin: string;

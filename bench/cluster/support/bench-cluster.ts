@@ -10,7 +10,7 @@ import { createTransport, type Transport } from '../../../src/kube/client/transp
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type OperatorConfig, parseOperatorConfig } from '../../../src/operator/config.ts';
 import { type ControlPlane, startControlPlane } from '../../../test/cluster/control-plane.ts';
-import { installCrds } from '../../../test/support/admission/policies.ts';
+import { installCrds } from '../../../test/support/api-server/crds.ts';
 import { renderChart } from '../../../test/cluster/helm.ts';
 import { writeTokenKubeconfig } from '../../../test/cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../../../test/cluster/objects.ts';
@@ -159,7 +159,7 @@ export class BenchCluster implements AsyncDisposable {
   async #install(pool?: Pool): Promise<void> {
     const resources = { cpu: '250m', memory: '384Mi', ephemeralStorage: '128Mi' };
     const classes = [{ name: 'standard', resources, workspace: '1Gi', pool: pool === undefined ? [] : [pool] }];
-    await installCrds(this.plane);
+    await installCrds(this.plane.admin);
     await createNamespace(this.plane, RELEASE);
     if (pool !== undefined) await this.createAgentsNamespace(pool.namespace);
     const objects = await renderChart('--set-json', `sandboxClasses=${JSON.stringify(classes)}`);

@@ -26,6 +26,11 @@ export interface FakeCluster extends AsyncDisposable {
   readonly requests: RecordedRequest[];
 }
 
+/** The paths of the API of users for namespace `team-a`, and of its token. */
+export const GATEWAY_PROXY =
+  '/api/v1/namespaces/temper-system/services/https:temper-gateway:8443/proxy/v1/users/namespaces/team-a';
+export const USER_TOKEN = '/api/v1/namespaces/team-a/serviceaccounts/temper-users/token';
+
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
 /** An HTTPS server in place of the API server and the services behind its proxy, with a kubeconfig: context `prod`, namespace `team-a`. */
@@ -52,6 +57,30 @@ export async function fakeCluster(answer: (request: RecordedRequest) => FakeResp
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** A cluster with Temper in temper-system; `more` is asked first. */
+export function installedCluster(more: (request: RecordedRequest) => FakeResponse): Promise<FakeCluster> {
+  return fakeCluster((request) => {
+    const found = more(request);
+    if (found !== undefined) return found;
+    if (request.path === USER_TOKEN) {
+      const expirationTimestamp = new Date(Date.now() + 600_000).toISOString();
+      return { status: 201, body: { status: { token: 'the-token', expirationTimestamp } } };
+    }
+    if (request.path.startsWith('/api/v1/services?')) {
+      return servicesIn('temper-system');
+    }
+    return undefined;
+  });
+}
+
+/** The Service of the gateway of a release. */
+export function servicesIn(...namespaces: string[]): FakeResponse {
+  const items = namespaces.flatMap((namespace) =>
+    ['temper-gateway', 'temper-gateway-metrics'].map((name) => ({ metadata: { name, namespace } })),
+  );
+  return { status: 200, body: { kind: 'ServiceList', metadata: { resourceVersion: '1' }, items } };
 }
 
 async function serve(

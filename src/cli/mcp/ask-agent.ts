@@ -2,6 +2,7 @@ import type { HandledMessage } from '../../agent/loop/loop.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type JsonObject, textAt } from '../../lib/json.ts';
+import { progressOf } from '../../mcp/server/results.ts';
 import type { ServedCall, ServedResult } from '../../mcp/server/served.ts';
 import type { UserMessage } from '../../standalone/team/post.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
@@ -12,7 +13,7 @@ import { messageText } from '../input/message-text.ts';
 export const ASK_AGENT: ToolDescriptor = {
   name: 'ask_agent',
   description:
-    'Send the agent a message and wait for its reply. It remembers the earlier messages of this connection. Leave text out to go on with a message that waited for an approval.',
+    'Send the agent a message and wait for its reply. It remembers the earlier messages of this connection. Leave text out to go on with a message that has no reply yet, because it waited for an approval or you stopped waiting.',
   inputSchema: {
     type: 'object',
     properties: { text: { type: 'string', minLength: 1, description: 'The message' } },
@@ -35,11 +36,14 @@ export const ASK_AGENT: ToolDescriptor = {
 /** Deadline of one message. */
 const MESSAGE_TIMEOUT_MS = 24 * 3_600_000;
 
+/** The answer to a message, or the requests that it waits for. */
+export type Answered = Pick<HandledMessage, 'reply' | 'finishReason' | 'parked'>;
+
 export interface AskedAgentDeps {
   session: string;
   now: () => number;
   newId: () => string;
-  handle(message: UserMessage, op: CallOptions): Promise<HandledMessage>;
+  handle(message: UserMessage, op: CallOptions): Promise<Answered>;
   /** The message of the session that has not ended. */
   unended: () => Promise<UserMessage | undefined>;
   /** How a user decides about a request. */
@@ -57,7 +61,7 @@ export class AskedAgent {
 
   /** Call with each event of the session. */
   observe(event: AgentEvent): void {
-    const report = reportOf(event);
+    const report = progressOf(event);
     if (report !== undefined) this.#call?.report(report);
   }
 
@@ -90,7 +94,7 @@ export class AskedAgent {
     );
   }
 
-  #resultOf({ reply, finishReason, parked }: HandledMessage): ServedResult {
+  #resultOf({ reply, finishReason, parked }: Answered): ServedResult {
     if (parked === undefined) return { text: reply, isError: false, structured: { reply, finishReason } };
     const [request] = parked;
     const code = 'TEMPER_APPROVAL_PENDING';
@@ -110,22 +114,4 @@ function textOf(text: string): string {
 
 function invalid(message: string): TemperError {
   return new TemperError('TEMPER_TOOL_INPUT_INVALID', message);
-}
-
-/** What a client reads of an event while it waits. */
-function reportOf(event: AgentEvent): string | undefined {
-  switch (event.type) {
-    case 'message':
-      return event.delta ? undefined : event.text;
-    case 'tool-call':
-      return `calls ${event.tool}`;
-    case 'tool-result':
-      return `${event.tool} ${event.ok ? 'succeeded' : 'failed'}`;
-    case 'forge-accepted':
-      return `made the tool ${event.tool}`;
-    case 'approval-requested':
-      return `${event.tool} needs an approval: ${event.request}`;
-    default:
-      return undefined;
-  }
 }

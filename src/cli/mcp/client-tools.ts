@@ -2,6 +2,7 @@ import type { ClientCalls, ClientConnection } from '../../engine/calls/client-ca
 import { tryDigestOf } from '../../lib/canonical.ts';
 import { isTemperError, messageOf } from '../../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../lib/json.ts';
+import { failedResult } from '../../mcp/server/results.ts';
 import type { ServedCall, ServedResult, ServedTools } from '../../mcp/server/served.ts';
 import type { ParkedCall, ToolDescriptor, ToolResult } from '../../tools/contract.ts';
 import { ASK_AGENT, type AskedAgent } from './ask-agent.ts';
@@ -42,7 +43,7 @@ export class ClientTools implements ServedTools {
     try {
       return await work;
     } catch (error) {
-      return failure(isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', message: messageOf(error, 300) });
+      return failedResult(isTemperError(error) ? error : { code: 'TEMPER_INTERNAL', message: messageOf(error, 300) });
     } finally {
       this.#running.delete(work);
     }
@@ -68,17 +69,17 @@ export class ClientTools implements ServedTools {
 
   #pending({ parked, tool }: ParkedCall): ServedResult {
     const message = `"${tool}" waits for the decision of a user: ${this.#deps.howToDecide(parked)}. Then make the same call again`;
-    return { ...failure({ code: 'TEMPER_APPROVAL_PENDING', message }), approvalRequest: parked };
+    return { ...failedResult({ code: 'TEMPER_APPROVAL_PENDING', message }), approvalRequest: parked };
   }
 }
 
 function resultOf(result: ToolResult): ServedResult {
-  if (!result.ok) return failure(result.error);
+  if (!result.ok) return failedResult(result.error);
   const { output, notice } = result;
   const text = typeof output === 'string' ? output : JSON.stringify(output);
   if (text.length > MAX_TEXT) {
     const message = `the output has ${text.length} characters, and a client gets at most ${MAX_TEXT}; ask for less`;
-    return failure({ code: 'TEMPER_TOOL_OUTPUT_INVALID', message });
+    return failedResult({ code: 'TEMPER_TOOL_OUTPUT_INVALID', message });
   }
   return {
     text: notice === undefined ? text : `${text}\n[LOOP GUARD] ${notice}`,
@@ -89,8 +90,4 @@ function resultOf(result: ToolResult): ServedResult {
 
 function structured(output: Json): Pick<ServedResult, 'structured'> {
   return isJsonObject(output) ? { structured: output } : {};
-}
-
-function failure({ code, message, rule }: Extract<ToolResult, { ok: false }>['error']): ServedResult {
-  return { text: `${code}: ${message}`, isError: true, code, ...(rule === undefined ? {} : { rule }) };
 }

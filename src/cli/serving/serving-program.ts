@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { isPlugin, refusePlugin, stateOption } from '../cluster/options.ts';
+import { addClusterOptions, isPlugin, refusePlugin, stateOption } from '../cluster/options.ts';
 import type { CliIo } from '../io.ts';
 
 type SetExitCode = (exitCode: number) => void;
@@ -23,8 +23,9 @@ export function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
     });
 }
 
-/** Adds the verb that serves the tools of an agent to a client. */
+/** Adds the verb that serves an agent to a client: of a cluster for the plug-in of kubectl, else in this process. */
 export function addMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
+  if (isPlugin(io)) return addClusterMcp(mcp, io, finish);
   mcp
     .command('serve')
     .description('serve the tools of an agent (Model Context Protocol on standard input and output)')
@@ -37,16 +38,27 @@ export function addMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
     .addOption(modelScript())
     .addOption(stateOption())
     .action(async (options) => {
-      refusePlugin('mcp serve', io);
       const { mcpServe } = await import('../mcp/mcp-serve.ts');
       finish(await mcpServe(options, io));
+    });
+}
+
+function addClusterMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
+  addClusterOptions(
+    mcp.command('serve').description('serve an agent (Model Context Protocol on standard input and output)'),
+  )
+    .requiredOption('--agent <name>', 'agent name')
+    .option('--session <id>', 'session of the messages; default: a new one')
+    .action(async (options) => {
+      const { clusterServe } = await import('../mcp/cluster/cluster-serve.ts');
+      finish(await clusterServe(options, io));
     });
 }
 
 /** Adds the verbs for the MCP servers of the user. */
 export function addMcpServers(mcp: Command, io: CliIo, finish: SetExitCode): void {
   mcp
-    .command('tools <server>')
+    .command('tools <server>', { hidden: isPlugin(io) })
     .description('print the tools of an MCP server of mcp.yaml, and which of them are accepted')
     .addOption(new Option('-o, --output <form>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (server: string, options) => {
@@ -55,7 +67,7 @@ export function addMcpServers(mcp: Command, io: CliIo, finish: SetExitCode): voi
       finish(await listTools({ ...options, server }, io));
     });
   mcp
-    .command('accept <server>')
+    .command('accept <server>', { hidden: isPlugin(io) })
     .description('accept the tools of an MCP server, in place of those that were accepted before')
     .requiredOption('--digest <digest>', 'the digest that `temper mcp tools` printed')
     .option('--tool <name...>', 'accept only these tools')

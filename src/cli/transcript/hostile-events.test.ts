@@ -9,7 +9,7 @@ import { isUnprintable } from '../../lib/printable.ts';
 import { traceLog } from '../../standalone/sessions/session-trace.ts';
 import { EVENT_MEMBERS } from '../../tools/event-schema/agent-event.ts';
 import { aTerminal, type FakeTerminal } from '../io.testing.ts';
-import { followMessage } from '../cluster/follow.ts';
+import { followMessage } from '../cluster/messages/follow.ts';
 import type { GatewayUserClient } from '../cluster/gateway-user-client.ts';
 import { trace } from '../state/trace.ts';
 import { withPrintableStrings } from './foreign-text.ts';

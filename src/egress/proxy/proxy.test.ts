@@ -27,7 +27,7 @@ function connect(authority: string, head = CREDENTIALS): Promise<string> {
   return test.exchange(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${head}\r\n`);
 }
 
-describe('a tunnel through the proxy', { timeout: 60_000 }, () => {
+describe('a tunnel through the proxy', { timeout: 600_000 }, () => {
   it('a tunnel reaches the host at the address that was checked, and leaves one line in the log', async () => {
     await start();
     test.handler = (request, response) => response.end(`${request.headers.host}${request.url}`);
@@ -233,7 +233,7 @@ describe('a tunnel through the proxy', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a plain request through the proxy', { timeout: 60_000 }, () => {
+describe('a plain request through the proxy', { timeout: 600_000 }, () => {
   const get = (url: string, head = `Host: api.example.com\r\n${CREDENTIALS}`): Promise<string> =>
     test.exchange(`GET ${url} HTTP/1.1\r\n${head}Connection: close\r\n\r\n`);
 
@@ -315,7 +315,7 @@ describe('a plain request through the proxy', { timeout: 60_000 }, () => {
   });
 });
 
-describe('clients that hold the proxy up', { timeout: 60_000 }, () => {
+describe('clients that hold the proxy up', { timeout: 600_000 }, () => {
   const SHORT = { headersTimeout: 100, handshakeTimeout: 100, connectionsCheckingInterval: 20 };
 
   it('a client that sends its request too slowly is cut off', async () => {

@@ -11,7 +11,7 @@ import { upstreamProxyRoute } from './upstream-proxy.ts';
 
 type Answer = (request: IncomingMessage, client: Socket) => void;
 
-describe('connections through an upstream proxy', { timeout: 60_000 }, () => {
+describe('connections through an upstream proxy', { timeout: 600_000 }, () => {
   let server: Server;
   let answer: Answer;
   let asked: string[] = [];

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { sha256 } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
@@ -8,7 +7,7 @@ import { UserMessageReceipt, UserMessageRequest } from '../../gateway-api/user-s
 import { TRACEPARENT, traceIdOf } from '../../telemetry/traceparent.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { publishTraced } from '../tracing/message-traces.ts';
+import { type MessageLogFields, publishTraced } from '../tracing/message-traces.ts';
 import { assertNotClosed } from '../storage/closed-sessions.ts';
 import { requestWakeup } from '../pods/wakeup.ts';
 import type { GatewayServer } from '../http/routes.ts';
@@ -46,19 +45,30 @@ export function userMessageRoutes(server: GatewayServer, deps: GatewayDeps): voi
     },
     async (request) => {
       const state = requireAgent(request.params, deps);
-      return send(state, request, deps);
+      const { headers, idempotencyKey: key, logFields, body, params } = request;
+      const message = { ...body, namespace: params.namespace, key, traceparent: headers[TRACEPARENT], logFields };
+      return sendUserMessage(state, message, deps);
     },
   );
 }
 
-interface UserSendRequest extends Pick<FastifyRequest, 'headers' | 'idempotencyKey' | 'logFields'> {
-  params: { namespace: string };
-  body: UserMessageRequest;
+export interface UserMessageToSend extends UserMessageRequest {
+  /** The namespace of the user and of the agent. */
+  readonly namespace: string;
+  /** Messages of one namespace with the same key are one message. */
+  readonly key: string;
+  /** W3C Trace Context of the caller, not validated. */
+  readonly traceparent: unknown;
+  readonly logFields: MessageLogFields;
 }
 
-async function send(state: AgentState, request: UserSendRequest, deps: GatewayDeps): Promise<UserMessageReceipt> {
-  const { text, session } = request.body;
-  const key = `${state.uid}/${request.idempotencyKey}`;
+/** Sends a message of a user. Throws TEMPER_SESSION_CLOSED and TEMPER_BUS_*. */
+export async function sendUserMessage(
+  state: AgentState,
+  { text, session, namespace, key: stated, traceparent: header, logFields }: UserMessageToSend,
+  deps: GatewayDeps,
+): Promise<UserMessageReceipt> {
+  const key = `${state.uid}/${stated}`;
   const targetSession = session ?? newSession(key);
   const now = deps.clock.now();
   const noRequests: string[] = [];
@@ -81,14 +91,12 @@ async function send(state: AgentState, request: UserSendRequest, deps: GatewayDe
     deadline: new Date(now.getTime() + CHAIN_TIMEOUT_MS).toISOString(),
     time: now.toISOString(),
   };
-  const sender = { uid: senderOf(request.params.namespace), key };
-  const { receipt, traceparent } = await publishTraced(
-    request.headers[TRACEPARENT],
-    { session: targetSession, seed: key },
-    (own) => deps.inbox.publish(state.uid, sender, { ...message, traceparent: own }),
+  const sender = { uid: senderOf(namespace), key };
+  const { receipt, traceparent } = await publishTraced(header, { session: targetSession, seed: key }, (own) =>
+    deps.inbox.publish(state.uid, sender, { ...message, traceparent: own }),
   );
   const traceId = traceIdOf(traceparent) ?? '';
-  Object.assign(request.logFields, { agent: message.to, messageId: receipt.id, session: targetSession, traceId });
+  Object.assign(logFields, { agent: message.to, messageId: receipt.id, session: targetSession, traceId });
   await requestWakeup(state, deps);
   // The reply to a duplicate may precede this request, so the client reads from the start.
   const after = receipt.duplicate ? await deps.events.baseSequence() : previous;

@@ -33,6 +33,11 @@ export interface RemoteServer extends ServerEntry {
 /** An MCP server that a user configured. */
 export type ConfiguredServer = LocalServer | RemoteServer;
 
+/** Whether calls leave this machine. A server over `http` is a program of its user here. */
+export function isElsewhere(server: ConfiguredServer): server is RemoteServer {
+  return 'url' in server && new URL(server.url).protocol === 'https:';
+}
+
 /** The names of variables whose values Temper removes from everything that it prints. */
 const SECRET_VARIABLE = /^[A-Z][A-Z0-9_]{0,120}(_TOKEN|_KEY)$/;
 const JAVASCRIPT = /\.[cm]?[jt]s$/;

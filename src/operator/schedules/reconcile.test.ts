@@ -54,7 +54,11 @@ function setUp({ schedule = hourly, store = new FakeStore(), clock = clockAt(STA
     const metadata = { ...agent.metadata, generation, resourceVersion: String(version) };
     agents.replace([{ ...agent, metadata, spec: { ...agent.spec, ...spec } }]);
   };
-  return { reconciler, store, clock, queues, change: change_, reconcile: () => reconciler.reconcile(key, CONTEXT) };
+  const reconcile = async () => {
+    await reconciler.readChanges();
+    return reconciler.reconcile(key, CONTEXT);
+  };
+  return { reconciler, store, clock, queues, key, change: change_, reconcile };
 }
 
 function clockAt(time: number): FakeClock {
@@ -65,6 +69,27 @@ describe('ScheduleReconciler', () => {
   it('a schedule is reconciled again at its next due time', async () => {
     const { reconcile, store } = setUp();
     assert.deepEqual(await reconcile(), { kind: 'requeueAfter', afterMs: 60 * MINUTE });
+    assert.equal(store.sends, 0);
+  });
+
+  it('a new leader starts no run before it has read what users paused, and looks at every schedule then', async () => {
+    const { reconcile, store, clock } = setUp();
+    await reconcile();
+    const { uid, name, namespace } = anAgent().metadata;
+    const pause = { by: 'ada', reason: 'holidays', since: new Date(START).toISOString() };
+    store.change({ agent: { uid, name, namespace }, own: [], spec: { pause } });
+    clock.skip(61 * MINUTE);
+    const next = setUp({ store, clock });
+    assert.deepEqual(await next.reconciler.reconcile(next.key, CONTEXT), { kind: 'done' });
+    assert.deepEqual([store.sends, next.queues.schedules.length], [0, 0]);
+    const { revision } = store;
+    store.revision = () => Promise.reject(new TemperError('TEMPER_BUS_UNAVAILABLE', 'away'));
+    assert.equal(await next.reconciler.readChanges(), 1_000, 'it reads again soon');
+    assert.deepEqual(await next.reconciler.reconcile(next.key, CONTEXT), { kind: 'done' });
+    store.revision = revision;
+    await next.reconciler.readChanges();
+    assert.equal((await next.queues.schedules.get())?.key, next.key);
+    await next.reconciler.reconcile(next.key, CONTEXT);
     assert.equal(store.sends, 0);
   });
 

@@ -67,6 +67,8 @@ export class ScheduleReconciler {
     const { namespace, name, id } = parseScheduleKey(key);
     const agent = this.#deps.agents.get(namespace, name);
     if (agent === undefined || agent.metadata.deletionTimestamp !== undefined) return { kind: 'done' };
+    // Every schedule comes again once it is read.
+    if (!this.#own.isRead) return { kind: 'done' };
     try {
       return await this.#reconcile(agent, id);
     } catch (error) {
@@ -76,8 +78,18 @@ export class ScheduleReconciler {
   }
 
   /** Reads what agents and users changed about schedules. Returns the milliseconds until the next round. */
-  readChanges(): Promise<number> {
-    return this.#own.round((before, after) => {
+  async readChanges(): Promise<number> {
+    try {
+      return await this.#readChanges();
+    } catch (error) {
+      if (!isTemperError(error, 'TEMPER_BUS_UNAVAILABLE')) throw error;
+      return OUTAGE_RETRY_MS;
+    }
+  }
+
+  async #readChanges(): Promise<number> {
+    const isFirst = !this.#own.isRead;
+    const afterMs = await this.#own.round((before, after) => {
       for (const agent of this.#deps.agents.byIndex('uid', after.agent.uid)) {
         this.#requeue(agent);
         // A schedule that was deleted has a state to remove.
@@ -85,6 +97,8 @@ export class ScheduleReconciler {
         this.#deps.queues.agents.add(scheduleKeyOf(agent), PRIORITY.resync);
       }
     });
+    if (isFirst) this.#requeueAll();
+    return afterMs;
   }
 
   /** Reads from memory. Undefined until the state of the schedule of the spec is read. */
@@ -109,8 +123,7 @@ export class ScheduleReconciler {
     if (end === undefined) {
       for (const entries of this.#entries.values())
         for (const [id, { state, revision }] of entries) entries.set(id, { state, revision });
-      for (const agent of this.#deps.agents.list())
-        if (hasSchedule(agent) || this.#own.of(agent.metadata.uid) !== undefined) this.#requeue(agent);
+      this.#requeueAll();
       return;
     }
     for (const [id, { state }] of this.#entries.get(end.agentUid) ?? []) {
@@ -118,6 +131,11 @@ export class ScheduleReconciler {
       this.#ends.set(end.message, end);
       for (const agent of this.#deps.agents.byIndex('uid', end.agentUid)) this.#requeue(agent, id || undefined);
     }
+  }
+
+  #requeueAll(): void {
+    for (const agent of this.#deps.agents.list())
+      if (hasSchedule(agent) || this.#own.of(agent.metadata.uid) !== undefined) this.#requeue(agent);
   }
 
   #requeue(agent: StoredAgent, id?: string): void {

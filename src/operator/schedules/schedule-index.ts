@@ -9,6 +9,7 @@ import type { StoredAgent, StoredPolicy } from '../kube/types.ts';
 import type { ScheduleStore } from './ports.ts';
 
 const ROUND_MS = 500;
+const NOT_READ = -1;
 
 interface Allowed {
   readonly agent: StoredAgent;
@@ -25,10 +26,15 @@ export class ScheduleIndex {
   /** By namespaces with too many schedules: those that run, `agent/schedule`. Of others, undefined. */
   readonly #oldest = new Map<string, ReadonlySet<string> | undefined>();
   #read = 0;
-  #revision = -1;
+  #revision = NOT_READ;
 
   constructor(store: Pick<ScheduleStore, 'changes' | 'revision'>) {
     this.#store = store;
+  }
+
+  /** What users have paused is known from the first read on. */
+  get isRead(): boolean {
+    return this.#revision !== NOT_READ;
   }
 
   /** Reads what changed, and passes each changed agent. Returns the milliseconds until the next round. */

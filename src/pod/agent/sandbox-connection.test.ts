@@ -31,7 +31,7 @@ async function closed(socket: Socket): Promise<void> {
   if (!socket.destroyed) await new Promise<void>((resolve) => socket.once('close', () => resolve()));
 }
 
-describe('the socket between the containers of a pod', { timeout: 120_000 }, () => {
+describe('the socket between the containers of a pod', { timeout: 600_000 }, () => {
   let folder: string;
   let run: string;
   before(async () => {

@@ -1,6 +1,6 @@
 import type { EnginePorts, ExternalToolDeps } from '../../engine/ports.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { ConfiguredServer } from '../../mcp/client/read-servers.ts';
+import { type ConfiguredServer, isElsewhere } from '../../mcp/client/read-servers.ts';
 import type { ListedTool } from '../../mcp/client/tools/listed-tool.ts';
 import type { OfferedTool } from '../../mcp/client/tools/server-tools.ts';
 import { policyDenied } from '../../tools/authorize.ts';
@@ -48,9 +48,8 @@ export async function mcpTools(
 
 /** Throws TEMPER_POLICY_DENIED for a server on a host that the policy does not let the agent connect to. A server on this machine is a program of its user. */
 function assertReachable(server: ConfiguredServer, caller: CallerContext, decide: ExternalToolDeps['decide']): void {
-  if (!('url' in server)) return;
-  const { protocol, hostname, port } = new URL(server.url);
-  if (protocol !== 'https:') return;
+  if (!isElsewhere(server)) return;
+  const { hostname, port } = new URL(server.url);
   const decision = decide(caller, { kind: 'Network', host: hostname, port: port === '' ? 443 : Number(port) });
   if (decision.effect !== 'Allow') throw policyDenied(decision);
 }

@@ -20,6 +20,9 @@ after(async () => {
 
 const WORKER = fileURLToPath(new URL('./crash-worker.testing.ts', import.meta.url));
 
+/** A worker reports so many before it is killed: two of them are about the first tool. */
+const MIN_CHANGES = 3;
+
 /** Complete lines that the worker printed before it was killed. */
 async function workUntilKilled(folder: string, round: number): Promise<string[]> {
   const worker = spawn(process.execPath, [WORKER, folder, String(round)], {
@@ -27,10 +30,13 @@ async function workUntilKilled(folder: string, round: number): Promise<string[]>
   });
   let output = '';
   worker.stdout.setEncoding('utf8');
-  worker.stdout.on('data', (text: string) => {
-    output += text;
+  const changed = new Promise<void>((resolve) => {
+    worker.stdout.on('data', (text: string) => {
+      output += text;
+      if (output.split('\n').length > MIN_CHANGES) resolve();
+    });
   });
-  await once(worker.stdout, 'data');
+  await Promise.race([changed, once(worker, 'close')]);
   await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   worker.kill('SIGKILL');
   await once(worker, 'close');

@@ -12,7 +12,8 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { parseOperatorConfig } from '../../../src/operator/config.ts';
 import { type PlainObject, type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
-import { admissionObjects, installCrds } from '../../support/admission/policies.ts';
+import { admissionObjects } from '../../support/admission/policies.ts';
+import { installCrds } from '../../support/api-server/crds.ts';
 import { renderChart } from '../../cluster/helm.ts';
 import { writeTokenKubeconfig } from '../../cluster/kubeconfig.ts';
 import { createAll, createNamespace } from '../../cluster/objects.ts';
@@ -49,9 +50,8 @@ describe('two releases in one cluster, each with its own namespaces', () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-two-releases-'));
-    plane = await startControlPlane({ controllerManager: true });
+    plane = await startControlPlane({ controllerManager: true, prepare: installCrds });
     client = createKubeClient(await connect(plane.kubeconfig));
-    await installCrds(plane);
     for (const { release, team } of ALL) {
       await createNamespace(plane, release);
       await createNamespace(plane, team, { [LABELS.agents]: 'true' });

@@ -26,7 +26,7 @@ const NAMESPACE = 'team-a';
 const TEMPER = '/apis/temper.dev/v1alpha1/namespaces';
 const NONCE = 'k4q7pWm2Zc8vN1xRt6Yb';
 
-describe('discovery through the gateway', { timeout: 240_000 }, () => {
+describe('discovery through the gateway', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let gateway: GatewayReplica;
   let analyst: Caller;

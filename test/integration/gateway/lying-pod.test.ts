@@ -36,6 +36,7 @@ import {
 import { reviewModels } from '../../support/gateway/review-answers.ts';
 
 const ROOTS = [1, 2, 3, 4, 5];
+const MAX_BATCHES = 400;
 const STEPS: ToolArtifact['implementation'] = {
   mode: 'Compose',
   steps: [{ name: 'look', tool: 'memory_search', inputMapping: '{"query":"$input.topic"}' }],
@@ -341,14 +342,16 @@ describe('reports of a lying pod', () => {
     const tool = { digest: agent.tool.digest, namespace: 'team-a' };
     const value = 'x'.repeat(240_000);
     const call: EvidencedCall = { name: 'file_read', input: {}, answer: { ok: true, value }, evidence: 'reported' };
-    let accepted = 0;
-    for (let batch = 0; batch < 20; batch += 1) {
+    // On a fast machine the 19th is refused; on a slow one the rate permits more meanwhile.
+    let refused = 0;
+    for (let batch = 0; refused === 0 && batch < MAX_BATCHES; batch += 1) {
       const body = aReport(agent, batch + 1, [{ call, signature: `a1.${'A'.repeat(43)}` }]);
       const { status } = await ask(one, 'POST', '/v1/reports', { agent: agent.name, body });
-      if (status === 204) accepted += 1;
-      else assert.equal(status, 429);
+      if (status === 204) continue;
+      assert.equal(status, 429);
+      refused += 1;
     }
-    assert.ok(accepted < 20, 'the rate of reports refuses some');
+    assert.equal(refused, 1, 'the rate of reports refuses some');
     const uses = Array.from({ length: 980 }, (_, index) => ({
       ...(aReport(agent, index, [{ call, signature: '' }]).uses[0] as never as Parameters<typeof evidence.count>[3][0]),
       rootMessage: `root-${index}`,

@@ -26,7 +26,7 @@ const MAX_LOOKS = 16;
 /** Spend and health are written when their time has come, and each follower reads for itself. */
 const NOT_OF_THE_MESSAGE = /ledger|health|residents|DIRECT\.GET\.temper-(events|replies)|STREAM\.INFO/;
 
-describe('what a message costs', { timeout: 240_000 }, () => {
+describe('what a message costs', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let replay: ReplayServer;
   let gateway: GatewayReplica;

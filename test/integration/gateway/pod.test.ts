@@ -56,7 +56,7 @@ function parsed({ text, status }: HttpResponse): unknown {
   return JSON.parse(text);
 }
 
-describe('an agent pod behind two gateways', { timeout: 240_000 }, () => {
+describe('an agent pod behind two gateways', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let replay: ReplayServer;
   let withheld: ReplayServer;

@@ -18,7 +18,7 @@ const MANY = 300;
 const CLIENTS = 3;
 const FEW = 30;
 
-describe('the rate limits of agents', { timeout: 120_000 }, () => {
+describe('the rate limits of agents', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let gateway: GatewayReplica;
 

@@ -39,7 +39,7 @@ interface GatewayProcess {
 }
 
 /** Each role is a separate process: two gateways, and the two containers of a pod that uses the second gateway. */
-describe('a message through two gateways, NATS, a pod, a model and a tool', { timeout: 180_000 }, () => {
+describe('a message through two gateways, NATS, a pod, a model and a tool', { timeout: 600_000 }, () => {
   let fixture: GatewayFixture;
   let collector: TraceCollector;
   let replay: ReplayServer;

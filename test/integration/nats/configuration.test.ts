@@ -173,7 +173,7 @@ describe('streams and buckets', () => {
       assert.match(line, /num_replicas differ and the server rejects the change: replicas/);
     assert.deepEqual((await reconcileTopology(nats.operator, { storeBytes: STORE_BYTES })).drift, []);
   });
-  it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 60_000 }, async () => {
+  it('messages are delivered again after a lost store and a reconcileTopology', { timeout: 300_000 }, async () => {
     await using lost = await startNatsFixture();
     const [mine, theirs] = [await lost.connect('operator'), await lost.connect('gateway')];
     const inbox = createNatsInbox(theirs);
@@ -196,7 +196,7 @@ describe('streams and buckets', () => {
 });
 
 describe('a NATS connection', () => {
-  it('a connection reports outages with time and reason, and reconnects by itself', { timeout: 60_000 }, async () => {
+  it('a connection reports outages with time and reason, and reconnects by itself', { timeout: 300_000 }, async () => {
     await using own = await startNatsFixture();
     const connection = await own.connect('gateway');
     const states: ConnectionState[] = [];

@@ -342,7 +342,7 @@ describe('the inbox of an agent', () => {
 
 describe('dead letters', () => {
   it('a message past its delivery limit becomes one dead letter, which can be retried', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const uid = newUid();
     const quick = createNatsInbox(gateway, SHORT_DEADLINES);
@@ -374,7 +374,7 @@ describe('dead letters', () => {
     await assertEmpty(quick, uid);
     await assert.rejects(letter.retry(uid, id), (error) => isTemperError(error, 'TEMPER_NOT_FOUND'));
   });
-  it('two gateways that notice an exhausted message write one dead letter', { timeout: 60_000 }, async () => {
+  it('two gateways that notice an exhausted message write one dead letter', { timeout: 300_000 }, async () => {
     const uid = newUid();
     const [one, two] = [createNatsInbox(gateway, SHORT_DEADLINES), createNatsInbox(other, SHORT_DEADLINES)];
     const letters = createDeadLetters(gateway);

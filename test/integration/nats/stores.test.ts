@@ -254,7 +254,7 @@ describe('session tools in NATS', () => {
 });
 
 describe('memory in NATS', () => {
-  it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 120_000 }, async () => {
+  it('the memory rejects keys above its limit and still replaces existing ones', { timeout: 300_000 }, async () => {
     const uid = newUid();
     const memory = createNatsMemory(nats.gateway, { uid, namespace: 'team-a' });
     await memory.set('known', 1);

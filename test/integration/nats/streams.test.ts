@@ -144,7 +144,7 @@ describe('the events of a session', () => {
     stop.abort();
     await Promise.all(following);
   });
-  it('many followers read a large history without losing the connection', { timeout: 120_000 }, async () => {
+  it('many followers read a large history without losing the connection', { timeout: 300_000 }, async () => {
     const events = createSessionEvents(nats.gateway);
     const uid = newUid();
     const lines = 60;

@@ -60,7 +60,7 @@ describe('the owner of a NATS account', () => {
     assert.match((await ownerOf('two', 'b', 6).conflict(connection, NEVER_ABORTED)) ?? '', /release "a"/);
   });
   it('an operator without the account stays disconnected, says why, and touches nothing', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     await using bus = await startNatsFixture({ withoutTopology: true });
     const logLines: string[] = [];

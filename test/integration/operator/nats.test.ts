@@ -160,7 +160,7 @@ describe('an operator and its NATS server', () => {
     assert.ok(since instanceof Date && outages[0]?.getTime() === since.getTime());
     const start = performance.now();
     await assert.rejects(agentActivity().pending(uid, NEVER_ABORTED), { code: 'TEMPER_BUS_UNAVAILABLE' });
-    assert.ok(performance.now() - start < 1_000, 'a request fails at once');
+    assert.ok(performance.now() - start < 4_000, 'a request does not wait for the connection');
     await server.restart();
     await waitUntilConnected();
     await pollValue(

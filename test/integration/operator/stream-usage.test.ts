@@ -15,7 +15,7 @@ const STORE_BYTES = 4 * 1_024 * 1_024;
 
 describe('the size of streams', () => {
   it('the operator shows the size of each stream and reports an audit stream that is nearly full', {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     await using bus = await startNatsFixture({ withoutTopology: true });
     await reconcileTopology(await bus.connect('operator'), { storeBytes: STORE_BYTES });

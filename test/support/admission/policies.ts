@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import type { ApiResponse } from '../../cluster/api-client.ts';
 import type { ControlPlane } from '../../cluster/control-plane.ts';
 import { type ChartObject, renderChart } from '../../cluster/helm.ts';
 import { createAll, createNamespace } from '../../cluster/objects.ts';
+import { installCrds } from '../api-server/crds.ts';
 import { pollValue } from '../poll.ts';
 
 /** Whether this ValidatingAdmissionPolicy denied the request (and not RBAC or the schema). */
@@ -12,26 +11,6 @@ export function isDeniedBy(policy: string, { status, body }: ApiResponse): boole
     (status === 403 || status === 422) &&
     String(body['message']).includes(`ValidatingAdmissionPolicy 'temper-${policy}'`)
   );
-}
-
-export function projectCrds(): ChartObject[] {
-  const folder = new URL('../../../crds/', import.meta.url);
-  const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
-  return files.map((file) => parse(readFileSync(new URL(file, folder), 'utf8')) as ChartObject);
-}
-
-/** Creates the CRDs of the project and waits until the API server serves them. */
-export async function installCrds(plane: ControlPlane): Promise<void> {
-  const crds = projectCrds();
-  await createAll(plane, crds);
-  for (const { metadata } of crds) {
-    const path = `/apis/temper.dev/v1alpha1/${metadata.name.split('.')[0]}`;
-    await pollValue(
-      metadata.name,
-      () => plane.admin.call('GET', path),
-      ({ status }) => status === 200,
-    );
-  }
 }
 
 /** The chart's admission policies, their bindings and the list of approvers. */
@@ -45,7 +24,7 @@ export async function admissionObjects(...args: string[]): Promise<ChartObject[]
 
 /** Creates the namespaces `temper-system` and `probe`, installs CRDs and admission policies, and waits until every policy is enforced. */
 export async function installAdmissionPolicies(plane: ControlPlane, ...args: string[]): Promise<void> {
-  await installCrds(plane);
+  await installCrds(plane.admin);
   await createNamespace(plane, 'temper-system');
   await enforceAdmissionPolicies(plane, ...args);
 }

@@ -1,5 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { PRIORITY_CLASS } from '../../../src/api/cluster.ts';
 import type { KubeClient } from '../../../src/kube/client/kube-client.ts';
 import { loadClusterAccess } from '../../../src/kube/client/cluster-access.ts';
@@ -7,13 +5,12 @@ import { createKubeClient } from '../../../src/kube/client/http-kube-client.ts';
 import { createTransport, type Transport } from '../../../src/kube/client/transport.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { type Pod, type StoredAgent, TYPES } from '../../../src/operator/kube/types.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../cluster/control-plane.ts';
+import { installCrds } from './crds.ts';
 import { runFakeKubelet } from './fake-kubelet.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../stubs.ts';
 
-const CRDS = new URL('../../../crds/', import.meta.url);
 export const RELEASE_NAMESPACE = 'temper-system';
 
 /** An API server with everything an operator needs except nodes, and a fake kubelet that starts and removes agent pods. */
@@ -97,16 +94,4 @@ export async function startApiServerFixture(options: ControlPlaneOptions = {}): 
       ending.use(deferred);
     },
   };
-}
-
-async function installCrds(admin: ApiClient): Promise<void> {
-  const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-  const install = async (file: string) => {
-    const crd = parse(readFileSync(new URL(file, CRDS), 'utf8')) as { spec: { names: { plural: string } } };
-    const { status, body } = await admin.call('POST', path, { body: crd });
-    if (status !== 201) throw new Error(`${file}: ${JSON.stringify(body)}`);
-    const served = () => admin.call('GET', `/apis/temper.dev/v1alpha1/${crd.spec.names.plural}`);
-    await pollValue(`${file} is served`, served, (answer) => answer.status === 200);
-  };
-  await Promise.all(readdirSync(CRDS).map(install));
 }

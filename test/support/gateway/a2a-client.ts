@@ -1,5 +1,3 @@
-import { Agent, request } from 'node:https';
-import { Readable } from 'node:stream';
 import {
   type Client,
   ClientFactory,
@@ -7,44 +5,18 @@ import {
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
+import { fetchAt } from './fetch-at.ts';
 import type { GatewayReplica, HttpResponse } from './gateway-fixture.ts';
 
 /** The path of an agent at a gateway. */
 export const a2aPath = (namespace: string, agent: string): string => `/v1/a2a/namespaces/${namespace}/agents/${agent}`;
-
-/** A `fetch` that sends the token to one port, whatever host the card names, and reads answers as they arrive. */
-function fetchAt(port: number, token: string): typeof fetch {
-  return async (input, init = {}) => {
-    const { pathname, search } = new URL(input instanceof Request ? input.url : input);
-    const headers = { ...Object.fromEntries(new Headers(init.headers ?? {})), authorization: `Bearer ${token}` };
-    const agent = new Agent({ rejectUnauthorized: false });
-    const { promise, resolve, reject } = Promise.withResolvers<Response>();
-    const options = {
-      host: '127.0.0.1',
-      port,
-      path: `${pathname}${search}`,
-      method: init.method ?? 'GET',
-      headers,
-      agent,
-    };
-    const sent = request(options, (response) => {
-      const body = Readable.toWeb(response) as unknown as ReadableStream<Uint8Array>;
-      const type = response.headers['content-type'] ?? '';
-      resolve(new Response(body, { status: response.statusCode ?? 0, headers: { 'content-type': type } }));
-    });
-    sent.on('error', reject);
-    sent.on('close', () => agent.destroy());
-    sent.end(init.body ?? undefined);
-    return promise;
-  };
-}
 
 /** The client of the SDK, for one agent. It reads the card first, as every client does. */
 export function a2aClient(
   { port }: Pick<GatewayReplica, 'port'>,
   { namespace = 'team-a', agent, token }: { namespace?: string; agent: string; token: string },
 ): Promise<Client> {
-  const fetchImpl = fetchAt(port, token);
+  const fetchImpl = fetchAt(port, { authorization: `Bearer ${token}` });
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
     transports: [new JsonRpcTransportFactory({ fetchImpl })],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),

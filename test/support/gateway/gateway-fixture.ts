@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { Agent as HttpsAgent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { parse } from 'yaml';
+
 import { NAMESPACE_OBJECTS } from '../../../src/api/cluster.ts';
 import { type GatewayConfig, gatewayConfig } from '../../../src/gateway/config.ts';
 import { runGateway } from '../../../src/gateway/gateway.ts';
@@ -13,6 +13,7 @@ import { createLogger } from '../../../src/telemetry/log.ts';
 import { createSecretRedactor } from '../../../src/telemetry/secret-redactor.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import { type ControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
+import { installCrds } from '../api-server/crds.ts';
 import { startNatsFixture, type NatsFixture, type NatsFixtureOptions } from '../nats/nats-fixture.ts';
 import { pollValue } from '../poll.ts';
 import { checkResponses } from './response-check.ts';
@@ -75,7 +76,10 @@ export class GatewayFixture implements AsyncDisposable {
   }
 
   static async open(namespaces: readonly string[], bus: NatsFixtureOptions = {}): Promise<GatewayFixture> {
-    const [plane, nats] = await Promise.all([startControlPlane({ controllerManager: true }), startNatsFixture(bus)]);
+    const [plane, nats] = await Promise.all([
+      startControlPlane({ controllerManager: true, prepare: installCrds }),
+      startNatsFixture(bus),
+    ]);
     const fixture = new GatewayFixture(plane, nats, await mkdtemp(join(tmpdir(), 'temper-gateway-')));
     try {
       await fixture.#prepare(namespaces);
@@ -94,11 +98,6 @@ export class GatewayFixture implements AsyncDisposable {
 
   async #prepare(namespaces: readonly string[]): Promise<void> {
     await writeFile(join(this.folder, 'delivery-token.key'), randomBytes(32));
-    const crds = new URL('crds/', ROOT);
-    for (const file of await readdir(crds)) {
-      const crd = parse(await readFile(new URL(file, crds), 'utf8')) as object;
-      await this.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd);
-    }
     for (const name of namespaces) {
       await this.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       for (const account of [NAMESPACE_OBJECTS.agentServiceAccount, NAMESPACE_OBJECTS.usersServiceAccount, 'other']) {

@@ -4,12 +4,14 @@ import type { SessionStreamLine } from '../../../src/gateway-api/user-api.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { startReplay } from '../../../src/models/replay/server.ts';
+import { agentAccount, policyAccount } from '../../../src/nats/ledger/spend-summary.ts';
 import { createNatsInbox } from '../../../src/nats/inbox/inbox.ts';
 import { pollValue } from '../poll.ts';
 import { NEVER_ABORTED } from '../stubs.ts';
 import { openChildOperator } from './child-operator.ts';
-import type { HttpResponse } from './gateway-fixture.ts';
+import type { GatewayReplica, HttpResponse } from './gateway-fixture.ts';
 import { startGatewayProcess } from './gateway-process.ts';
+import { ANSWER_USAGE, assertCharged } from './tree-ledger.ts';
 import { AGENTS, deliveryOf, type MessageClient, NEXT, type RunningAgent } from './message-client.ts';
 
 const GROUP = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents';
@@ -29,11 +31,16 @@ const JUDGED = JSON.stringify({
   reasoning: 'read',
 });
 const NONCE = '{{user | after "-----BEGIN " | before "-----"}}';
+/** Steps in which a gateway calls the model. */
+const MODEL_STEPS: readonly TreeStep[] = ['think', 'child-think', 'specialist'];
+const UNAVAILABLE = 503;
 
 /** A request of a walk, which also is its idempotency key. */
 export type TreeStep =
+  | 'think'
   | 'spawn'
   | 'ask'
+  | 'child-think'
   | 'answer'
   | 'ticket'
   | 'specialist'
@@ -45,17 +52,32 @@ export type TreeStep =
   | 'late-answer'
   | 'take';
 
+/** What is killed in a step, so many milliseconds after it got the request: the gateway that has it, or the NATS server. */
+export interface TreeKill {
+  readonly component: 'gateway' | 'nats';
+  readonly afterMs: number;
+}
+
+/** Prompts of model calls of the agents themselves; a judge has another one. */
+const THINKING = 'You think as';
+export const LEAD_PROMPT = `${THINKING} the lead.`;
+export const CHILD_PROMPT = `${THINKING} the child.`;
+
 export type TreeAgent = Pick<RunningAgent, 'token' | 'uid'> & { readonly name: string };
 
 /**
- * An agent with a judge, a peer, and operators that crash. In the steps of `killed` a gateway is killed so many milliseconds after it got the
- * request, and another one gets the request again, as the client of a pod repeats it.
+ * An agent with a judge, a peer, and operators that crash. In the steps of `kills` a gateway or the NATS server is killed after it got the
+ * request, and another gateway, or the same one over the server that came back, gets the request again, as the client of a pod repeats it.
  */
-export async function openKilledTree(client: MessageClient, name: string, killed: ReadonlyMap<TreeStep, number>) {
+export async function openKilledTree(client: MessageClient, name: string, kills: ReadonlyMap<TreeStep, TreeKill>) {
   await using opening = new AsyncDisposableStack();
   const { fixture, userToken } = client;
-  const script = { rules: [{ answer: { text: JUDGED.replace('NONCE', () => NONCE) } }] };
-  const replay = opening.use(await startReplay({ script, clock: systemClock }));
+  const judged = JUDGED.replace('NONCE', () => NONCE);
+  const rules = [
+    { when: { system: THINKING }, answer: { text: 'Done.', usage: ANSWER_USAGE } },
+    { answer: { text: judged, usage: ANSWER_USAGE } },
+  ];
+  const replay = opening.use(await startReplay({ script: { rules }, clock: systemClock }));
   const models = {
     providers: [{ name: 'replay', type: 'openai-compatible', baseUrl: `${replay.url}/v1` }],
     aliases: { 'default/default': 'replay/m', 'default/judge': 'replay/judge' },
@@ -67,7 +89,7 @@ export async function openKilledTree(client: MessageClient, name: string, killed
     const status = async () => (await survivor.call('GET', '/v1/assignment', { token })).status;
     await pollValue(`the gateway to know ${agent}`, status, (value) => value === 200);
   };
-  await fixture.createPolicy('team-a', name, POLICY);
+  const policy = (await fixture.createPolicy('team-a', name, POLICY)).metadata as { uid: string };
   const running = async (agent: string, spec: object): Promise<TreeAgent> => {
     const found = await fixture.createRunningAgent('team-a', agent, {
       trustPolicyRef: { name },
@@ -101,17 +123,37 @@ export async function openKilledTree(client: MessageClient, name: string, killed
       deliveryOf(await survivor.call('POST', NEXT, { token, body: { waitSeconds: 20 } })),
     async call(step: TreeStep, { token }: TreeAgent, path: string, body: object): Promise<HttpResponse> {
       const options = { token, key: `${name}-${step}`, body };
-      const afterMs = killed.get(step);
-      if (afterMs !== undefined) {
+      const kill = kills.get(step);
+      if (kill?.component === 'gateway') {
         await using gateway = await startGatewayProcess(fixture, { models });
-        const known = async () => (await gateway.call('GET', '/v1/assignment', { token })).status;
-        await pollValue('the gateway to know the agent', known, (value) => value === 200);
+        const isKnown = async () => (await gateway.call('GET', '/v1/assignment', { token })).status;
+        await pollValue('the gateway to know the agent', isKnown, (value) => value === 200);
         const lost = gateway.call('POST', path, options).catch(() => undefined);
-        await systemClock.sleep(afterMs, NEVER_ABORTED);
+        await systemClock.sleep(kill.afterMs, NEVER_ABORTED);
         await gateway.end('SIGKILL');
         await lost;
+      } else if (kill !== undefined) {
+        const lost = survivor.call('POST', path, options);
+        await systemClock.sleep(kill.afterMs, NEVER_ABORTED);
+        await fixture.nats.server.kill();
+        await fixture.nats.server.restart();
+        await lost;
+        await Promise.all([survivor, client.one, client.other].map(isReady));
       }
-      return survivor.call('POST', path, options);
+      const again = () => survivor.call('POST', path, options);
+      return pollValue(`the answer in step ${step}`, again, ({ status }) => status !== UNAVAILABLE);
+    },
+    /** Ends the gateway, and asserts what the accounts of the lead, of its policy and of its child are charged. */
+    async assertCharged(child: TreeAgent): Promise<void> {
+      await survivor.stop();
+      const connection = await fixture.nats.connect('operator');
+      const answers = replay.requests.length;
+      const ofChild = replay.requests.filter(({ conversation }) => conversation.system === CHILD_PROMPT).length;
+      const killed = MODEL_STEPS.filter((step) => kills.get(step)?.component === 'gateway');
+      const inChild = killed.filter((step) => step === 'child-think').length;
+      for (const account of [agentAccount(lead.uid), policyAccount(policy.uid)])
+        await assertCharged(connection, { account, answers, killed: killed.length });
+      await assertCharged(connection, { account: agentAccount(child.uid), answers: ofChild, killed: inChild });
     },
     /** Gives a child a pod. */
     async run(child: string): Promise<TreeAgent> {
@@ -135,4 +177,9 @@ export async function openKilledTree(client: MessageClient, name: string, killed
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+async function isReady({ healthPort }: GatewayReplica): Promise<void> {
+  const status = async () => (await fetch(`http://127.0.0.1:${healthPort}/readyz`)).status;
+  await pollValue('the readiness of the gateway', status, (value) => value === 200);
 }

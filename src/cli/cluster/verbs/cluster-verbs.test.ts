@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { poll } from '../../../../test/support/poll.ts';
 import { isTemperError } from '../../../lib/errors.ts';
-import { type FakeResponse, type FakeCluster, fakeCluster, type RecordedRequest } from '../api-server.testing.ts';
+import {
+  type FakeResponse,
+  type FakeCluster,
+  fakeCluster,
+  GATEWAY_PROXY as PROXY,
+  installedCluster as installed,
+  servicesIn,
+  USER_TOKEN as TOKEN,
+} from '../api-server.testing.ts';
 import { aTerminal } from '../../io.testing.ts';
 import { reactivate } from '../decisions/reactivate.ts';
 import { check } from './check.ts';
@@ -14,38 +22,12 @@ import { sessions, top, usage } from './reports.ts';
 import { send } from './send.ts';
 import { suspend } from './suspend.ts';
 
-const PROXY = '/api/v1/namespaces/temper-system/services/https:temper-gateway:8443/proxy/v1/users/namespaces/team-a';
-const TOKEN = '/api/v1/namespaces/team-a/serviceaccounts/temper-users/token';
 const AGENT = '/apis/temper.dev/v1alpha1/namespaces/team-a/agents/analyst';
 const FORBIDDEN: FakeResponse = {
   status: 403,
   body: { kind: 'Status', reason: 'Forbidden', message: 'no such right' },
 };
 const RECEIPT = { id: 'm-1', session: 's-1', duplicate: false, podBound: true, after: 0 };
-
-/** A cluster with Temper in temper-system; `more` is asked first. */
-function installed(more: (request: RecordedRequest) => FakeResponse): Promise<FakeCluster> {
-  return fakeCluster((request) => {
-    const found = more(request);
-    if (found !== undefined) return found;
-    if (request.path === TOKEN) {
-      const expirationTimestamp = new Date(Date.now() + 600_000).toISOString();
-      return { status: 201, body: { status: { token: 'the-token', expirationTimestamp } } };
-    }
-    if (request.path.startsWith('/api/v1/services?')) {
-      return servicesIn('temper-system');
-    }
-    return undefined;
-  });
-}
-
-/** The Service of the gateway of a release. */
-function servicesIn(...namespaces: string[]): FakeResponse {
-  const items = namespaces.flatMap((namespace) =>
-    ['temper-gateway', 'temper-gateway-metrics'].map((name) => ({ metadata: { name, namespace } })),
-  );
-  return { status: 200, body: { kind: 'ServiceList', metadata: { resourceVersion: '1' }, items } };
-}
 
 const lines = (...values: object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('');
 const event = (seq: number, rest: object) => ({

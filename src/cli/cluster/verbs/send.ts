@@ -1,19 +1,15 @@
 import { ulids } from '../../../lib/ids.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { printable } from '../../../lib/printable.ts';
-import { textAt, member, isJsonObject, type Json } from '../../../lib/json.ts';
-import type { UserMessageRequest, UserMessageReceipt } from '../../../gateway-api/user-api.ts';
+import type { UserMessageReceipt } from '../../../gateway-api/user-api.ts';
 import { inSpan, SPANS } from '../../../telemetry/spans.ts';
 import { openCluster } from '../cluster.ts';
-import { followMessage } from '../follow.ts';
-import { withRetry } from '../retry-budget.ts';
+import { followMessage } from '../messages/follow.ts';
+import { sendMessage } from '../messages/sent-message.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../../io.ts';
 import { startCommandTracing } from '../../tracing.ts';
-
-/** How long to retry while the gateway or NATS is unavailable: longer than both take to start after an installation. */
-const RETRY_SECONDS = 60;
 
 export interface SendOptions extends ClusterOptions {
   agent: string;
@@ -33,17 +29,9 @@ export async function send(options: SendOptions, io: CliIo): Promise<number> {
   await using _tracing = await startCommandTracing(io);
   await using cluster = await openCluster(options, io);
   const gateway = new GatewayUserClient(cluster, io.signal);
-  const { agent, session, retrySeconds = RETRY_SECONDS } = options;
-  const call = {
-    method: 'POST',
-    path: `agents/${encodeURIComponent(agent)}/messages`,
-    body: { text, ...(session === undefined ? {} : { session }) } satisfies UserMessageRequest,
-    idempotencyKey: ulids.next('cli'),
-  } as const;
-  const response = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () =>
-    withRetry(retrySeconds, io, () => gateway.call(call)),
-  );
-  const receipt = receiptOf(response);
+  const { agent, session, retrySeconds } = options;
+  const message = { agent, text, key: ulids.next('cli'), retrySeconds, ...(session === undefined ? {} : { session }) };
+  const receipt = await inSpan(SPANS.ask, { kind: 'CLIENT' }, () => sendMessage(gateway, message, io));
   if (options.output === 'json') writeJsonLine(io, { type: 'sent', ...receipt });
   else io.error(confirmation(receipt, agent, cluster.location));
   if (options.follow !== true) {
@@ -63,26 +51,4 @@ function confirmation(
   const line = `message ${printable(id, 128)} to agent/${printable(agent, 63)} in ${location} ${state} · session ${printable(session, 128)}\n`;
   const requests = waitsFor.map((name) => printable(name, 253)).join(', ');
   return requests === '' ? line : `${line}note: the session waits for an approval first: ${requests}\n`;
-}
-
-const TRACE_ID = /^[0-9a-f]{32}$/;
-
-function receiptOf(response: Json): UserMessageReceipt {
-  const id = textAt(response, ['id']);
-  const session = textAt(response, ['session']);
-  if (!isJsonObject(response) || id === '' || session === '') {
-    throw new TemperError('TEMPER_GATEWAY_UNREACHABLE', 'the response of the gateway is not a receipt');
-  }
-  const after = member(response, 'after');
-  const traceId = textAt(response, ['traceId']);
-  const waitsFor = Array.isArray(response.waitsFor) ? response.waitsFor.filter((name) => typeof name === 'string') : [];
-  return {
-    id,
-    session,
-    duplicate: member(response, 'duplicate') === true,
-    podBound: member(response, 'podBound') === true,
-    after: typeof after === 'number' ? after : 0,
-    ...(waitsFor.length === 0 ? {} : { waitsFor }),
-    ...(TRACE_ID.test(traceId) ? { traceId } : {}),
-  };
 }

@@ -6,7 +6,7 @@ import { serverToolDescriptor } from '../../../mcp/client/tools/server-tools.ts'
 import type { AcceptedServer } from '../../../standalone/team/mcp-tools.ts';
 import { withCapabilities } from './capability-tools.ts';
 
-const { tools } = readListedTools('search', [
+const { tools } = readListedTools({ name: 'search', isElsewhere: true }, [
   { name: 'find', description: 'Finds.', inputSchema: { type: 'object' }, annotations: { destructiveHint: false } },
 ]);
 const SERVER: AcceptedServer = {

@@ -80,7 +80,7 @@ const LISTED_KEYS: readonly ListedKey[] = [
     result: 'NotImported',
     note: 'a limit of programs; see spec.limits.toolTimeout',
   },
-  { key: 'tools.**', result: 'NotImported', note: `${LATER}: tools have no configuration per agent` },
+  { key: 'tools.**', result: 'NotImported', note: 'set the timeout and the defaults of a tool in spec.toolSettings' },
   {
     key: 'skills.**',
     result: 'NotImported',

@@ -3,7 +3,9 @@ import { describe, it } from 'node:test';
 import { callOptions } from '../../../../test/support/call-options.ts';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
 import { isTemperError } from '../../../lib/errors.ts';
+import { parseUntrustedJson } from '../../../lib/json.ts';
 import { createToolServer } from '../../server/tool-server.ts';
+import { acceptedToolsText, parseAcceptedTools } from '../tools/accepted-file.ts';
 import type { ListedTool } from '../tools/listed-tool.ts';
 import { httpChannel } from './http-channel.ts';
 import { openServer } from './open-server.ts';
@@ -14,7 +16,7 @@ const server = createToolServer({
     {
       name: 'say',
       description: 'Says the text.',
-      inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+      inputSchema: { type: 'object', properties: { text: { type: 'string' }, constructor: { type: 'string' } } },
       category: 'other',
       action: 'code:read',
       sideEffects: false,
@@ -26,21 +28,35 @@ const server = createToolServer({
 
 type Answer = (request: Request) => Promise<Response> | Response;
 
-/** A connection to the server, whose calls `called` answers, and whose streams that are opened again `reopened`. */
+interface Answers {
+  /** Gets the requests. */
+  seen?: Request[];
+  /** Gets the waits of the channel. */
+  waits?: number[];
+  /** Answers streams that are opened again. */
+  reopened?: Answer;
+  /** Answers all that is no call. */
+  others?: Answer;
+}
+
+/** A connection to the server, whose calls `called` answers. */
 async function connected(
   called: Answer,
-  { seen = [], waits = [], reopened = server }: { seen?: Request[]; waits?: number[]; reopened?: Answer } = {},
+  { seen = [], waits = [], reopened = server, others = server }: Answers = {},
 ): Promise<ServerConnection> {
   const fetch = async (target: string | URL, init: RequestInit): Promise<Response> => {
     const request = new Request(target, init);
     seen.push(request);
     if (request.headers.has('last-event-id')) return reopened(request);
     const isCall = request.method === 'POST' && (await request.clone().text()).includes('"tools/call"');
-    return isCall ? called(request) : server(request);
+    return isCall ? called(request) : others(request);
   };
   const clock: Clock = { ...systemClock, sleep: async (milliseconds) => void waits.push(milliseconds) };
   const channel = httpChannel({ url: 'https://mcp.example.com/mcp' }, 'secret', { clock, fetch });
-  return ServerConnection.open({ server: 'h', channel, clock: systemClock }, callOptions());
+  return ServerConnection.open(
+    { server: { name: 'h', isElsewhere: true }, channel, clock: systemClock },
+    callOptions(),
+  );
 }
 
 async function say(connection: ServerConnection): Promise<unknown> {
@@ -59,6 +75,14 @@ describe('an MCP server over HTTP', () => {
     assert.ok(seen.length > 2);
     for (const { headers, redirect } of seen)
       assert.deepEqual([headers.get('authorization'), redirect], ['Bearer secret', 'error']);
+  });
+
+  it('a schema with a name that can change a prototype is accepted without it, and the file gives back what was accepted', async () => {
+    await using connection = await connected(server);
+    const { tools } = await connection.tools(callOptions());
+    assert.deepEqual(tools[0]?.inputSchema['properties'], { text: { type: 'string' } });
+    const stored = parseUntrustedJson(acceptedToolsText(new Map([['h', tools]])));
+    assert.deepEqual(parseAcceptedTools('mcp-tools.json', stored).get('h'), tools);
   });
 
   for (const [what, answer, reason] of [
@@ -125,6 +149,42 @@ describe('an MCP server over HTTP', () => {
       assert.equal(connection.isOpen, false);
     });
   }
+
+  it('a call to which the server answers with a question fails, and the connection stays', async () => {
+    await using connection = await connected(async (request) => {
+      const { id } = (await request.json()) as { id: unknown };
+      const inputRequests = { name: { method: 'elicitation/create', params: { mode: 'form', message: 'password?' } } };
+      return json(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'input_required', inputRequests } }));
+    });
+    await assert.rejects(
+      say(connection),
+      (error) => isTemperError(error, 'TEMPER_TOOL_FAILED') && /asks for input or a sample/.test(error.message),
+    );
+    assert.equal(connection.isOpen, true);
+  });
+
+  it('a session that the server forgot ends the connection, and one that is left ends at the server', async () => {
+    const seen: Request[] = [];
+    let answer: Answer = server;
+    const named: Answer = async (request) => {
+      if (request.method === 'DELETE') return new Response(null, { status: 204 });
+      // Only older revisions have sessions.
+      if (request.method === 'POST' && (await request.clone().text()).includes('"server/discover"'))
+        return new Response('', { status: 400 });
+      const { status, headers, body } = await answer(request);
+      return new Response(body, { status, headers: { ...Object.fromEntries(headers), 'mcp-session-id': 'one' } });
+    };
+    {
+      await using connection = await connected(named, { seen, others: named });
+      await say(connection);
+    }
+    const left = seen.filter(({ method }) => method === 'DELETE').map(({ headers }) => headers.get('mcp-session-id'));
+    assert.deepEqual(left, ['one']);
+    await using connection = await connected(named, { seen, others: named });
+    answer = () => new Response('', { status: 404 });
+    await assert.rejects(say(connection), /the server has ended the session/);
+    assert.equal(connection.isOpen, false);
+  });
 
   it('a server whose token is not set is not asked', async () => {
     const configured = {

@@ -16,6 +16,9 @@ const MAX_FAILED = 3;
 /** The server says how long the client waits before it opens a stream again. */
 const WAIT_MS = { least: 500, most: 300_000 };
 
+/** How long a server has for the end of a session. */
+const MAX_LEAVE_MS = 2_000;
+
 interface HttpChannelDeps {
   clock: Clock;
   fetch: (target: string | URL, init: RequestInit) => Promise<Response>;
@@ -45,6 +48,7 @@ export function httpChannel(
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: async (target, init) => {
       const response = await fetch(target, { ...init, redirect: 'error' });
+      if (isSessionLost(response, init)) end(new Error('the server has ended the session'));
       return checkedResponse(response, { unasked, end });
     },
     ...(token === undefined ? {} : { authProvider: { token: async () => token } }),
@@ -62,5 +66,26 @@ export function httpChannel(
       clock.sleep(wait, closed.signal).then(reopen, () => undefined);
     },
   });
-  return { transport, problem: () => problem, [Symbol.asyncDispose]: close };
+  return {
+    transport,
+    problem: () => problem,
+    async [Symbol.asyncDispose]() {
+      if (!closed.signal.aborted) await leave(transport, clock);
+      await close();
+    },
+  };
+}
+
+/** A server that has restarted, or that forgot a session, answers so: each further request would fail as well. */
+function isSessionLost({ status }: Response, { method, headers }: RequestInit = {}): boolean {
+  return status === 404 && method === 'POST' && new Headers(headers).has('mcp-session-id');
+}
+
+/** Ends the session at the server, which otherwise keeps what belongs to it. */
+async function leave(transport: StreamableHTTPClientTransport, clock: Clock): Promise<void> {
+  if (transport.sessionId === undefined) return;
+  const left = new AbortController();
+  const late = clock.sleep(MAX_LEAVE_MS, left.signal).catch(() => undefined);
+  await Promise.race([transport.terminateSession().catch(() => undefined), late]);
+  left.abort();
 }

@@ -1,7 +1,7 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
-import type { ConfiguredServer, LocalServer, RemoteServer } from '../read-servers.ts';
+import { type ConfiguredServer, isElsewhere, type LocalServer, type RemoteServer } from '../read-servers.ts';
 import { httpChannel } from './http-channel.ts';
 import { ProcessTransport } from './process-transport.ts';
 import { type ServerChannel, ServerConnection } from './server-connection.ts';
@@ -23,7 +23,8 @@ export async function openServer(
     'url' in server
       ? httpChannel(server, tokenOf(server, token), { clock, fetch })
       : await processChannel(server, clock);
-  return ServerConnection.open({ server: server.name, channel, clock }, op);
+  const listing = { name: server.name, isElsewhere: isElsewhere(server) };
+  return ServerConnection.open({ server: listing, channel, clock }, op);
 }
 
 /** Throws TEMPER_MCP_SERVER_FAILED without the variable: a server must not be asked as another caller than the user configured. */

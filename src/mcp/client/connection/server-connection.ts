@@ -1,11 +1,25 @@
-import { Client, ProtocolError, type StandardSchemaV1, type Tool, type Transport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  type StandardSchemaV1,
+  type Tool,
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { abortable } from '../../../lib/async/abort.ts';
 import { type CallOptions, withTimeout } from '../../../lib/call-options.ts';
 import { type Clock, MAX_TIMER_MS } from '../../../lib/clock.ts';
 import { isTemperError, messageOf, TemperError } from '../../../lib/errors.ts';
-import { isJsonObject, type Json, type JsonObject } from '../../../lib/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseUntrustedJson } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { LISTED_LIMITS, type ListedTool, readListedTools, type ToolsOfServer } from '../tools/listed-tool.ts';
+import {
+  LISTED_LIMITS,
+  type ListedTool,
+  type ListingServer,
+  readListedTools,
+  type ToolsOfServer,
+} from '../tools/listed-tool.ts';
 
 /** Time in which a server starts, agrees on a revision of the protocol and lists its tools. */
 const OPEN_TIMEOUT_MS = 30_000;
@@ -22,8 +36,7 @@ export interface ServerChannel extends AsyncDisposable {
 }
 
 export interface ServerConnectionDeps {
-  /** The name of the server in the configuration of the user. */
-  server: string;
+  server: ListingServer;
   channel: ServerChannel;
   clock: Clock;
 }
@@ -105,15 +118,15 @@ export class ServerConnection implements AsyncDisposable {
       const options = { signal: op.signal, timeout: MAX_TIMER_MS, toolDefinition };
       return (await this.#client.callTool({ name: remoteName, arguments: input }, options)) as JsonObject;
     } catch (error) {
-      if (!(error instanceof ProtocolError) || !this.isOpen) throw this.#failureOf(error, 'the call failed');
-      const text = printable(messageOf(error, 500), 500);
-      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server}" refused the call: ${text}`);
+      const refusal = this.isOpen ? refusalIn(error) : undefined;
+      if (refusal === undefined) throw this.#failureOf(error, 'the call failed');
+      throw new TemperError('TEMPER_TOOL_FAILED', `MCP server "${this.#deps.server.name}" ${refusal}`);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#client.close().catch(() => undefined);
     await this.#deps.channel[Symbol.asyncDispose]();
+    await this.#client.close().catch(() => undefined);
   }
 
   #onListChanged(): void {
@@ -140,7 +153,9 @@ export class ServerConnection implements AsyncDisposable {
   async #page(params: JsonObject, { signal }: CallOptions): Promise<JsonObject> {
     try {
       const options = { signal, timeout: OPEN_TIMEOUT_MS };
-      return await this.#client.request({ method: 'tools/list', params }, ANY_RESULT, options);
+      const result = await this.#client.request({ method: 'tools/list', params }, ANY_RESULT, options);
+      // Without the members that can change a prototype, as the messages of a process are read.
+      return parseUntrustedJson(JSON.stringify(result)) as JsonObject;
     } catch (error) {
       throw this.#failureOf(error, 'its tools cannot be listed');
     }
@@ -154,7 +169,15 @@ export class ServerConnection implements AsyncDisposable {
   }
 
   #failed(reason: string, cause?: unknown): TemperError {
-    const message = `MCP server "${this.#deps.server}": ${printable(reason, 1_000)}`;
+    const message = `MCP server "${this.#deps.server.name}": ${printable(reason, 1_000)}`;
     return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
+}
+
+/** Why the server gives no result although the connection works. */
+function refusalIn(error: unknown): string | undefined {
+  if (error instanceof ProtocolError) return `refused the call: ${printable(messageOf(error, 500), 500)}`;
+  if (error instanceof SdkError && error.code === SdkErrorCode.UnsupportedResultType)
+    return 'asks for input or a sample before it answers, and Temper gives it neither';
+  return undefined;
 }

@@ -4,6 +4,7 @@ import type { Json, JsonObject } from '../../../lib/json.ts';
 import { standingOf } from './accepted-tools.ts';
 import { LISTED_LIMITS, readListedTools } from './listed-tool.ts';
 
+const FILES = { name: 'files', isElsewhere: false };
 const schema: JsonObject = { type: 'object', properties: { path: { type: 'string' } } };
 const tool = (rest: JsonObject = {}): JsonObject => ({
   name: 'read',
@@ -13,12 +14,12 @@ const tool = (rest: JsonObject = {}): JsonObject => ({
 });
 
 function reasonOf(entry: Json): string | undefined {
-  return readListedTools('files', [entry]).refused[0]?.reason;
+  return readListedTools(FILES, [entry]).refused[0]?.reason;
 }
 
 describe('the tools that an MCP server lists', () => {
   it('a tool has the name of its server, and names that become the same are refused, all of them', () => {
-    const { tools, refused } = readListedTools('files', [
+    const { tools, refused } = readListedTools(FILES, [
       tool(),
       tool({ name: 'Write.File' }),
       tool({ name: 'write_file' }),
@@ -45,7 +46,7 @@ describe('the tools that an MCP server lists', () => {
     assert.match(reasonOf({ description: 'no name' }) ?? '', /no name/);
     assert.match(reasonOf('no object') ?? '', /no name/);
     const many = readListedTools(
-      'files',
+      FILES,
       Array.from({ length: 300 }, (_, index) => tool({ name: `t${index}` })),
     );
     assert.equal(many.tools.length, LISTED_LIMITS.tools);
@@ -53,7 +54,8 @@ describe('the tools that an MCP server lists', () => {
   });
 
   it('a tool writes, destroys and reaches other systems as long as no hint denies it', () => {
-    const actionWith = (annotations: Json): unknown => readListedTools('s', [tool({ annotations })]).tools[0]?.action;
+    const actionWith = (annotations: Json, server = FILES): unknown =>
+      readListedTools(server, [tool({ annotations })]).tools[0]?.action;
     assert.deepEqual(
       [
         {},
@@ -63,13 +65,22 @@ describe('the tools that an MCP server lists', () => {
         { readOnlyHint: true },
         { readOnlyHint: true, openWorldHint: false },
         { readOnlyHint: 'yes' },
-      ].map(actionWith),
+      ].map((annotations) => actionWith(annotations)),
       ['code:delete', 'code:delete', 'comms:external', 'code:write', 'comms:external', 'code:read', 'code:delete'],
+    );
+    const elsewhere = { name: 'files', isElsewhere: true };
+    const closed = [{ readOnlyHint: true }, { destructiveHint: false }].map((hints) => ({
+      ...hints,
+      openWorldHint: false,
+    }));
+    assert.deepEqual(
+      closed.map((annotations) => actionWith(annotations, elsewhere)),
+      ['comms:external', 'comms:external'],
     );
   });
 
   it('a tool whose description, schema or hints change is quarantined until a user accepts it', () => {
-    const listed = (rest: JsonObject = {}) => readListedTools('files', [tool(rest)]).tools;
+    const listed = (rest: JsonObject = {}) => readListedTools(FILES, [tool(rest)]).tools;
     const standings = (rest: JsonObject, accepted = listed()) => listed(rest).map((one) => standingOf(one, accepted));
     assert.deepEqual([standings({}), standings({}, [])], [['accepted'], ['new']]);
     for (const change of [

@@ -33,8 +33,16 @@ export interface ToolsOfServer {
   refused: UnusableTool[];
 }
 
+/** The server that lists the tools. */
+export interface ListingServer {
+  /** Its name in the configuration of the user. */
+  name: string;
+  /** On another machine: what its tools get leaves this one. */
+  isElsewhere: boolean;
+}
+
 /** Reads what an untrusted server lists. A tool beyond a limit is refused, and so are all tools whose names become the same. */
-export function readListedTools(server: string, listed: readonly Json[]): ToolsOfServer {
+export function readListedTools(server: ListingServer, listed: readonly Json[]): ToolsOfServer {
   const tools: ListedTool[] = [];
   const refused: UnusableTool[] = [];
   for (const entry of listed.slice(0, LISTED_LIMITS.tools)) {
@@ -51,8 +59,8 @@ export function readListedTools(server: string, listed: readonly Json[]): ToolsO
 }
 
 /** The tool, or why it is refused. */
-function readTool(server: string, remoteName: string, entry: Json): ListedTool | string {
-  const name = `${server}_${remoteName.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '_')}`;
+function readTool(server: ListingServer, remoteName: string, entry: Json): ListedTool | string {
+  const name = `${server.name}_${remoteName.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '_')}`;
   if (remoteName === '') return 'it has no name';
   if (name.length > LISTED_LIMITS.name) return `${name.length} characters in its name; at most ${LISTED_LIMITS.name}`;
   const description = textAt(entry, ['description']);
@@ -62,7 +70,7 @@ function readTool(server: string, remoteName: string, entry: Json): ListedTool |
   const problem = schemaProblem(inputSchema, 'inputSchema') ?? optionalProblem(outputSchema);
   if (problem !== undefined) return problem;
   const hints = isJsonObject(annotations) ? annotations : {};
-  const read = { description, inputSchema: inputSchema as JsonObject, ...actionOf(hints) };
+  const read = { description, inputSchema: inputSchema as JsonObject, ...actionOf(hints, server.isElsewhere) };
   const output = outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject };
   const definition = { name, remoteName, ...read, ...output };
   const digest = definitionDigest(definition);

@@ -40,7 +40,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-describe('sessions in the sandbox container', { timeout: 120_000 }, () => {
+describe('sessions in the sandbox container', { timeout: 600_000 }, () => {
   let link: SandboxConnection;
   let sandbox: RoleProcess;
   before(async () => {
@@ -55,7 +55,7 @@ describe('sessions in the sandbox container', { timeout: 120_000 }, () => {
   sessionsContract('the sandbox container', () => link);
 });
 
-describe('a session over the socket of a pod', { timeout: 120_000 }, () => {
+describe('a session over the socket of a pod', { timeout: 600_000 }, () => {
   it('a session ends with the sandbox container, and the next container starts another one', async () => {
     const { link, start } = await aLink('restart');
     await using _ = link;

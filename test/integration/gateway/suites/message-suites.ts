@@ -6,6 +6,7 @@ import { childAgentTests } from './child-agents.ts';
 import { closedSessionTests } from './closed-sessions.ts';
 import { eventTests } from './events.ts';
 import { idleSessionTests } from './idle-sessions.ts';
+import { mcpTests } from './mcp-endpoint.ts';
 import { webhookTests } from './webhooks.ts';
 import { specialistTests } from './specialists.ts';
 import { treeKills } from './tree-kills.ts';
@@ -20,6 +21,7 @@ export const MESSAGE_SUITES: readonly ((open: () => MessageClient) => void)[] = 
   webhookTests,
   closedSessionTests,
   idleSessionTests,
+  mcpTests,
   specialistTests,
   treeKills,
 ];

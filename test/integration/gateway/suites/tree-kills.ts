@@ -1,19 +1,30 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { ChildState } from '../../../../src/gateway-api/pod-api.ts';
-import { openKilledTree, type TreeAgent, type TreeStep } from '../../../support/gateway/killed-tree.ts';
+import {
+  CHILD_PROMPT,
+  LEAD_PROMPT,
+  openKilledTree,
+  type TreeAgent,
+  type TreeKill,
+  type TreeStep,
+} from '../../../support/gateway/killed-tree.ts';
+import { aModelRequest, streamEnd, streamLines } from '../../../support/gateway/model-gateway-fixture.ts';
 import { type MessageClient, parsed, receiptOf } from '../../../support/gateway/message-client.ts';
+import { ANSWER_USAGE } from '../../../support/gateway/tree-ledger.ts';
 import { poll } from '../../../support/poll.ts';
 import { seededRandom } from '../../../support/seeded-random.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import type { Task } from '../../../../src/bus/port.ts';
 
-/** Walks through a tree; `make chaos` sets more, and then kills a gateway in every step. */
+/** Walks through a tree; `make chaos` sets more, and then kills in every step. */
 const TIMES = Number(process.env['KILLS'] ?? 1);
 const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
 const STEPS = [
+  'think',
   'spawn',
   'ask',
+  'child-think',
   'answer',
   'ticket',
   'specialist',
@@ -25,22 +36,26 @@ const STEPS = [
   'late-answer',
   'take',
 ] as const satisfies readonly TreeStep[];
-/** The steps of one walk in which a gateway is killed. */
-const KILLED_STEPS = TIMES > 1 ? STEPS.length : 2;
+/** The kills of one walk, each in another step: of a gateway, and each third one of the NATS server. */
+const KILLS = TIMES > 1 ? STEPS.length : 3;
 /** A gateway answers these requests in about this time on an idle machine. */
 const MAX_DELAY_MS = 40;
 
 /** A tree of agents whose gateways and operators are killed. `open` gives the client of two replicas. */
 export function treeKills(open: () => MessageClient): void {
-  it(`a tree whose gateways and operators are killed at any step loses no message, and starts nothing twice (SEED=${SEED})`, async (context: TestContext) => {
+  it(`a tree whose gateways, operators and NATS server are killed at any step loses no message, starts nothing twice and is charged exactly (SEED=${SEED})`, async (context: TestContext) => {
     context.diagnostic(`SEED=${SEED}`);
     const random = seededRandom(SEED);
     for (let time = 0; time < TIMES; time += 1) {
-      const killed = new Map<TreeStep, number>();
-      while (killed.size < KILLED_STEPS) killed.set(STEPS[random(STEPS.length)] ?? 'spawn', random(MAX_DELAY_MS));
-      await using tree = await openKilledTree(open(), `killed-tree-${time}`, killed);
+      const kills = new Map<TreeStep, TreeKill>();
+      while (kills.size < KILLS) {
+        const step = STEPS[random(STEPS.length)] ?? 'spawn';
+        const component = kills.size % 3 === 2 ? 'nats' : 'gateway';
+        if (!kills.has(step)) kills.set(step, { component, afterMs: random(MAX_DELAY_MS) });
+      }
+      await using tree = await openKilledTree(open(), `killed-tree-${time}`, kills);
       await walk(tree).catch((error: unknown) => {
-        throw new Error(`killed at ${JSON.stringify([...killed])}`, { cause: error });
+        throw new Error(`killed at ${JSON.stringify([...kills])}`, { cause: error });
       });
     }
   });
@@ -63,6 +78,13 @@ async function walk(tree: Tree): Promise<void> {
     return receiptOf(await tree.call(step, lead, '/v1/messages', { deliveryToken, draft, ask: {} })).id;
   };
 
+  const think = async (agent: TreeAgent, token: string, system: string, step: TreeStep): Promise<void> => {
+    const request = aModelRequest({ system });
+    const answer = await tree.call(step, agent, '/v1/models/stream', { deliveryToken: token, request });
+    assert.deepEqual(streamEnd(streamLines(answer)).usage, { ...ANSWER_USAGE, cachedInputTokens: 0 });
+  };
+
+  await think(lead, deliveryToken, LEAD_PROMPT, 'think');
   const wanted = { name: 'helper', prompt: 'x', tools: ['file_read'] };
   const started = parsed(
     await tree.call('spawn', lead, '/v1/children', { deliveryToken, input: wanted, waitSeconds: 20 }),
@@ -73,6 +95,7 @@ async function walk(tree: Tree): Promise<void> {
   const ticket = await ask(child.name, 'ask');
   const asked = await tree.next(child);
   assert.equal(asked.message.id, ticket);
+  await think(child, asked.deliveryToken, CHILD_PROMPT, 'child-think');
   parsed(await ack(child, asked.deliveryToken, '42', 'answer'), 204);
   assert.deepEqual([(await taskOf(deliveryToken, ticket, 'ticket')).text, await tree.waiting(child)], ['42', 0]);
 
@@ -102,4 +125,5 @@ async function walk(tree: Tree): Promise<void> {
   parsed(await ack(lead, answer.deliveryToken, 'thanks', 'take'), 204);
   assert.deepEqual([await tree.waiting(lead), await tree.waiting(peer), await tree.children()], [0, 0, []]);
   assert.deepEqual(await tree.replies(sent.session), ['I have asked', 'thanks']);
+  await tree.assertCharged(child);
 }

@@ -1,0 +1,81 @@
+import { Readable } from 'node:stream';
+import type { ReadableStream } from 'node:stream/web';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { closed } from '../../api/v1alpha1/common.ts';
+import { createToolServer } from '../../mcp/server/tool-server.ts';
+import { TRACEPARENT } from '../../telemetry/traceparent.ts';
+import { text } from '../../tools/event-schema/parts.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { GatewayServer } from '../http/routes.ts';
+import { Done, ERROR_RESPONSES, USER_SECURITY } from '../http/schemas.ts';
+import { AGENT_PATH, AgentParams, requireAgent } from '../users/messages.ts';
+import { McpAgent } from './mcp-agent.ts';
+
+const PATH = `${AGENT_PATH}/mcp`;
+const MAX_BODY_BYTES = 512 * 1_024;
+const MAX_BODY_VALUES = 10_000;
+/** The headers that the protocol reads. */
+const PROTOCOL_HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name'];
+
+/** One message: several in one body would be several requests under the limits of one. */
+const Message = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Optional(Type.Union([Type.String({ maxLength: 256 }), Type.Integer()])),
+    method: text(128, 'The method of the protocol.'),
+    params: Type.Optional(Type.Unknown()),
+  },
+  { ...closed, description: 'A JSON-RPC request or notification of MCP.' },
+);
+const Answer = Type.Unknown({ description: 'A JSON-RPC response, or a stream of messages as server-sent events.' });
+
+/** An agent for clients of the Model Context Protocol: Streamable HTTP without sessions of the protocol. */
+export function mcpRoutes(server: GatewayServer, deps: GatewayDeps): void {
+  server.post(
+    PATH,
+    {
+      config: { access: 'user', longPoll: true, maxValues: MAX_BODY_VALUES },
+      bodyLimit: MAX_BODY_BYTES,
+      schema: {
+        ...USER_SECURITY,
+        summary: 'MCP: the agent as a tool',
+        params: AgentParams,
+        body: Message,
+        response: { 200: Answer, 202: Done, ...ERROR_RESPONSES },
+      },
+    },
+    async (request, reply) => {
+      const state = requireAgent(request.params, deps);
+      const { headers, logFields, params } = request;
+      const signal = AbortSignal.any([request.disconnected, deps.draining]);
+      const caller = { namespace: params.namespace, traceparent: headers[TRACEPARENT], logFields };
+      const serve = createToolServer(new McpAgent({ deps, state, caller, signal }));
+      return relay(await serve(protocolRequest(request)), reply);
+    },
+  );
+  // The protocol asks for this status where a server opens no streams and keeps no sessions.
+  for (const method of ['GET', 'DELETE'] as const)
+    server.route({
+      method,
+      url: PATH,
+      config: { access: 'user' },
+      schema: { hide: true, params: AgentParams },
+      handler: async (_request, reply) => reply.code(405).header('allow', 'POST').send(),
+    });
+}
+
+function protocolRequest({ headers, body }: FastifyRequest): Request {
+  const passed = PROTOCOL_HEADERS.flatMap((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? [[name, value] as [string, string]] : [];
+  });
+  return new Request('https://temper-gateway/mcp', { method: 'POST', headers: passed, body: JSON.stringify(body) });
+}
+
+async function relay({ status, headers, body }: Response, reply: FastifyReply): Promise<FastifyReply> {
+  void reply.code(status).header('cache-control', 'no-store');
+  const type = headers.get('content-type');
+  if (type !== null) void reply.type(type);
+  return body === null ? reply.send() : reply.send(Readable.fromWeb(body as ReadableStream<Uint8Array>));
+}
