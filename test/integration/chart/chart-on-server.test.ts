@@ -210,7 +210,7 @@ for (const mode of ['cluster', 'namespaced'] as const) {
 
     it('the pods of the chart satisfy the restricted Pod Security Standard', async () => {
       const workloads = objects.filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet');
-      assert.equal(workloads.length, 4);
+      assert.equal(workloads.length, 5);
       for (const { metadata, spec } of workloads as (ChartObject & { spec: { template: ChartObject } })[]) {
         const template = spec.template as unknown as {
           metadata: object;
