@@ -86,7 +86,9 @@ describe('links between capabilities', () => {
     });
     fc.assert(
       fc.property(fc.uniqueArray(entry, { selector: (one) => one.name }), name, (made, query) => {
-        const entries = made.map(({ hidden: _, name: own, ...rest }) => anEntry(own, rest));
+        const entries = made.map(({ name: own, requiredTools, tags, links }) =>
+          anEntry(own, { requiredTools, tags, links }),
+        );
         const hidden: string[] = made.filter((one) => one.hidden).map((one) => one.name);
         const visible = entries.filter((one) => !hidden.includes(one.name));
         const ranked = found(query, entries, hidden);
