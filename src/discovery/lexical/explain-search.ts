@@ -15,7 +15,7 @@ export interface SearchExplanation {
   results: ExplainedResult[];
 }
 
-export interface ExplainedWord {
+interface ExplainedWord {
   /** The stem of a word of the query. */
   word: string;
   /** The words of entries that it is read as: itself, its halves or its probable spelling. */
@@ -24,7 +24,7 @@ export interface ExplainedWord {
   entries: number;
 }
 
-export interface ExplainedResult extends RankedEntry {
+interface ExplainedResult extends RankedEntry {
   /** The words of `readAs` that the entry has. */
   words: string[];
   /** The IDs that visible links lead to. */

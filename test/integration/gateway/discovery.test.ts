@@ -165,19 +165,19 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
   });
 
   it('a search follows the links of a Capability to what the agent may call', async () => {
-    await capability('zebras', {
+    await capability('badgers', {
       type: 'Skill',
-      description: 'How zebras are counted.',
+      description: 'How badgers are counted.',
       requiredTools: ['file_read'],
       edges: [{ type: 'ComposedWith', target: 'tool:file_list' }],
     });
     await pollValue(
       'the Capability in the catalog',
-      () => searchIds(analyst, 'zebra'),
-      (ids) => ids.includes('skill:zebras'),
+      () => searchIds(analyst, 'badger'),
+      (ids) => ids.includes('skill:badgers'),
     );
-    assert.deepEqual(await searchIds(analyst, 'zebra'), ['skill:zebras', 'tool:file_read']);
-    assert.deepEqual(await searchIds(clerk, 'zebra'), ['skill:zebras', 'tool:file_list']);
+    assert.deepEqual(await searchIds(analyst, 'badger'), ['skill:badgers', 'tool:file_read']);
+    assert.deepEqual(await searchIds(clerk, 'badger'), ['skill:badgers', 'tool:file_list']);
   });
 
   it('a search returns Capabilities of the namespace with the reason when they are unavailable, and follows changes', async () => {
