@@ -57,6 +57,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addImport(program.command('import').description('import agents of other systems'), io, finish);
+  addDiscover(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
   const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
@@ -278,6 +279,28 @@ function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { validate } = await import('./manifests/validate.ts');
       finish(await validate({ paths: options.filename, output: options.output }, io));
+    });
+}
+
+function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('discover <query>', { hidden: isPlugin(io) })
+    .description('print what an agent finds with discover_capabilities')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--kind <kind>', 'only capabilities of this kind')
+    .option('--category <category>', 'only capabilities of this category')
+    .option('--level <level>', 'access level of the agent; default: the initial level of the policy')
+    .option('--tainted', 'as for a session that contains untrusted content')
+    .option('--explain', 'also print the words, the links and the tokens')
+    .addOption(output())
+    .action(async (query: string, { filename, ...options }) => {
+      const { discover } = await import('./manifests/discover.ts');
+      const { builtInDescriptors } = await import('../engine/built-in.ts');
+      const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
+      const tools = [...builtInDescriptors(), ...(await acceptedDescriptors(io))];
+      finish(await discover({ ...options, query, paths: filename }, tools, io));
     });
 }
 
