@@ -15,6 +15,7 @@ const BENCHES: Record<string, () => Promise<BenchRow[]>> = {
   'scheduled-agents': async () => (await import('./scheduled-agents.ts')).benchScheduledAgents(),
   egress: async () => (await import('./egress.ts')).benchEgress(),
   discovery: async () => (await import('./discovery.ts')).benchDiscovery(),
+  disclosure: async () => (await import('./disclosure.ts')).benchDisclosure(),
   dispatch: async () => (await import('./dispatch.ts')).benchDispatch(),
   turn: async () => (await import('./turn.ts')).benchTurn(),
   'session-repair': async () => (await import('./session-repair.ts')).benchSessionRepair(),

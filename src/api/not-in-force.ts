@@ -67,7 +67,7 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     kind: 'Capability',
     field: 'spec.tool.inputSchema',
     where: 'cluster',
-    plan: 'describe the arguments; discovery lists the tool, and no agent can call it',
+    plan: 'describe the arguments to the model; discovery searches them, and no agent can call the tool',
   },
   {
     kind: 'Capability',
@@ -86,12 +86,6 @@ export const NOT_IN_FORCE: readonly FieldNotInForce[] = [
     field: 'spec.examples',
     where: 'everywhere',
     plan: 'show how to use the capability',
-  },
-  {
-    kind: 'Capability',
-    field: 'spec.edges',
-    where: 'everywhere',
-    plan: 'link related capabilities in discovery',
   },
   {
     kind: 'Capability',

@@ -57,6 +57,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addClusterVerbs(program, io, finish);
   addManifests(program, io, finish);
   addImport(program.command('import').description('import agents of other systems'), io, finish);
+  addDiscover(program, io, finish);
   addPolicy(program.command('policy').description('explain policy decisions'), io, finish);
   const tool = program.command('tool').description('check, call, export, import, push and pull tools');
   addTool(tool, io, finish);
@@ -129,14 +130,20 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
 }
 
 function addTrace(program: Command, io: CliIo, finish: SetExitCode): void {
-  program
-    .command('trace <session>', { hidden: isPlugin(io) })
-    .description('print a past conversation: messages, calls, results and usage')
-    .option('--agent <name>', 'agent of the session, when several agents have a session of this id')
+  addClusterOptions(
+    program.command('trace <session>').description('print a past conversation: messages, calls, results and replies'),
+  )
+    .option(
+      '--agent <name>',
+      'agent of the session; required on a cluster, and when several agents have a session of this id',
+    )
     .addOption(state())
     .addOption(output())
     .action(async (session: string, options) => {
-      refusePlugin('trace', io);
+      if (selectsCluster(options, io)) {
+        const { traceSession } = await import('./cluster/messages/trace-session.ts');
+        return finish(await traceSession({ ...options, session }, io));
+      }
       const { trace } = await import('./state/trace.ts');
       const { readingState } = await import('./state/state-folder.ts');
       finish(await readingState(options.state, () => trace({ ...options, session }, io)));
@@ -272,6 +279,28 @@ function addManifests(program: Command, io: CliIo, finish: SetExitCode): void {
     .action(async (options) => {
       const { validate } = await import('./manifests/validate.ts');
       finish(await validate({ paths: options.filename, output: options.output }, io));
+    });
+}
+
+function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
+  program
+    .command('discover <query>', { hidden: isPlugin(io) })
+    .description('print what an agent finds with discover_capabilities')
+    .addOption(files())
+    .option('--agent <name>', 'agent name, when the manifests contain several agents')
+    .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
+    .option('--kind <kind>', 'only capabilities of this kind')
+    .option('--category <category>', 'only capabilities of this category')
+    .option('--level <level>', 'access level of the agent; default: the initial level of the policy')
+    .option('--tainted', 'as for a session that contains untrusted content')
+    .option('--explain', 'also print the words, the links and the tokens')
+    .addOption(output())
+    .action(async (query: string, { filename, ...options }) => {
+      const { discover } = await import('./manifests/discover.ts');
+      const { builtInDescriptors } = await import('../engine/built-in.ts');
+      const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
+      const tools = [...builtInDescriptors(), ...(await acceptedDescriptors(io))];
+      finish(await discover({ ...options, query, paths: filename }, tools, io));
     });
 }
 

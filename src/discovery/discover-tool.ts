@@ -51,13 +51,13 @@ function queryOf(input: Json): DiscoveryQuery {
   });
   return {
     query: query ?? '',
-    ...kindFilter(kind),
+    ...assertKind(kind),
     ...(category === undefined ? {} : { category }),
   };
 }
 
-/** An unknown kind is refused: it would find nothing, which reads as "there is none". */
-function kindFilter(text: string | undefined): { kind?: string } {
+/** The filter for a kind. An unknown kind is refused: it would find nothing, which reads as "there is none". */
+export function assertKind(text: string | undefined): { kind?: string } {
   const kind = text?.toLowerCase();
   if (kind === undefined || kind === ALL_KINDS) return {};
   if (CAPABILITY_KINDS.some((known) => known === kind)) return { kind };

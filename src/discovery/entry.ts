@@ -3,7 +3,7 @@ import type { Capability } from '../api/v1alpha1/capability.ts';
 import type { JsonObject } from '../lib/json.ts';
 import type { PolicyRequest } from '../policy/types.ts';
 import { toolRequest } from '../tools/authorize.ts';
-import type { ToolDescriptor } from '../tools/contract.ts';
+import type { CapabilityLink, CapabilityTopics, ToolDescriptor } from '../tools/contract.ts';
 import { parameterText, parameterTextOf } from './parameters.ts';
 
 export const CAPABILITY_KINDS = [
@@ -34,6 +34,8 @@ export interface DiscoveryEntry {
   agent?: string;
   /** Tools that the capability needs, as a name or `name@sha256:…`. */
   requiredTools: readonly string[];
+  /** Links to other capabilities. */
+  links?: readonly CapabilityLink[];
   /** A short reason why the capability cannot be used; absent when it can. */
   unavailable?: string;
 }
@@ -43,18 +45,19 @@ const MAX_DESCRIPTION = 1_024;
 
 /** The entry for a tool of the agent. */
 export function toolEntry(tool: ToolDescriptor): DiscoveryEntry {
-  const { name, description, category, forged } = tool;
+  const { name, description, category, forged, topics } = tool;
   const kind = forged === undefined ? 'tool' : 'emergent-tool';
   return {
     id: `${kind}:${name}`,
     kind,
     name,
     description: description.slice(0, MAX_DESCRIPTION),
-    category: forged === undefined ? category : 'emergent',
-    tags: forged === undefined ? [] : ['runtime-created', 'agent-forged'],
+    category: forged === undefined ? (topics?.category ?? category) : 'emergent',
+    tags: forged === undefined ? (topics?.tags ?? []) : ['runtime-created', 'agent-forged'],
     parameters: parameterText(tool.inputSchema),
     request: toolRequest(tool),
-    requiredTools: [],
+    requiredTools: topics?.requiredTools ?? forged?.steps ?? [],
+    ...(topics === undefined ? {} : { links: topics.links }),
   };
 }
 
@@ -114,6 +117,7 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
   const kind = spec.type.toLowerCase() as Exclude<CapabilityKind, 'emergent-tool'>;
   const { tool, requiredSecrets = [] } = spec;
   const name = tool?.name ?? metadata.name;
+  const topics = topicsOf(spec);
   const reasons = [
     ...(status?.available === false ? ['its status reports it as unavailable'] : []),
     ...(requiredSecrets.length === 0 ? [] : [`needs connection ${requiredSecrets.slice(0, 3).join(', ')}`]),
@@ -125,12 +129,27 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
     name,
     description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
-    tags: spec.tags ?? [],
+    tags: topics.tags,
     ...(tool === undefined ? {} : { parameters: parameterText(tool.inputSchema as JsonObject) }),
     ...(tool === undefined ? {} : { request: listingOf(tool) }),
-    requiredTools: spec.requiredTools ?? [],
+    requiredTools: topics.requiredTools,
+    links: topics.links,
     unavailable: reasons.join('; '),
   };
+}
+
+/** What a Capability says about itself for a search. */
+export function topicsOf({
+  category,
+  tags = [],
+  requiredTools = [],
+  edges = [],
+}: Capability['spec']): CapabilityTopics {
+  const links = edges.map(({ type, target, weight = '1' }) => {
+    const value = Number(weight);
+    return { type, target, weight: Number.isFinite(value) ? Math.min(1, Math.max(0, value)) : 0 };
+  });
+  return { ...(category === undefined ? {} : { category }), tags, requiredTools, links };
 }
 
 function listingOf({ name, category, action }: NonNullable<Capability['spec']['tool']>): PolicyRequest {

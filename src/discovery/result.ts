@@ -1,7 +1,7 @@
 import { printable } from '../lib/printable.ts';
 import type { DiscoveryEntry } from './entry.ts';
 import type { DiscoveryResult, FoundCapability } from './port.ts';
-import type { RankedEntry } from './lexical/search.ts';
+import type { RankedEntry } from './ranked-entry.ts';
 
 /** Budget of a response: 800 tokens of four characters each. */
 const MAX_RESPONSE_CHARACTERS = 800 * 4;

@@ -1,6 +1,6 @@
 import type { Decider } from '../policy/types.ts';
 import { toolRequest } from '../tools/authorize.ts';
-import type { CallerContext, ToolView } from '../tools/contract.ts';
+import type { CallerContext, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { buildResult } from './result.ts';
 import { DISCOVER_TOOL } from './discover-tool.ts';
 import { toolEntry } from './entry.ts';
@@ -34,7 +34,12 @@ export function sessionDiscovery({ view, decider }: SessionDiscoveryDeps): Disco
         permits: ({ request }) => request !== undefined && policy.decide(request).effect !== 'Deny',
       });
       const permitted = tools.list().filter((tool) => policy.decide(toolRequest(tool)).effect !== 'Deny');
-      return buildResult(ranked, new Set(permitted.map(({ name }) => name)));
+      return buildResult(ranked, new Set(permitted.flatMap(callNames)));
     },
   };
+}
+
+/** The names of a tool in calls. Steps of composed tools name the digest of a forged one. */
+function callNames({ name, forged }: ToolDescriptor): string[] {
+  return forged === undefined ? [name] : [name, `${name}@${forged.digest}`];
 }

@@ -1,5 +1,6 @@
 import { INVOKE_NAME } from '../agent/code/code-prompt.ts';
 import { LIST_TOOLS_NAME, LOAD_TOOL_NAME } from '../agent/code/list-tools.ts';
+import { LOAD_RESOURCE_NAME } from '../agent/disclosure/names.ts';
 import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
@@ -40,16 +41,16 @@ export function builtInDescriptors(): ToolDescriptor[] {
   ];
 }
 
-/** Names that only agents in code mode have tools for. */
-const CODE_MODE_NAMES = [INVOKE_NAME, LIST_TOOLS_NAME, LOAD_TOOL_NAME];
+/** Names that only agents in code mode, or whose tools are not all in each request, have tools for. */
+const MODE_NAMES = [INVOKE_NAME, LIST_TOOLS_NAME, LOAD_TOOL_NAME, LOAD_RESOURCE_NAME];
 
 /** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
-  return new Set([...builtInDescriptors().map(({ name }) => name), ...CODE_MODE_NAMES, FINISH_TOOL_NAME]);
+  return new Set([...builtInDescriptors().map(({ name }) => name), ...MODE_NAMES, FINISH_TOOL_NAME]);
 }
 
 const FOR_MODEL_ONLY: ReadonlySet<string> = new Set([
-  ...CODE_MODE_NAMES,
+  ...MODE_NAMES,
   FINISH_TOOL_NAME,
   FORGE_TOOL.name,
   DROP_TOOL.name,

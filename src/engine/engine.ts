@@ -38,7 +38,7 @@ import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
 import { agentContext } from './settings/agent-context.ts';
 import { compileToolSettings } from './settings/tool-settings.ts';
-import { codeModeTools, createCodeMode } from './code-mode.ts';
+import { createCodeMode } from './code-mode.ts';
 import {
   builtInTools,
   createForging,
@@ -47,6 +47,7 @@ import {
   forgedToolDeps,
   type Forging,
 } from './engine-context.ts';
+import { exploringParts } from './tool-disclosure.ts';
 import { createToolViews } from './tool-views.ts';
 
 interface EngineMessage {
@@ -171,8 +172,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const described = createToolViews({ tools, builtIn: [...describedBuiltInTools(), ...external], forged });
   const forge = createForging(context, described, { ...forged, taken: external });
   const nested = runTool({ messages, schemas, resolve: ports.models.resolve, runtime: () => runtime });
-  const ofMode = codeModeTools(context, described);
-  const own = [...builtInTools(context, described), ...ofMode, nested, forge.tool, createDropTool(tools)];
+  const { tools: exploring, disclosure } = exploringParts(context, described);
+  const own = [...builtInTools(context, described), ...exploring, nested, forge.tool, createDropTool(tools)];
   const builtIn = [...own, ...external];
   const view = createToolViews({ tools, builtIn, forged });
   const background = new BackgroundTasks((error) => events(errorEvent(error)));
@@ -203,17 +204,17 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
     },
   });
   const code = createCodeMode(context);
-  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code, messages });
+  const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code, messages, disclosure });
   const runningAgent = runningAgentOf(context);
   const provider = createLoopProvider({ model: context.model, clock, contextTokens: ports.models.contextTokens });
-  const runtime: RunRuntime = { agent: runningAgent, clock, invoker, taint, isUntrusted, provider, code };
+  const runtime: RunRuntime = { agent: runningAgent, clock, invoker, taint, isUntrusted, provider, code, disclosure };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
 }
 
 /** The loop with the model, the provider and the value of the agent. */
 function createLoop(
   context: EngineContext,
-  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code' | 'messages'>,
+  parts: Pick<AgentLoopDeps, 'invoker' | 'taint' | 'isUntrusted' | 'hooks' | 'code' | 'messages' | 'disclosure'>,
 ): AgentLoop {
   const { ports, model } = context;
   const { clock, sessions, models } = ports;

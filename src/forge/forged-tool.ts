@@ -15,6 +15,9 @@ import { parseArtifact, type ParsedArtifact } from './parse-artifact.ts';
 import { isPure } from './compose/purity.ts';
 import { splitReference } from './request.ts';
 
+/** Inputs of tests that describe a tool. */
+const MAX_EXAMPLES = 3;
+
 export interface ForgedToolDeps {
   sandbox: Sandbox;
   clock: Clock;
@@ -66,12 +69,20 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
     description,
     inputSchema: open.inputSchema,
     outputSchema: open.outputSchema,
+    examples: open.tests.slice(0, MAX_EXAMPLES).map(({ input }) => input),
     category: 'code_execution',
     // A pure function and a chain of steps change nothing themselves; the policy decides each call of a step.
     action: usesNetwork ? 'comms:external' : 'code:read',
     sideEffects: usesNetwork || effects,
     locality: usesNetwork ? 'Brokered' : 'Local',
-    forged: { digest: open.digest, tier, pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)) },
+    forged: {
+      digest: open.digest,
+      tier,
+      ...(implementation.steps === undefined
+        ? {}
+        : { steps: [...new Set(implementation.steps.map((step) => step.tool))] }),
+      pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)),
+    },
   };
 }
 

@@ -6,6 +6,9 @@ const MESSAGE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
 /** In seconds. A warm agent takes milliseconds; a new node for a pod takes minutes. */
 const START_BUCKETS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900] as const;
 
+/** In seconds. A search over the largest catalog of a namespace takes milliseconds. */
+const SEARCH_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1] as const;
+
 const BUILD_INFO = {
   type: 'gauge',
   labels: ['version', 'node'],
@@ -53,6 +56,17 @@ export const GATEWAY_METRICS = {
     labels: [],
     help: 'From the acceptance of a message to its answer.',
     buckets: MESSAGE_BUCKETS,
+  },
+  temper_discovery_searches_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Searches of agents for capabilities by outcome: found, empty.',
+  },
+  temper_discovery_search_duration_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'Duration of the ranking of a search, without reading the tools of its session.',
+    buckets: SEARCH_BUCKETS,
   },
   temper_delivery_extensions_total: {
     type: 'counter',

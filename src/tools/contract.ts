@@ -7,6 +7,26 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { ActionType, ToolCategory } from '../policy/types.ts';
 import type { CallRecorder } from './recording/call-recorder.ts';
 
+/** How capabilities belong together. */
+export type LinkType = 'DependsOn' | 'ComposedWith' | 'TaggedWith' | 'SameCategory';
+
+/** A link that a capability declares. */
+export interface CapabilityLink {
+  type: LinkType;
+  /** The ID of the other capability, as `kind:name`. */
+  target: string;
+  /** From 0 to 1. */
+  weight: number;
+}
+
+/** What the manifest of a capability says about it for a search. */
+export interface CapabilityTopics {
+  category?: string;
+  tags: readonly string[];
+  requiredTools: readonly string[];
+  links: readonly CapabilityLink[];
+}
+
 /** The description of a tool, known before any call. */
 export interface ToolDescriptor {
   name: string;
@@ -14,6 +34,10 @@ export interface ToolDescriptor {
   inputSchema: JsonObject;
   /** Absent: any output. */
   outputSchema?: JsonObject;
+  /** Inputs of a call. */
+  examples?: readonly Json[];
+  /** For tools that a Capability describes. */
+  topics?: CapabilityTopics;
   category: ToolCategory;
   action: ActionType;
   /** Whether a call changes anything outside the tool itself. A forge test does not call a tool with side effects. */
@@ -28,6 +52,8 @@ export interface ToolDescriptor {
     tier: Tier;
     /** RFC 3339. Absent for a tool that is in no registry. */
     acceptedAt?: string;
+    /** The tools that its steps call, as they name them. */
+    steps?: readonly string[];
     /** Its output depends on its input alone. */
     pure?: boolean;
     /** A user imported it for all sessions of the agent. */

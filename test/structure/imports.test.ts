@@ -75,6 +75,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   'acorn-walk': ['forge'],
   'isolated-vm': ['sandbox'],
   stemmer: ['discovery'],
+  graphology: ['discovery'],
   // In `acp` only its tests, as clients of the endpoint.
   openai: ['models', 'acp'],
   '@anthropic-ai/sdk': ['models', 'acp'],

@@ -59,6 +59,17 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
     assert.ok(texts.some((text) => text.includes('us|\\u00b5s|ms')));
   });
 
+  it('a bundle has the modules that run in a confined process before its program as text', async () => {
+    for (const name of ['cli', 'sandbox']) {
+      const texts = await Promise.all((await filesOf(name)).map((file) => readFile(join(folder, file), 'utf8')));
+      // Long strings are broken at the end of a line.
+      const text = texts.join('\n').replaceAll('\\\n', '');
+      assert.ok(text.includes('ERR_ACCESS_DENIED'), name);
+      const read = /"(?:missing-files|agent-fetch|agent-net)\.ts"/.exec(text)?.[0];
+      assert.equal(read, undefined, `${name} reads a file that no image has`);
+    }
+  });
+
   it('no bundle holds the parts of undici that no code uses', async () => {
     for (const name of [...ROLES, 'cli']) {
       const sources = (await Promise.all((await filesOf(name)).map(sourcesOf))).flat();

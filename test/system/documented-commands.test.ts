@@ -81,6 +81,10 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
     code: 1,
     output: /^Deny +by grant\.messages/,
   },
+  'temper discover "read a csv file" -f manifests/quickstart --explain': {
+    code: 0,
+    output: /^RELEVANCE +ID +DESCRIPTION\n[\d.]+ +tool:file_read /,
+  },
   'temper tool export csv_rows > csv_rows.emergent-tool.yaml': {
     code: 0,
     output: /^$/,

@@ -39,10 +39,11 @@ export class MessageHost implements ProviderHost {
   }
 
   async offer(): Promise<ProviderOffer> {
-    const { caller, code, prompt, order, agent } = this.#state;
+    const { caller, code, prompt, order, agent, disclosure, historyWriter } = this.#state;
     const visible = this.#deps.invoker.visible(caller);
     this.#visible = visible;
-    return code === undefined ? { prompt, tools: order.sort(visible) } : codeOffer(agent.spec, prompt, order, visible);
+    if (code !== undefined) return codeOffer(agent.spec, prompt, order, visible);
+    return disclosure?.offer(visible, historyWriter.items) ?? { prompt, tools: order.sort(visible) };
   }
 
   async history(): Promise<readonly ModelMessage[]> {

@@ -9,6 +9,7 @@ import { type AgentContext, contextEvent } from '../context/context-text.ts';
 import type { ContextReader } from '../context/read-context.ts';
 import { itemsForModel } from '../compaction/summary-item.ts';
 import { originsOf } from '../history/origins.ts';
+import { createDisclosure, type Disclosure, type DisclosureDeps } from '../disclosure/disclosure.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import { type LoopLimits, loopLimits } from '../loop/limits.ts';
 import { systemPrompt } from '../loop/system-prompt.ts';
@@ -34,6 +35,8 @@ export interface MessageHostDeps {
   code?: CodeModeDeps | undefined;
   /** Absent for an agent without hooks. */
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent whose model always gets all tools. */
+  disclosure?: DisclosureDeps | undefined;
   /** Absent for an agent without a context, and in nested runs. */
   context?: ContextReader | undefined;
   /** Absent for an agent without `spec.returns`. */
@@ -65,6 +68,8 @@ export interface MessageState {
   usage: TokenUsage;
   /** Undefined when the model calls tools itself. */
   readonly code: CodeState | undefined;
+  /** Undefined when the model always gets all tools. */
+  readonly disclosure: Disclosure | undefined;
 }
 
 /** The place of a run of `agent_run` in the message that it belongs to. */
@@ -98,6 +103,8 @@ export async function openMessage(
   const { maxOutputTokens, modelTimeoutMs } = limits;
   const warmth = temperature === undefined ? {} : { temperature: Number(temperature) };
   const config = { model: route.model, ...warmth, maxOutputTokens, modelTimeoutMs };
+  const prompt = systemPrompt(system);
+  const disclosed = { text, prompt, model: route.model, maxOutputTokens };
   const historyWriter = createHistoryWriter(deps.sessions, session, history);
   const origin = message.source ?? 'User';
   const added: ModelMessage = { role: 'user', text, origin, ...(id === undefined ? {} : { message: id }) };
@@ -114,7 +121,7 @@ export async function openMessage(
     runner,
     limits,
     task: taskOf({ session, message: text, config, base }, { context, resume }),
-    prompt: systemPrompt(system),
+    prompt,
     historyWriter,
     order: createToolOrder(),
     events,
@@ -124,6 +131,7 @@ export async function openMessage(
     isConcluding: false,
     usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
     code,
+    disclosure: createDisclosure(deps.disclosure, spec, disclosed),
   };
 }
 

@@ -7,6 +7,7 @@ import type { Invoker } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import type { CodeModeDeps } from '../code/code-state.ts';
 import type { ContextReader } from '../context/read-context.ts';
+import type { DisclosureDeps } from '../disclosure/disclosure.ts';
 import type { AgentHooks } from '../hooks/agent-hooks.ts';
 import type { RequiredValue } from '../returns/finish.ts';
 import { withMessageResult } from '../returns/message-result.ts';
@@ -36,6 +37,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   /** For agents in code mode. */
   code?: CodeModeDeps | undefined;
   hooks?: AgentHooks | undefined;
+  /** Absent for an agent whose model always gets all tools. */
+  disclosure?: DisclosureDeps | undefined;
   /** Absent for an agent without `spec.prompt.context`. */
   context?: ContextReader | undefined;
   /** The value that every answer must have; absent for an agent without `spec.returns`. */
@@ -79,7 +82,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const locks = createSessionLocks();
   const taint = deps.taint ?? createTaintTracker();
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
-  const { model, clock, invoker, sessions, code, hooks, context, isUntrusted = isFromHost } = deps;
+  const { model, clock, invoker, sessions, code, hooks, context, disclosure, isUntrusted = isFromHost } = deps;
   const { messages = new MessagesInWork() } = deps;
   const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
   const shared: HandlerDeps = {
@@ -90,6 +93,7 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
     isUntrusted,
     code,
     hooks,
+    disclosure,
     context,
     provider,
     messages,

@@ -22,6 +22,7 @@ export const AGENT_CHECKS: readonly AgentCheck[] = [
   fallbacksDiffer,
   apisNeedSandbox,
   codeStoresSources,
+  programsExplore,
   scheduleIsDue,
   hooksAreSound,
   returnsIsSchema,
@@ -167,6 +168,21 @@ function codeStoresSources({ invocation, forge }: Spec): Finding[] {
       rule: 'code-stores-sources',
       message: 'spec.invocation Code cannot withhold sources: the code that forges a tool is stored with the session',
       fix: 'set spec.invocation to Tools, or remove spec.forge.persistSource',
+    },
+  ];
+}
+
+/** Programs list the tools by themselves. */
+function programsExplore({ invocation, disclosure, model }: Spec): Finding[] {
+  if ((disclosure?.mode ?? 'Inline') === 'Inline') return [];
+  const field = model?.agent === undefined ? 'spec.invocation Code' : 'spec.model.agent';
+  if (model?.agent === undefined && invocation !== 'Code') return [];
+  return [
+    {
+      path: ['spec', 'disclosure', 'mode'],
+      rule: 'programs-explore',
+      message: `spec.disclosure has no effect with ${field}: the program explores the tools itself`,
+      fix: `remove spec.disclosure, or ${field}`,
     },
   ];
 }

@@ -191,6 +191,11 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'code that forges is stored with the session; remove persistSource, or set invocation to Tools',
       },
       {
+        at: ['spec'],
+        rule: "!has(self.disclosure) || !has(self.disclosure.mode) || self.disclosure.mode == 'Inline' || ((!has(self.invocation) || self.invocation != 'Code') && !has(self.model.agent))",
+        message: 'code and agent programs explore the tools themselves; remove disclosure',
+      },
+      {
         at: ['spec', 'a2a'],
         rule: '!has(self.enabled) || !self.enabled || (has(self.callers) && self.callers.size() > 0)',
         message: 'callers is missing: list the ServiceAccounts that may call the agent',

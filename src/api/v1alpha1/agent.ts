@@ -24,6 +24,7 @@ import {
 import { DEFAULT_CONCURRENCY, MAX_CONCURRENCY } from '../limits/concurrency.ts';
 import type { Resource } from './common.ts';
 import { A2aSettings } from './agent/a2a.ts';
+import { Disclosure } from './agent/disclosure.ts';
 import { Hooks } from './agent/hooks.ts';
 import { Prompt } from './agent/prompt.ts';
 import { Priority } from './agent/priority.ts';
@@ -214,6 +215,7 @@ export const AgentSpec = Type.Object(
           'How the agent calls tools: `Tools` uses tool calls of the model; with `Code` the model has one tool, `invoke`, and writes JavaScript that calls the tools of the agent.',
       }),
     ),
+    disclosure: Type.Optional(Disclosure),
     grants: Type.Optional(Grants),
     denyTools: Type.Optional(
       patternsOf('Patterns for the names of the tools that the agent may not call, even if they are granted.'),

@@ -1,4 +1,5 @@
 import type { DiscoveryEntry } from '../entry.ts';
+import { CapabilityGraph } from '../graph/capability-graph.ts';
 import { stemOf, tokenize } from './tokenizer.ts';
 import { Vocabulary } from './vocabulary.ts';
 
@@ -30,6 +31,7 @@ export class LexicalIndex {
   readonly #freeSlots: number[] = [];
   readonly #stems = new Map<string, string>();
   readonly vocabulary = new Vocabulary();
+  readonly graph = new CapabilityGraph();
 
   static of(entries: readonly DiscoveryEntry[]): LexicalIndex {
     const index = new LexicalIndex();
@@ -56,6 +58,7 @@ export class LexicalIndex {
     const indexed = { key, entry, slot, ...readWords(entry, (word) => this.#stemOf(word)) };
     this.#byKey.set(key, indexed);
     this.#slots[slot] = indexed;
+    this.graph.set(key, entry);
     for (const [word, weight] of indexed.words) {
       const weights = this.#weights.get(word);
       if (weights !== undefined) weights.set(slot, weight);
@@ -75,6 +78,7 @@ export class LexicalIndex {
     const indexed = this.#byKey.get(key);
     if (indexed === undefined) return;
     this.#byKey.delete(key);
+    this.graph.delete(key);
     this.#slots[indexed.slot] = undefined;
     this.#freeSlots.push(indexed.slot);
     for (const word of indexed.words.keys()) {

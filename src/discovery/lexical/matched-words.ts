@@ -3,7 +3,7 @@ import type { VisibleEntries } from './visible-entries.ts';
 import { splitsOf } from './vocabulary.ts';
 
 /** A word of a query, and what the indexes call it. */
-export interface MatchedWord extends Pick<QueryWord, 'parts' | 'weight'> {
+export interface MatchedWord extends QueryWord {
   /** The word itself, or the words that it is probably a misspelling of. */
   forms: readonly string[];
   /** The number of visible entries with one of the forms. */
@@ -23,11 +23,11 @@ export function matchWords(words: readonly QueryWord[], visible: VisibleEntries)
   let unknown = 0;
   return words.flatMap(({ word, parts, weight }) => {
     const count = visible.countWith(word);
-    if (count > 0 || unknown === MAX_UNKNOWN) return [{ parts, weight, forms: [word], count }];
+    if (count > 0 || unknown === MAX_UNKNOWN) return [{ word, parts, weight, forms: [word], count }];
     unknown += 1;
     const halves = splitsOf(word).find((pair) => pair.every((half) => visible.countWith(half) > 0));
-    if (halves === undefined) return [{ parts, weight: weight * NEAR_WEIGHT, ...misspelt(word, visible) }];
-    return halves.map((half) => ({ parts, weight, forms: [half], count: visible.countWith(half) }));
+    if (halves === undefined) return [{ word, parts, weight: weight * NEAR_WEIGHT, ...misspelt(word, visible) }];
+    return halves.map((half) => ({ word, parts, weight, forms: [half], count: visible.countWith(half) }));
   });
 }
 

@@ -1,14 +1,11 @@
 import type { DiscoveryEntry } from '../entry.ts';
 import type { DiscoveryQuery } from '../port.ts';
+import { withRelated } from '../graph/related.ts';
+import type { RankedEntry } from '../ranked-entry.ts';
+import { compareText } from './compare-text.ts';
 import { type MatchedWord, matchWords } from './matched-words.ts';
 import { partsOf } from './query-parts.ts';
 import { type SearchScope, VisibleEntries } from './visible-entries.ts';
-
-export interface RankedEntry {
-  entry: DiscoveryEntry;
-  /** From 0 to 1: the score of the entry relative to the best possible score of the query. */
-  relevance: number;
-}
 
 /** Parameters k1 (saturation of repeated words) and b (length normalisation) of Okapi BM25. */
 const SATURATION = 1.2;
@@ -51,7 +48,7 @@ export function search(query: DiscoveryQuery, scope: SearchScope): RankedEntry[]
   }
   for (const part of parts) addNames(part);
   const [whole, ...clauses] = parts;
-  return whole === undefined ? [] : rank(whole, clauses, visible);
+  return whole === undefined ? [] : withRelated(rank(whole, clauses, visible), visible);
 }
 
 function addWord(word: MatchedWord, parts: readonly PartScores[], visible: VisibleEntries): void {
@@ -111,9 +108,4 @@ function combine(whole: PartScores, clauses: readonly PartScores[]): Float64Arra
     combined[position] = (combined[position] ?? 0) + factor * (whole.scores[position] ?? 0);
   }
   return combined;
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

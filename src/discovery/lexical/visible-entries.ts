@@ -1,4 +1,6 @@
 import type { DiscoveryQuery } from '../port.ts';
+import type { Link } from '../graph/capability-graph.ts';
+import { compareText } from './compare-text.ts';
 import type { IndexedEntry, LexicalIndex } from './lexical-index.ts';
 import type { DiscoveryEntry } from '../entry.ts';
 
@@ -19,29 +21,49 @@ export class VisibleEntries {
   /** The length of each entry as a fraction of the average one; 0 where no entry is visible. */
   readonly lengths: Float64Array;
   readonly #indexes: { index: LexicalIndex; offset: number }[] = [];
+  readonly #byId = new Map<string, IndexedEntry>();
 
   constructor({ indexes, permits }: SearchScope, query: Pick<DiscoveryQuery, 'kind' | 'category'>) {
     const entries: (IndexedEntry | undefined)[] = [];
-    const byId = new Map<string, IndexedEntry>();
     for (const index of indexes) {
       const offset = entries.length;
       this.#indexes.push({ index, offset });
       for (const indexed of index.slots) {
         entries.push(undefined);
         if (indexed === undefined || !permits(indexed.entry)) continue;
-        const other = byId.get(indexed.entry.id);
+        const other = this.#byId.get(indexed.entry.id);
         if (other !== undefined && !replaces(indexed, other, index)) continue;
         if (other !== undefined) entries[offset + other.slot] = undefined;
-        byId.set(indexed.entry.id, indexed);
+        this.#byId.set(indexed.entry.id, indexed);
         entries[offset + indexed.slot] = indexed;
       }
     }
-    const kept = entries.map(keptBy(query));
+    const isKept = keeps(query);
+    const kept = entries.map((indexed) => (indexed !== undefined && isKept(indexed) ? indexed : undefined));
     const lengths = kept.flatMap((indexed) => indexed?.length ?? []);
     const average = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
     this.entries = kept;
+    for (const [id, indexed] of this.#byId) if (!isKept(indexed)) this.#byId.delete(id);
     this.count = lengths.length;
     this.lengths = Float64Array.from(kept, (indexed) => (indexed === undefined ? 0 : indexed.length / average));
+  }
+
+  /** The visible entry with the ID. */
+  byId(id: string): DiscoveryEntry | undefined {
+    return this.#byId.get(id)?.entry;
+  }
+
+  /** The links between visible entries that visible entries declare, of the entry with the ID. */
+  linksOf(id: string): Link[] {
+    return this.#indexes
+      .flatMap(({ index }) => index.graph.linksOf(id, (link) => this.#isVisible(id, link, index)))
+      .sort((a, b) => compareText(`${a.other} ${a.type} ${a.key}`, `${b.other} ${b.type} ${b.key}`));
+  }
+
+  #isVisible(id: string, { other, key }: Link, index: LexicalIndex): boolean {
+    const ends = [this.#byId.get(id), this.#byId.get(other)];
+    if (ends.includes(undefined)) return false;
+    return ends.some((end) => end?.key === key && index.slots[end.slot] === end);
   }
 
   /** Calls `visit` for each visible entry with the word, with the weight of the word in it. */
@@ -85,14 +107,11 @@ function replaces(indexed: IndexedEntry, other: IndexedEntry, index: LexicalInde
   return own === otherOwn ? indexed.key < other.key : own === true;
 }
 
-/** Keeps entries that pass the filters and have words. */
-function keptBy({ kind, category }: Pick<DiscoveryQuery, 'kind' | 'category'>) {
+/** Whether the entry passes the filters and has words. */
+function keeps({ kind, category }: Pick<DiscoveryQuery, 'kind' | 'category'>): (indexed: IndexedEntry) => boolean {
   const [wantedKind, wantedCategory] = [kind?.toLowerCase(), category?.toLowerCase()];
-  return (indexed: IndexedEntry | undefined): IndexedEntry | undefined => {
-    if (indexed === undefined || indexed.length === 0) return undefined;
-    if (wantedKind !== undefined && indexed.entry.kind !== wantedKind) return undefined;
-    return wantedCategory === undefined || indexed.entry.category.toLowerCase() === wantedCategory
-      ? indexed
-      : undefined;
-  };
+  return ({ entry, length }) =>
+    length > 0 &&
+    (wantedKind === undefined || entry.kind === wantedKind) &&
+    (wantedCategory === undefined || entry.category.toLowerCase() === wantedCategory);
 }

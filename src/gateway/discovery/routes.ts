@@ -58,10 +58,14 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
         const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
+        const started = deps.clock.monotonic();
         const ranked = search(query, {
           indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)],
           permits: visible,
         });
+        const seconds = (deps.clock.monotonic() - started) / 1_000;
+        deps.metrics.observe('temper_discovery_search_duration_seconds', {}, seconds);
+        deps.metrics.count('temper_discovery_searches_total', { outcome: ranked.length === 0 ? 'empty' : 'found' });
         const callable = new Set([
           ...builtIn.filter(visible).map(({ name }) => name),
           ...tools

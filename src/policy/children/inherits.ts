@@ -31,6 +31,7 @@ const RULES: Readonly<Record<keyof AgentSpec, FieldRule>> = {
   description: free,
   prompt: contextOfParent,
   invocation: free,
+  disclosure: free,
   returns: free,
   idle: free,
   suspend: free,

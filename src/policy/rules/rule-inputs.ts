@@ -34,7 +34,12 @@ export function isForgeTool({ name, forged }: ToolRuleInput): boolean {
 }
 
 /** The tools for tool discovery. They only show tools that the agent may list, so they need no grant, no level and no approver. */
-const DISCOVERY_TOOLS: ReadonlySet<string> = new Set(['discover_capabilities', 'list_tools', 'load_tool']);
+const DISCOVERY_TOOLS: ReadonlySet<string> = new Set([
+  'discover_capabilities',
+  'list_tools',
+  'load_tool',
+  'load_tool_resource',
+]);
 
 export function isDiscoveryTool({ name, forged }: ToolRuleInput): boolean {
   return DISCOVERY_TOOLS.has(name) && !forged;

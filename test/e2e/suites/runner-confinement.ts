@@ -14,7 +14,7 @@ import {
   probeArguments,
   type ProbeResults,
 } from '../../support/runner-probe/runner-probe.ts';
-import { poll, pollAssertion } from '../../support/poll.ts';
+import { pollAssertion } from '../../support/poll.ts';
 import { containerPid, execInPod } from '../support/in-pod.ts';
 import { type InstalledCluster, RELEASE_NAMESPACE } from '../support/installed-cluster.ts';
 import { NamespaceAgents, agentObject, namespaceObject, type PodObject, policyObject } from '../support/fixture.ts';
@@ -67,11 +67,9 @@ export function runnerConfinement(cluster: () => InstalledCluster): void {
         gateway,
       };
       const program = [...starter, PROBE, ...probeArguments(targets)];
-      // The client of containerd may lose the output of a program that ends at once.
-      return poll('the whole output of the probe', async () => {
-        const results = parseProbe(await execInPod(cluster().node, pod, 'sandbox', program));
-        return LAST_ATTEMPT in results.attempts ? results : undefined;
-      });
+      const results = parseProbe(await execInPod(cluster().node, pod, 'sandbox', program));
+      assert.ok(LAST_ATTEMPT in results.attempts, 'the probe ends early');
+      return results;
     };
     const supervised = [`${BIN}/launcher`, 'run'];
     const asRunner = [...supervised, `${BIN}/temper-launcher`, 'runner'];

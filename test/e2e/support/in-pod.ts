@@ -1,4 +1,8 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { POD_PATHS, PORTS } from '../../../src/api/cluster.ts';
+import { messageOf } from '../../../src/lib/errors.ts';
 import type { ApiObject } from '../../cluster/api-client.ts';
 import type { NodeCluster } from '../../cluster/node.ts';
 import { CONTAINERD } from '../../cluster/node/config.ts';
@@ -42,15 +46,30 @@ export async function runInPod(
   return JSON.parse(await execInPod(node, pod, container, program)) as unknown;
 }
 
-/** Runs a program in a container, as `runInPod` runs a script, and returns its standard output. */
+/**
+ * Runs a program in a container, as `runInPod` runs a script, and returns its output. A file receives the output: when a program ends, `ctr`
+ * stops to read the pipes of its own, and may lose what they still hold.
+ */
 export async function execInPod(
   node: Pick<NodeCluster, 'onNode'>,
   pod: PodObject,
   container: Container,
   program: readonly string[],
 ): Promise<string> {
-  const exec = ['tasks', 'exec', '--exec-id', `test-${process.hrtime.bigint()}`, containerId(pod, container)];
-  return node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', ...exec, ...program);
+  const folder = await mkdtemp(join(tmpdir(), 'temper-exec-'));
+  try {
+    const output = join(folder, 'output');
+    const exec = ['--exec-id', `test-${process.hrtime.bigint()}`, '--log-uri', `file://${output}`];
+    const target = [containerId(pod, container), ...program];
+    try {
+      await node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'tasks', 'exec', ...exec, ...target);
+    } catch (error) {
+      throw new Error(`${messageOf(error)}\n${await readFile(output, 'utf8').catch(() => '')}`, { cause: error });
+    }
+    return await readFile(output, 'utf8');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 export interface PodCall {

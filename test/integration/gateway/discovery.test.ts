@@ -164,6 +164,22 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await searchIds(clerk, 'read or list a file, or forge a tool'), ['tool:file_list']);
   });
 
+  it('a search follows the links of a Capability to what the agent may call', async () => {
+    await capability('badgers', {
+      type: 'Skill',
+      description: 'How badgers are counted.',
+      requiredTools: ['file_read'],
+      edges: [{ type: 'ComposedWith', target: 'tool:file_list' }],
+    });
+    await pollValue(
+      'the Capability in the catalog',
+      () => searchIds(analyst, 'badger'),
+      (ids) => ids.includes('skill:badgers'),
+    );
+    assert.deepEqual(await searchIds(analyst, 'badger'), ['skill:badgers', 'tool:file_read']);
+    assert.deepEqual(await searchIds(clerk, 'badger'), ['skill:badgers', 'tool:file_list']);
+  });
+
   it('a search returns Capabilities of the namespace with the reason when they are unavailable, and follows changes', async () => {
     const tool = { name: 'exchange_rate', category: 'web', inputSchema: { type: 'object' } };
     const description = 'The rate between two currencies on a day.';

@@ -67,6 +67,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.toolProfile',
     ],
     'agent/code/code-state.ts': ['spec.invocation'],
+    'agent/disclosure/settings.ts': ['mode', 'indexTokens', 'bodyTokens', 'unloadPercent'].map(
+      (name) => `spec.disclosure.${name}`,
+    ),
     'policy/rules/common.ts': ['spec.mode'],
     'policy/rules/children.ts': ['spec.children.inherit'],
     'policy/rules/schedules.ts': ['spec.grants.schedules'],
@@ -254,6 +257,9 @@ export const FIELD_READERS: Readonly<Record<string, Readonly<Record<string, read
       'spec.tool.name',
       'spec.tool.category',
       'spec.tool.action',
+      'spec.edges[].type',
+      'spec.edges[].target',
+      'spec.edges[].weight',
     ],
     'cli/mcp/servers/capability-tools.ts': [
       'spec.hasSideEffects',

@@ -60,6 +60,12 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Agent',
     sample: 'agent.yaml',
+    message: 'code and agent programs explore the tools themselves; remove disclosure',
+    change: { 'spec.invocation': 'Code', 'spec.disclosure': { mode: 'Explore' } },
+  },
+  {
+    kind: 'Agent',
+    sample: 'agent.yaml',
     message: 'callers is missing: list the ServiceAccounts that may call the agent',
     change: { 'spec.a2a': { enabled: true } },
   },

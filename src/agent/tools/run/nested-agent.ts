@@ -46,13 +46,14 @@ export function nestedAgent(
   resolve: (name: string) => string,
 ): RunningAgent {
   const { spec } = parent;
-  const { trustPolicyRef, invocation, limits = {} } = spec;
+  const { trustPolicyRef, invocation, disclosure, limits = {} } = spec;
   assertMemory(memory, invocation);
   const wanted: AgentSpec = {
     trustPolicyRef,
     model: modelOf(config, spec.model, resolve),
     prompt: { system: prompt },
     ...(invocation === undefined ? {} : { invocation }),
+    ...(disclosure === undefined ? {} : { disclosure }),
     limits: {
       turns: numberAt(config, 'maxTurns') ?? Math.min(limits.turns ?? DEFAULT_LIMIT, DEFAULT_LIMIT),
       steps: numberAt(config, 'maxSteps') ?? Math.min(limits.steps ?? DEFAULT_LIMIT, DEFAULT_LIMIT),

@@ -9,6 +9,7 @@ import { isForgeTestCall } from '../../../tools/forge-test-call.ts';
 import { isHookCall } from '../../../tools/hooks/call-hooks.ts';
 import type { SchemaCompiler } from '../../../tools/json-schema/compiler.ts';
 import type { CodeModeDeps } from '../../code/code-state.ts';
+import type { DisclosureDeps } from '../../disclosure/disclosure.ts';
 import { MessageHost } from '../../host/message-host.ts';
 import { type MessageHostDeps, type MessageState, openMessage } from '../../host/message-state.ts';
 import type { MessageInWork, MessagesInWork } from '../../host/messages-in-work.ts';
@@ -36,6 +37,7 @@ export interface RunRuntime {
   isUntrusted: (origin: ItemOrigin) => boolean;
   provider: AgentProvider;
   code: CodeModeDeps | undefined;
+  disclosure: DisclosureDeps | undefined;
 }
 
 export interface RunToolDeps {
@@ -132,9 +134,10 @@ class AgentRun {
   }
 
   #hostDeps({ returns }: RunRequest, { id }: RunContext, { historyWriter }: MessageInWork): MessageHostDeps {
-    const { clock, invoker, taint, isUntrusted, code } = this.#deps.runtime();
+    const { clock, invoker, taint, isUntrusted, code, disclosure } = this.#deps.runtime();
     const sessions = runHistory(historyWriter, id);
-    return withMessageResult({ clock, invoker, taint, isUntrusted, code, sessions }, this.#requiredValue(returns));
+    const own = { clock, invoker, taint, isUntrusted, code, disclosure, sessions };
+    return withMessageResult(own, this.#requiredValue(returns));
   }
 
   #requiredValue(returns: JsonObject | undefined): ReturnType<typeof requiredValue> | undefined {

@@ -14,14 +14,22 @@ export interface Followed extends FollowedMessage {
 
 /** Prints events until the message is answered. False when it failed or was refused. */
 export async function followMessage({ output, ...message }: Followed, io: CliIo): Promise<boolean> {
-  const transcript = new Transcript(message.agent, screenOf(io), { isReported: true });
+  const print = linePrinter(message.agent, output, io);
   let last: SessionStreamLine | undefined;
   for await (const line of messageLines(message, io)) {
     last = line;
-    if (output === 'json') writeJsonLine(io, line.kind === 'reply' ? withValue(line, line.text) : line);
-    else show(withPrintableStrings(line as unknown as Json) as unknown as SessionStreamLine, transcript, io);
+    print(line);
   }
   return last?.kind === 'reply' && last.finishReason !== 'refusal';
+}
+
+/** Prints the lines of a session as they come. */
+export function linePrinter(agent: string, output: 'text' | 'json', io: CliIo): (line: SessionStreamLine) => void {
+  const transcript = new Transcript(agent, screenOf(io), { isReported: true });
+  return (line) => {
+    if (output === 'json') writeJsonLine(io, line.kind === 'reply' ? withValue(line, line.text) : line);
+    else show(withPrintableStrings(line as unknown as Json) as unknown as SessionStreamLine, transcript, io);
+  };
 }
 
 /** Prints a line. The pod's own `session-end` is skipped: the answer comes from the gateway. */

@@ -13,7 +13,7 @@ export interface FollowedMessage {
 }
 
 /** Behind a line. */
-interface Position {
+export interface Position {
   readonly after: number;
   /** Lines already read of the events that were stored at once behind `after`. */
   readonly skip: number;
@@ -43,7 +43,7 @@ export async function* messageLines(
     if (current !== resumed) retries.reset();
     if (!(await retries.wait())) break;
   }
-  const hint = `the answer is stored; continue with: temper send ${agent} --session ${receipt.session}`;
+  const hint = `the answer is stored; read it with: temper trace ${receipt.session} --agent ${agent}`;
   throw new TemperError(
     'TEMPER_GATEWAY_UNREACHABLE',
     `the gateway closes every connection without new events; ${hint}`,
@@ -60,14 +60,9 @@ export function behind(line: SessionStreamLine, position: Position): Position {
 
 async function* openStream(
   { gateway, agent, receipt: { id, session } }: FollowedMessage,
-  { after, skip }: Position,
+  position: Position,
 ): AsyncGenerator<SessionStreamLine> {
-  const query = new URLSearchParams({
-    after: String(after),
-    ...(skip === 0 ? {} : { skip: String(skip) }),
-    message: id,
-    follow: 'true',
-  });
+  const query = new URLSearchParams({ ...positionQuery(position), message: id, follow: 'true' });
   let lines: AsyncGenerator<string>;
   try {
     lines = await gateway.lines(`${eventsPath(agent, session)}?${query.toString()}`);
@@ -77,6 +72,10 @@ async function* openStream(
     throw error;
   }
   yield* streamLines(lines);
+}
+
+export function positionQuery({ after, skip }: Position): Record<string, string> {
+  return { after: String(after), ...(skip === 0 ? {} : { skip: String(skip) }) };
 }
 
 /** The events of a session, below the path of the namespace. */

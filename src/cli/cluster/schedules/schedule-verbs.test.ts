@@ -86,6 +86,6 @@ describe('temper schedule on a cluster', () => {
     const io = aTerminal();
     assert.equal(await triggerSchedule(of(cluster), io), 0);
     assert.deepEqual(sentTo(cluster, 'trigger')?.body, { by: 'ada@example.com' });
-    assert.match(io.printed(), /session s-1; temper sessions analyst shows it/);
+    assert.match(io.printed(), /session s-1; temper trace s-1 --agent analyst shows it/);
   });
 });

@@ -48,7 +48,7 @@ export async function triggerSchedule(options: ScheduleTarget, io: CliIo): Promi
   if (options.output === 'json') writeJsonLine(io, receipt);
   else {
     const session = printable(textAt(receipt, ['session']), 128);
-    const follow = `temper sessions ${printable(options.agent, 63)} shows it`;
+    const follow = `temper trace ${session} --agent ${printable(options.agent, 63)} shows it`;
     io.out(`run of ${subjectOf(options)} started in ${cluster.location}, session ${session}; ${follow}\n`);
   }
   return EXIT.ok;

@@ -47,6 +47,7 @@ describe('Capability objects of MCP servers', () => {
       sideEffects: false,
       locality: 'Brokered',
       resultOrigin: 'Mcp',
+      topics: { tags: [], requiredTools: [], links: [] },
     });
   });
 

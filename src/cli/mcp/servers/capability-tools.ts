@@ -1,5 +1,6 @@
 import { DEFAULT_ACTION, GRANTABLE_CATEGORIES } from '../../../api/v1alpha1/actions.ts';
 import type { Capability, CapabilitySpec } from '../../../api/v1alpha1/capability.ts';
+import { topicsOf } from '../../../discovery/entry.ts';
 import { builtInNames } from '../../../engine/built-in.ts';
 import type { JsonObject } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
@@ -101,9 +102,10 @@ function schemaProblem({ inputSchema, outputSchema }: CapabilityTool): string | 
 }
 
 function descriptorOf(
-  { description, hasSideEffects = true }: CapabilitySpec,
+  spec: CapabilitySpec,
   { name, category, action = DEFAULT_ACTION[category], inputSchema, outputSchema }: CapabilityTool,
 ): ToolDescriptor {
+  const { description, hasSideEffects = true } = spec;
   return {
     name,
     description,
@@ -114,5 +116,6 @@ function descriptorOf(
     sideEffects: hasSideEffects,
     locality: 'Brokered',
     resultOrigin: 'Mcp',
+    topics: topicsOf(spec),
   };
 }

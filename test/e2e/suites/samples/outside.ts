@@ -47,6 +47,8 @@ export function outside(world: () => SampleWorld): void {
     );
     assert.equal(body['messages'], 1);
     assert.deepEqual(await world().repliesOf('shipping', 'packing'), ['Pack order A-7.']);
+    const shown = await world().run('kubectl temper trace packing --agent shipping -n quickstart');
+    assert.match(shown, /◂ shipping: Pack order A-7\./);
     assert.match(await world().run('kubectl temper events -n quickstart'), /orders\.complete/);
   });
 

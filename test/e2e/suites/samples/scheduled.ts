@@ -12,5 +12,8 @@ export function scheduled(world: () => SampleWorld): void {
     const [, session = ''] = /session ([^;]+);/.exec(started) ?? [];
     const [reply] = await world().repliesOf('daily-report', session);
     assert.equal(reply, 'There are 6 exports, the latest is data/orders-2026-09.csv.');
+    const trace = 'kubectl temper trace SESSION --agent daily-report -n quickstart';
+    const shown = await world().run(trace, { SESSION: session });
+    assert.match(shown, /file_list[^]*◂ daily-report: There are 6 exports, the latest is/);
   });
 }

@@ -1,0 +1,3 @@
+export const DEFAULT_INDEX_TOKENS = 3_000;
+export const DEFAULT_BODY_TOKENS = 15_000;
+export const DEFAULT_UNLOAD_PERCENT = 80;

@@ -1,0 +1,126 @@
+import { definitionTokens } from '../../agent/disclosure/loaded-tools.ts';
+import { toolMap } from '../../agent/disclosure/tool-map.ts';
+import { assertKind, DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
+import { capabilityEntry, type DiscoveryEntry, toolEntry } from '../../discovery/entry.ts';
+import { explainSearch, type SearchExplanation } from '../../discovery/lexical/explain-search.ts';
+import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
+import type { DiscoveryResult } from '../../discovery/port.ts';
+import { buildResult, MAX_RESULTS } from '../../discovery/result.ts';
+import { isTemperError } from '../../lib/errors.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import { jsonSize, textSize } from '../../models/charge/request-size.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { PolicySnapshot } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { table } from '../table.ts';
+import { type AgentQuestion, loadSnapshot, namespaceOf } from './policy-snapshot.ts';
+
+export interface DiscoverOptions extends AgentQuestion {
+  query: string;
+  kind?: string;
+  category?: string;
+  explain?: boolean;
+  output: 'text' | 'json';
+}
+
+interface Discovered {
+  snapshot: PolicySnapshot;
+  result: DiscoveryResult;
+  explanation: SearchExplanation;
+  /** Estimated tokens in requests of the agent. */
+  tokens: { definitions: number; map: number; result: number };
+}
+
+/**
+ * Prints what `discover_capabilities` returns to the agent, among `tools` and the Capabilities of the manifests. Executes nothing.
+ * Exit 0; 2 for an unknown agent or kind, and unreadable manifests.
+ */
+export async function discover(options: DiscoverOptions, tools: readonly ToolDescriptor[], io: CliIo): Promise<number> {
+  try {
+    const found = await discovered(options, tools, io.cwd);
+    if (options.output === 'json') writeJsonLine(io, jsonOf(found, options.explain === true));
+    else io.out(textOf(found, options.explain === true));
+    return EXIT.ok;
+  } catch (error) {
+    const usage = ['TEMPER_USAGE', 'TEMPER_MANIFEST_UNREADABLE', 'TEMPER_TOOL_INPUT_INVALID'] as const;
+    if (!isTemperError(error) || !usage.some((code) => error.code === code)) throw error;
+    io.error(`temper: ${error.code}: ${error.message}\n`);
+    return EXIT.usage;
+  }
+}
+
+async function discovered(
+  options: DiscoverOptions,
+  tools: readonly ToolDescriptor[],
+  cwd: string,
+): Promise<Discovered> {
+  const { query, kind, category } = options;
+  const { snapshot, objects } = await loadSnapshot(options, cwd);
+  const decider = createDecider(snapshot);
+  const permits = ({ request }: DiscoveryEntry): boolean =>
+    request === undefined || decider.decide(request).effect !== 'Deny';
+  const listed = tools.filter((tool) => tool.name !== DISCOVER_TOOL.name && permits(toolEntry(tool)));
+  const capabilities = objects.flatMap((object) =>
+    object.kind === 'Capability' && namespaceOf(object) === snapshot.agent.namespace ? [capabilityEntry(object)] : [],
+  );
+  const indexes = [LexicalIndex.of(listed.map(toolEntry)), LexicalIndex.of(capabilities)];
+  const asked = { query, ...assertKind(kind), ...(category === undefined ? {} : { category }) };
+  const explanation = explainSearch(asked, { indexes, permits });
+  const result = buildResult(explanation.results, new Set(listed.map(({ name }) => name)));
+  const definitions = listed.reduce((sum, tool) => sum + definitionTokens(tool), 0);
+  const tokens = {
+    definitions,
+    map: textSize(toolMap(listed)).tokens,
+    result: jsonSize(resultJson(result)).tokens,
+  };
+  return { snapshot, result, explanation, tokens };
+}
+
+function resultJson({ capabilities, more }: DiscoveryResult): JsonObject {
+  return { capabilities: capabilities.map((found) => ({ ...found })), more };
+}
+
+function jsonOf({ snapshot, result, explanation, tokens }: Discovered, isExplained: boolean): Json {
+  const found = { agent: snapshot.agent.name, level: snapshot.level, ...resultJson(result) };
+  if (!isExplained) return found;
+  const { visible, clauses, words, results } = explanation;
+  return {
+    ...found,
+    visible,
+    clauses,
+    words: words.map(({ word, readAs, entries }) => ({ word, readAs: [...readAs], entries })),
+    matches: results
+      .slice(0, MAX_RESULTS)
+      .map(({ entry, words: matched, links }) => ({ id: entry.id, words: matched, links })),
+    tokens,
+  };
+}
+
+function textOf(found: Discovered, isExplained: boolean): string {
+  const { snapshot, result } = found;
+  const { capabilities, more } = result;
+  const rows = capabilities.map(({ id, relevance, description, note }) => [
+    relevance.toFixed(2),
+    id,
+    note === undefined ? description : `${description} ${note}`,
+  ]);
+  const none = `agent ${snapshot.agent.name} finds nothing; other words, or temper validate for its manifests\n`;
+  const list = rows.length === 0 ? none : table(['RELEVANCE', 'ID', 'DESCRIPTION'], rows);
+  const rest = more === 0 ? '' : `${more} more\n`;
+  return `${list}${rest}${isExplained ? explanationOf(found) : ''}`;
+}
+
+function explanationOf({ snapshot, explanation, tokens }: Discovered): string {
+  const { visible, clauses, words, results } = explanation;
+  const shown = results.slice(0, MAX_RESULTS);
+  const wordRows = words.map(({ word, readAs, entries }) => [word, readAs.join(' '), String(entries)]);
+  const matchRows = shown.map(({ entry, words: matched, links }) => [entry.id, matched.join(' '), links.join(' ')]);
+  return [
+    `\n${visible} capabilities are visible to agent ${snapshot.agent.name} at level ${snapshot.level}`,
+    clauses === 0 ? '\n' : `; ${clauses} sentences are ranked alone too\n`,
+    `\n${table(['WORD', 'READ AS', 'ENTRIES'], wordRows)}`,
+    shown.length === 0 ? '' : `\n${table(['RESULT', 'WORDS', 'LINKS'], matchRows)}`,
+    `\ntokens: all definitions ${tokens.definitions}, map ${tokens.map}, this result ${tokens.result}\n`,
+  ].join('');
+}

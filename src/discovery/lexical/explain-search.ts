@@ -1,0 +1,57 @@
+import type { DiscoveryQuery } from '../port.ts';
+import type { RankedEntry } from '../ranked-entry.ts';
+import { matchWords } from './matched-words.ts';
+import { partsOf } from './query-parts.ts';
+import { search } from './search.ts';
+import { type SearchScope, VisibleEntries } from './visible-entries.ts';
+
+/** How a search came to its results. */
+export interface SearchExplanation {
+  /** The number of entries that the agent may see and the filters keep. */
+  visible: number;
+  /** Sentences that are ranked alone; 0 when the query is one. */
+  clauses: number;
+  words: ExplainedWord[];
+  results: ExplainedResult[];
+}
+
+interface ExplainedWord {
+  /** The stem of a word of the query. */
+  word: string;
+  /** The words of entries that it is read as: itself, its halves or its probable spelling. */
+  readAs: readonly string[];
+  /** The number of visible entries with one of them. */
+  entries: number;
+}
+
+interface ExplainedResult extends RankedEntry {
+  /** The words of `readAs` that the entry has. */
+  words: string[];
+  /** The IDs that visible links lead to. */
+  links: string[];
+}
+
+/** The search again, with what it counted. It shows visible entries only, as the search does. */
+export function explainSearch(query: DiscoveryQuery, scope: SearchScope): SearchExplanation {
+  const visible = new VisibleEntries(scope, query);
+  const { words, count } = partsOf(query.query);
+  const matched = matchWords(words, visible);
+  const wordsOf = new Map<string, string[]>();
+  for (const form of new Set(matched.flatMap(({ forms }) => forms))) {
+    visible.forEachWith(form, (position) => {
+      const id = visible.entries[position]?.entry.id;
+      if (id !== undefined) wordsOf.set(id, [...(wordsOf.get(id) ?? []), form]);
+    });
+  }
+  return {
+    visible: visible.count,
+    clauses: count - 1,
+    words: matched.map(({ word, forms, count: entries }) => ({ word, readAs: forms, entries })),
+    results: search(query, scope).map(({ entry, relevance }) => ({
+      entry,
+      relevance,
+      words: wordsOf.get(entry.id) ?? [],
+      links: [...new Set(visible.linksOf(entry.id).map(({ other }) => other))],
+    })),
+  };
+}

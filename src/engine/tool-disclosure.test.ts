@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { ModelEvent, ModelRequest } from '../models/port.ts';
+import { anEngine, anOp, type EngineChanges } from './engine.testing.ts';
+import type { EnginePorts } from './ports.ts';
+
+const USAGE = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+const EXPLORERS = ['discover_capabilities', 'list_tools', 'load_tool', 'load_tool_resource'];
+
+describe('an engine that discloses its tools', () => {
+  let workspace: string;
+  before(async () => {
+    workspace = await mkdtemp(join(tmpdir(), 'temper-disclosure-'));
+    await writeFile(join(workspace, 'n.txt'), '21');
+  });
+  after(() => rm(workspace, { recursive: true, force: true }));
+
+  /** An engine whose model makes these calls, one per turn, and then answers. */
+  async function running(calls: [name: string, input: object][], agent: EngineChanges['agent'] = {}) {
+    const requests: ModelRequest[] = [];
+    const answer = (request: ModelRequest): ModelEvent[] => {
+      requests.push(request);
+      const [name, input] = calls[requests.length - 1] ?? [];
+      const end = { type: 'end', usage: USAGE, model: 'x' } as const;
+      if (name === undefined)
+        return [
+          { type: 'text', text: 'done' },
+          { ...end, stopReason: 'stop' },
+        ];
+      const call = { id: 'call-1', name, arguments: JSON.stringify(input) };
+      return [
+        { type: 'tool-call', call },
+        { ...end, stopReason: 'tool-calls' },
+      ];
+    };
+    const spec = { grants: { tools: ['file_read', 'file_write', 'text_search'] }, forge: { enabled: false }, ...agent };
+    const sandbox = {} as EnginePorts['sandbox'];
+    const { engine } = await anEngine({ workspace, sandbox }, { agent: spec, answer });
+    const send = async (text: string) => engine.handle({ session: 's-1', text }, anOp());
+    const offered = (): string[][] => requests.map(({ tools }) => tools.map(({ name }) => name));
+    return { engine, requests, offered, send };
+  }
+
+  it('a loaded tool is in the next request and in those of later messages, and the prompt stays the same', async () => {
+    const calls: [string, object][] = [
+      ['load_tool', { name: 'file_read' }],
+      ['file_read', { path: 'n.txt' }],
+    ];
+    const { engine, requests, offered, send } = await running(calls, { disclosure: { mode: 'Explore' } });
+    await send('read n.txt');
+    await send('and again');
+    const loaded = [...EXPLORERS, 'file_read'];
+    assert.deepEqual(offered(), [EXPLORERS, loaded, loaded, loaded]);
+    assert.equal(new Set(requests.map(({ system }) => system)).size, 1);
+    assert.match(requests[0]?.system ?? '', /You have \d+ further tools.*\n- file_system: .*file_read/s);
+    const read = requests[2]?.messages.at(-1);
+    assert.ok(read?.role === 'tool' && !read.isError && read.text.includes('21'), JSON.stringify(read));
+    await engine.stop();
+  });
+
+  it('the first results of a search can be called in the same message, and with the next request the model has their definitions', async () => {
+    const { engine, requests, offered, send } = await running(
+      [
+        ['discover_capabilities', { query: 'search for text' }],
+        ['text_search', { text: '21' }],
+      ],
+      { disclosure: { mode: 'Explore' } },
+    );
+    await send('find 21');
+    assert.ok(offered()[1]?.includes('text_search'), JSON.stringify(offered()));
+    const found = requests[2]?.messages.at(-1);
+    assert.ok(found?.role === 'tool' && found.name === 'text_search' && !found.isError, JSON.stringify(found));
+    await engine.stop();
+  });
+
+  it('in mode Semantic the tools that fit the message are in its first request', async () => {
+    const { engine, offered, send } = await running([], { disclosure: { mode: 'Semantic' } });
+    await send('write a file');
+    assert.ok(offered()[0]?.includes('file_write'), JSON.stringify(offered()));
+    await engine.stop();
+  });
+
+  it('load_tool does not find a tool that the agent may not call', async () => {
+    const { engine, requests, offered, send } = await running([['load_tool', { name: 'file_delete' }]], {
+      disclosure: { mode: 'Explore' },
+    });
+    await send('delete it');
+    const refused = requests[1]?.messages.at(-1);
+    assert.ok(refused?.role === 'tool' && refused.text.includes('TEMPER_TOOL_NOT_FOUND'), JSON.stringify(refused));
+    assert.deepEqual(offered()[1], EXPLORERS);
+    await engine.stop();
+  });
+
+  it('an agent without disclosure has all tools in each request and none for exploring but the search', async () => {
+    const { engine, offered, send } = await running([]);
+    await send('hello');
+    assert.deepEqual(offered(), [['discover_capabilities', 'file_read', 'file_write', 'text_search']]);
+    await engine.stop();
+  });
+});

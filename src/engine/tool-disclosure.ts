@@ -1,0 +1,29 @@
+import type { DisclosureDeps } from '../agent/disclosure/disclosure.ts';
+import { disclosureTools } from '../agent/disclosure/disclosure-tools.ts';
+import { disclosureSettings } from '../agent/disclosure/settings.ts';
+import { ToolSearch } from '../agent/disclosure/tool-search.ts';
+import type { Tool } from '../tools/contract.ts';
+import { codeModeTools, listedTools } from './code-mode.ts';
+import type { DescribedTools, EngineContext } from './engine-context.ts';
+
+/** What depends on how the model gets to know the tools of the agent. */
+export interface ExploringParts {
+  /** The tools with which the model, or its code, explores the others. */
+  tools: Tool[];
+  /** Undefined for an agent whose model always gets all tools. */
+  disclosure: DisclosureDeps | undefined;
+}
+
+export function exploringParts(context: EngineContext, described: DescribedTools): ExploringParts {
+  const { agent, decider, ports } = context;
+  const settings = disclosureSettings(agent.spec);
+  if (settings === undefined) return { tools: codeModeTools(context, described), disclosure: undefined };
+  const search = new ToolSearch();
+  const tools = disclosureTools({
+    settings,
+    search,
+    visible: listedTools(context, described),
+    decide: (caller, request) => decider(caller).decide(request),
+  });
+  return { tools, disclosure: { search, contextTokens: ports.models.contextTokens } };
+}
