@@ -13,7 +13,7 @@ export interface FollowedMessage {
 }
 
 /** Behind a line. */
-export interface Position {
+export interface LinePosition {
   readonly after: number;
   /** Lines already read of the events that were stored at once behind `after`. */
   readonly skip: number;
@@ -29,7 +29,7 @@ const MAX_EMPTY_ATTEMPTS = 60;
 export async function* messageLines(
   { gateway, agent, receipt }: FollowedMessage,
   io: Pick<CliIo, 'error' | 'signal'>,
-  position: Position = { after: receipt.after, skip: 0 },
+  position: LinePosition = { after: receipt.after, skip: 0 },
 ): AsyncGenerator<SessionStreamLine> {
   let current = position;
   const retries = new RetryBudget(MAX_EMPTY_ATTEMPTS, io);
@@ -52,7 +52,7 @@ export async function* messageLines(
 }
 
 /** The position behind a line. A reply whose event was removed may come after later lines. */
-export function behind(line: SessionStreamLine, position: Position): Position {
+export function behind(line: SessionStreamLine, position: LinePosition): LinePosition {
   const skip = line.kind === 'event' ? (line.skip ?? 0) : 0;
   const isLater = line.seq > position.after || (line.seq === position.after && skip > position.skip);
   return isLater ? { after: line.seq, skip } : position;
@@ -60,7 +60,7 @@ export function behind(line: SessionStreamLine, position: Position): Position {
 
 async function* openStream(
   { gateway, agent, receipt: { id, session } }: FollowedMessage,
-  position: Position,
+  position: LinePosition,
 ): AsyncGenerator<SessionStreamLine> {
   const query = new URLSearchParams({ ...positionQuery(position), message: id, follow: 'true' });
   let lines: AsyncGenerator<string>;
@@ -74,7 +74,7 @@ async function* openStream(
   yield* streamLines(lines);
 }
 
-export function positionQuery({ after, skip }: Position): Record<string, string> {
+export function positionQuery({ after, skip }: LinePosition): Record<string, string> {
   return { after: String(after), ...(skip === 0 ? {} : { skip: String(skip) }) };
 }
 

@@ -5,7 +5,7 @@ import { openCluster } from '../cluster.ts';
 import { GatewayUserClient } from '../gateway-user-client.ts';
 import type { ClusterOptions } from '../options.ts';
 import { linePrinter } from './follow.ts';
-import { behind, eventsPath, type Position, positionQuery, streamLines } from './message-lines.ts';
+import { behind, eventsPath, type LinePosition, positionQuery, streamLines } from './message-lines.ts';
 
 interface TraceSessionOptions extends ClusterOptions {
   session: string;
@@ -13,7 +13,7 @@ interface TraceSessionOptions extends ClusterOptions {
   output: 'text' | 'json';
 }
 
-const START: Position = { after: 0, skip: 0 };
+const START: LinePosition = { after: 0, skip: 0 };
 
 /** Prints what is stored of a session of an agent: messages, events and replies of the last day. */
 export async function traceSession(
@@ -26,7 +26,7 @@ export async function traceSession(
   const print = linePrinter(agent, output, io);
   let position = START;
   // A connection may break: the end is reached when a further one has nothing new.
-  for (let resumed: Position | undefined; position !== resumed; ) {
+  for (let resumed: LinePosition | undefined; position !== resumed; ) {
     const isFirst = resumed === undefined;
     resumed = position;
     const query = new URLSearchParams(positionQuery(resumed));
