@@ -35,7 +35,7 @@ describe('completion', () => {
     assert.deepEqual(await complete('su'), ['suspend', ':4']);
     assert.deepEqual(await complete('app'), ['approve', ':4']);
     assert.deepEqual(await completeIn({ TEMPER_PROGRAM: 'kubectl-temper' }, 'app'), ['approve', ':4']);
-    assert.deepEqual(await completeIn({ TEMPER_PROGRAM: 'kubectl-temper' }, 'tra'), [':4'], 'the plug-in refuses it');
+    assert.deepEqual(await completeIn({ TEMPER_PROGRAM: 'kubectl-temper' }, 'disc'), [':4'], 'the plug-in refuses it');
     assert.deepEqual(await complete('__'), [':4'], 'a hidden command');
     assert.deepEqual(await complete('top', ''), ['agents', 'tools', ':4']);
     assert.deepEqual(await complete('send', '--fol'), ['--follow', ':4']);
