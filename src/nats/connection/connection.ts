@@ -159,6 +159,9 @@ function readSeed(file: string): Uint8Array {
   return Buffer.from(readFileSync(file, 'utf8').trim());
 }
 
+/** A server that answers drains a connection in milliseconds. */
+const DRAIN_TIMEOUT_MS = 5_000;
+
 class ManagedConnection implements JetStreamConnection {
   readonly nats: NatsConnection;
   readonly jetstream: JetStreamClient;
@@ -261,9 +264,21 @@ class ManagedConnection implements JetStreamConnection {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.nats.isClosed()) return;
-    // Draining would wait for a server that may be unavailable.
-    if (this.#state.connected) await Promise.race([this.nats.drain(), this.nats.closed()]);
+    // Draining would wait for a server that is unavailable, and for one that is gone without a word: until then it counts as connected.
+    if (this.#state.connected) await this.#drain();
     await this.nats.close();
+  }
+
+  async #drain(): Promise<void> {
+    const ended = new AbortController();
+    const timeout = this.clock.sleep(DRAIN_TIMEOUT_MS, ended.signal).catch(() => undefined);
+    const drained = this.nats.drain();
+    drained.catch(() => undefined);
+    try {
+      await Promise.race([drained, this.nats.closed(), timeout]);
+    } finally {
+      ended.abort();
+    }
   }
 
   #unavailable(): TemperError {

@@ -105,4 +105,14 @@ describe('temper serve gateway', () => {
       (value) => value !== before,
     );
   });
+
+  it('SIGTERM ends the process while a NATS server that counts as connected does not answer', async () => {
+    await using gateway = await startGatewayProcess(fixture, { namespaces: ['team-a'] });
+    fixture.nats.server.pause();
+    try {
+      assert.equal(await gateway.end('SIGTERM'), 0, gateway.output);
+    } finally {
+      fixture.nats.server.resume();
+    }
+  });
 });
