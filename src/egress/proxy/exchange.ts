@@ -74,6 +74,11 @@ export class Exchange {
     return { connection, upstream, signal };
   }
 
+  /** Whether the client closed the connection before anything else ended it. */
+  get isLeft(): boolean {
+    return this.#clientGone.signal.aborted && this.#connection?.signal.aborted !== true;
+  }
+
   /** Adds a fact to the line of the log. */
   note(facts: Record<string, unknown>): void {
     Object.assign(this.#facts, facts);

@@ -1,4 +1,5 @@
 /** A client of the proxy, for tests. */
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -44,11 +45,27 @@ export class ProxyClient {
 
   /** A request over TLS through a tunnel. */
   async get(authority: string, path = '/', head = CREDENTIALS): Promise<string> {
+    return text(await this.#request(authority, `GET ${path}`, { head, connection: 'close' }));
+  }
+
+  /** Closes a connection that the host keeps open, once the answer begins. */
+  async getAndLeave(authority: string): Promise<string> {
+    const socket = await this.#request(authority, 'GET /', { head: CREDENTIALS, connection: 'keep-alive' });
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    return String(chunk);
+  }
+
+  async #request(
+    authority: string,
+    line: string,
+    { head, connection }: { head: string; connection: string },
+  ): Promise<TLSSocket> {
     const servername = authority.replace(/:\d+$/, '');
     const tunnel = await this.tunnel(authority, head);
     const socket = connectTls({ socket: tunnel, servername, ca: [this.certificate], rejectUnauthorized: false });
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${servername}\r\nConnection: close\r\n\r\n`);
-    return text(socket);
+    socket.write(`${line} HTTP/1.1\r\nHost: ${servername}\r\nConnection: ${connection}\r\n\r\n`);
+    return socket;
   }
 
   destroyAll(): void {

@@ -62,6 +62,14 @@ describe('a tunnel through the proxy', { timeout: 600_000 }, () => {
     for (const number of [sentBytes, receivedBytes, durationMs]) assert.ok(Number(number) > 0, JSON.stringify(line));
   });
 
+  it('a tunnel that its client ends after the answer is served, and one that it leaves before the handshake is cancelled', async () => {
+    await start();
+    assert.match(await test.getAndLeave('api.example.com:443'), /^HTTP\/1\.1 200 /);
+    assert.equal((await auditLines(1))[0]?.['outcome'], 'ok');
+    (await test.tunnel('api.example.com:443')).destroy();
+    assert.equal((await auditLines(2))[1]?.['outcome'], 'TEMPER_CANCELLED');
+  });
+
   it('a request without valid credentials is refused before anything is asked', async () => {
     await start();
     for (const head of ['', 'Proxy-Authorization: Bearer a.b.c\r\n', 'temper-delivery-token: d1.x.y\r\n']) {

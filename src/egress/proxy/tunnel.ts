@@ -29,7 +29,7 @@ export async function serveTunnel(
   client.setMaxListeners(MAX_LISTENERS);
   client.on('error', () => undefined);
   const exchange = new Exchange(request, client, deps);
-  let established = false;
+  let [established, relaying] = [false, false];
   let failure: unknown;
   try {
     const target = tunnelTarget(request.url ?? '');
@@ -41,9 +41,11 @@ export async function serveTunnel(
     exchange.note({ encryptedHello: first.hello.encrypted });
     await connection.count('sent', first.bytes.length);
     upstream.write(first.bytes);
+    relaying = true;
     await relay(client, upstream, connection, signal);
   } catch (error) {
-    failure = error;
+    // A client ends a tunnel when it has its answer.
+    if (!relaying || !exchange.isLeft) failure = error;
   }
   const error = exchange.close(failure);
   if (error === undefined) client.destroySoon();
