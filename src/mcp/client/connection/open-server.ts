@@ -5,7 +5,7 @@ import { type ConfiguredServer, isElsewhere, type LocalServer, type RemoteServer
 import { httpChannel } from './http-channel.ts';
 import { ProcessTransport } from './process-transport.ts';
 import { type ServerChannel, ServerConnection } from './server-connection.ts';
-import { ServerProcess } from './server-process.ts';
+import { startServerProcess } from './server-process.ts';
 
 export interface OpenServerDeps {
   clock: Clock;
@@ -39,7 +39,7 @@ function tokenOf({ name, tokenEnvironment }: RemoteServer, token: OpenServerDeps
 }
 
 async function processChannel(server: LocalServer, clock: Clock): Promise<ServerChannel> {
-  const process = await ServerProcess.start(server);
+  const process = await startServerProcess(server);
   return {
     transport: new ProcessTransport(process, clock),
     problem() {
