@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal } from '../io.testing.ts';
 import { discover, type DiscoverOptions } from './discover.ts';
 
 const MANIFESTS = `
@@ -44,20 +42,10 @@ describe('temper discover', () => {
   after(() => rm(folder, { recursive: true, force: true }));
 
   async function run(query: string, changes: Partial<DiscoverOptions> = {}) {
-    let [out, error] = ['', ''];
-    const io: CliIo = {
-      out: (text) => (out += text),
-      error: (text) => (error += text),
-      stdin: async () => '',
-      lines: () => Readable.from([]),
-      cwd: folder,
-      environment: {},
-      colour: false,
-      terminal: false,
-      signal: NEVER_ABORTED,
-    };
+    const terminal = aTerminal();
     const options: DiscoverOptions = { paths: ['agent.yaml'], query, output: 'text', ...changes };
-    return { code: await discover(options, builtInDescriptors(), io), out, error };
+    const code = await discover(options, builtInDescriptors(), { ...terminal, cwd: folder });
+    return { code, out: terminal.printed(), error: terminal.errors() };
   }
 
   it('discover prints what the agent may call and the Capabilities of its namespace', async () => {

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
-import type { CliIo } from '../io.ts';
+import { aTerminal } from '../io.testing.ts';
 import { type PolicyExplainOptions, policyExplain } from './policy-explain.ts';
 
 const MANIFESTS = `
@@ -50,20 +48,12 @@ after(async () => {
 });
 
 async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code: number; out: string; error: string }> {
-  const printed = { out: '', error: '' };
-  const io: CliIo = {
-    out: (text) => void (printed.out += text),
-    error: (text) => void (printed.error += text),
-    stdin: async () => '',
-    lines: () => Readable.from([]),
+  const terminal = aTerminal();
+  const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, TOOLS, {
+    ...terminal,
     cwd: folder,
-    environment: {},
-    colour: false,
-    terminal: false,
-    signal: NEVER_ABORTED,
-  };
-  const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, TOOLS, io);
-  return { code, ...printed };
+  });
+  return { code, out: terminal.printed(), error: terminal.errors() };
 }
 
 describe('temper policy explain', () => {

@@ -7,17 +7,10 @@ import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { POD } from '../http/pod.testing.ts';
 import { createDeliveryTokens, type DeliveryTokenClaims } from './token.ts';
 import { authorizeDelivery, authorizeDeliveryEnd } from './authorize.ts';
 
-const POD = {
-  kind: 'pod',
-  namespace: 'team-a',
-  podName: 'p',
-  podUid: 'pod-1',
-  agent: 'scout',
-  agentUid: 'a-1',
-} as const;
 const KEY = randomBytes(32);
 const CLAIMS: DeliveryTokenClaims = {
   agentUid: 'a-1',

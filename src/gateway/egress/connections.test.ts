@@ -10,16 +10,9 @@ import { createDecider } from '../../policy/decider.ts';
 import { aSnapshot } from '../../policy/policy.testing.ts';
 import type { AgentState } from '../agent-state.ts';
 import { createDeliveryTokens, type DeliveryTokenClaims } from '../delivery/token.ts';
+import { POD } from '../http/pod.testing.ts';
 import { authorizeConnection, type EgressDeps, reviewConnections } from './connections.ts';
 
-const POD = {
-  kind: 'pod',
-  namespace: 'team-a',
-  podName: 'p',
-  podUid: 'pod-1',
-  agent: 'scout',
-  agentUid: 'a-1',
-} as const;
 const CLAIMS: DeliveryTokenClaims = {
   agentUid: 'a-1',
   agent: 'scout',

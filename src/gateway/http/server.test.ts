@@ -18,17 +18,10 @@ import { createSecretRedactor } from '../../telemetry/secret-redactor.ts';
 import { GATEWAY_METRICS } from '../../telemetry/temper-metrics.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { drain } from './drain.ts';
+import { POD } from './pod.testing.ts';
 import type { GatewayServer, RouteModule } from './routes.ts';
 import { createGatewayServer, type GatewayServerOptions } from './server.ts';
 
-const POD = {
-  kind: 'pod',
-  namespace: 'team-a',
-  podName: 'p',
-  podUid: 'pod-1',
-  agent: 'scout',
-  agentUid: 'a-1',
-} as const;
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
 
 const identity: Authenticator = {
