@@ -66,6 +66,22 @@ export function linkedVetting(file: string): Plugin {
   };
 }
 
+/** The program of the thread that reads a page of the web is text in the file that the bundle loads with the first page. */
+export function linkedPageProgram(program: string): Plugin {
+  return {
+    name: 'linked-page-program',
+    setup(hooks) {
+      hooks.onLoad({ filter: /\/src\/toolbox\/web\/page\/program\.ts$/ }, () => ({
+        contents: [
+          "import { Worker } from 'node:worker_threads';",
+          `const program = ${JSON.stringify(program)};`,
+          'export const startPageThread = (options) => new Worker(program, { ...options, eval: true });',
+        ].join('\n'),
+      }));
+    },
+  };
+}
+
 /**
  * Of the Kubernetes client the code uses `KubeConfig` alone. Its package also exports some thousand generated classes, which a bundle of
  * a dynamic import would keep.
@@ -104,17 +120,23 @@ export function lazyHttp(): Plugin {
   };
 }
 
+/** What the code uses of undici, and the modules of the package that export it. */
+export const UNDICI_EXPORTS: Readonly<Record<string, string>> = {
+  Agent: 'dispatcher/agent.js',
+  Pool: 'dispatcher/pool.js',
+  buildConnector: 'core/connect.js',
+};
+
 /**
- * Of undici the code uses the agent and its connector. The index of the package also loads its fetch, its caches, WebSockets and doubles
- * for tests.
+ * Of undici the code uses the agent, the pool and their connector. The index of the package also loads its fetch, its caches, WebSockets
+ * and doubles for tests.
  */
 export function undiciCore(): Plugin {
   const folder = join(ROOT, 'node_modules/undici/lib');
   const file = (path: string): string => JSON.stringify(join(folder, path));
   const contents = [
     `Object.assign(require(${file('dispatcher/dispatcher.js')}).prototype, require(${file('api/index.js')}));`,
-    `exports.Agent = require(${file('dispatcher/agent.js')});`,
-    `exports.buildConnector = require(${file('core/connect.js')});`,
+    ...Object.entries(UNDICI_EXPORTS).map(([name, path]) => `exports.${name} = require(${file(path)});`),
   ].join('\n');
   return {
     name: 'undici-core',

@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { type BuildResult, build } from 'esbuild';
 import { preloadTexts } from '../src/acp/process/preloads.ts';
 import { filePreload } from '../src/sandbox/confined/file-preload.ts';
 import { linkRunnerProgram } from '../src/sandbox/program.ts';
@@ -15,6 +15,7 @@ import {
   lazyHttp,
   linkedPreloads,
   linkedRunner,
+  linkedPageProgram,
   linkedVetting,
   undiciCore,
 } from './bundle-plugins.ts';
@@ -28,9 +29,11 @@ const VETTING_FILE = 'vetting.cjs';
  * and only a verb that the dispatcher sends to another bundle reaches it.
  */
 const KEPT_IMPORTS = {
-  agent: /^src\/(?:cli\/serve\/serve-agent\.ts$|acp\/provider\/program-providers\.ts$)/,
+  agent:
+    /^src\/(?:cli\/serve\/serve-agent\.ts$|acp\/provider\/program-providers\.ts$|toolbox\/web\/page\/program\.ts$)/,
   verifier: /^src\/cli\/serve\/serve-verifier\.ts$/,
   sandbox: /^src\/cli\/serve\/serve-sandbox\.ts$/,
+  'mcp-bridge': /^src\/cli\/serve\/serve-mcp-bridge\.ts$/,
   gateway: /^src\/(?:cli\/serve\/serve\.ts$|gateway\/)/,
   egress: /^src\/(?:cli\/serve\/serve\.ts$|egress\/)/,
   operator: /^src\/(?:cli\/serve\/serve\.ts$|operator\/)/,
@@ -78,6 +81,7 @@ export async function bundle(name: Bundle, folder: string): Promise<void> {
       linkedRunner(await linkRunnerProgram()),
       linkedPreloads(await filePreload(), await preloadTexts()),
       linkedVetting(VETTING_FILE),
+      linkedPageProgram(await pageProgram()),
       kubeConfigOnly(),
       undiciCore(),
       lazyHttp(),
@@ -98,12 +102,21 @@ function withNamedSources(path: string, contents: Uint8Array): string {
   return JSON.stringify(map);
 }
 
+/** The program of the thread that reads a page of the web, as text. */
+async function pageProgram(): Promise<string> {
+  const { outputFiles } = await buildThread('src/toolbox/web/page/worker.ts', { write: false });
+  return outputFiles?.[0]?.text ?? '';
+}
+
 /** Writes `<folder>/gateway/vetting.cjs`: the program of the threads that vet tools, which the gateway's bundle starts. */
 export async function bundleVetting(folder: string): Promise<void> {
-  await build({
+  await buildThread('src/gateway/review/vetting/worker.ts', { outfile: join(folder, 'gateway', VETTING_FILE) });
+}
+
+function buildThread(entry: string, where: { write: false } | { outfile: string }): Promise<BuildResult> {
+  return build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/gateway/review/vetting/worker.ts'],
-    outfile: join(folder, 'gateway', VETTING_FILE),
+    entryPoints: [entry],
     bundle: true,
     platform: 'node',
     format: 'cjs',
@@ -113,6 +126,7 @@ export async function bundleVetting(folder: string): Promise<void> {
     legalComments: 'none',
     plugins: [asciiPatterns()],
     logLevel: 'warning',
+    ...where,
   });
 }
 

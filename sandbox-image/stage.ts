@@ -14,6 +14,8 @@ import { stagePrograms } from './programs.ts';
 const ROOT = resolve(import.meta.dirname, '..');
 const APP = 'app';
 const TEMPER_BUNDLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'cli'] as const;
+/** The second one is for the images of MCP servers, which are built from this one. */
+const SANDBOX_BUNDLES = ['sandbox', 'mcp-bridge'] as const;
 const NATIVE_PACKAGES = ['isolated-vm'];
 /** Files that are needed only to build a package. */
 const BUILD_PARTS =
@@ -102,7 +104,7 @@ async function stageBoth(out: string): Promise<void> {
   await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(temper, APP));
 
   const sandbox = join(out, 'temper-sandbox');
-  await bundle('sandbox', join(sandbox, APP));
+  for (const name of SANDBOX_BUNDLES) await bundle(name, join(sandbox, APP));
   await copyPackages(closureOf(lock, NATIVE_PACKAGES), join(sandbox, APP));
 
   const programs = { node: join(node, 'bin/node'), launcher: join(out, 'launcher') };

@@ -15,8 +15,8 @@ cannot() {
 
 has_tools() {
   local all=(control-plane nats-server helm)
-  [ "$tier" != integration ] || all+=(gitea registry nats-exporter qwen-code)
-  [ "$tier" != e2e ] || all+=(coredns pause gitea)
+  [ "$tier" != integration ] || all+=(gitea registry nats-exporter qwen-code mcp-servers)
+  [ "$tier" != e2e ] || all+=(coredns pause gitea mcp-servers)
   "$here/cluster/build-tools.sh" "${all[@]}" >/dev/null
 }
 
@@ -26,5 +26,9 @@ if [ "$tier" = e2e ] && [ -z "${TEMPER_E2E_KUBECONFIG:-}" ]; then
   "$here/cluster/install-packages.sh" || cannot 'packages that the node needs are missing (see above)'
 fi
 command -v openssl >/dev/null || cannot 'openssl is not installed; install it'
+[ "$tier" != integration ] || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || PACKAGES=postgresql "$here/cluster/install-packages.sh" ||
+  cannot 'PostgreSQL is not installed; install the package postgresql'
+[ "$(uname -s)" != Linux ] || { [ -x /usr/bin/python3 ] && python3 -m pip --version >/dev/null 2>&1; } ||
+  PACKAGES=python3-pip "$here/cluster/install-packages.sh" || cannot 'pip is not installed; install the package python3-pip'
 has_tools || cannot 'its tools could not be built (see above)'
 exec "$@"

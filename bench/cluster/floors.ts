@@ -1,4 +1,4 @@
-import { NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
+import { LABELS, NAMESPACE_OBJECTS } from '../../src/api/cluster.ts';
 import type { KubeClient } from '../../src/kube/client/kube-client.ts';
 import { TYPES } from '../../src/operator/kube/types.ts';
 import { podLabels, podTemplate } from '../../src/operator/pods/pod-template.ts';
@@ -43,7 +43,7 @@ async function agentPods(cluster: BenchCluster, count: number, concurrency: numb
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata };
   await operator.client.create(TYPES.serviceAccounts, account, NEVER_ABORTED);
   // With the label of an agent the pods are not warm pods, which an operator would delete.
-  const labels = podLabels(template, 'floor');
+  const labels = { ...podLabels(template), [LABELS.agentUid]: 'floor' };
   return await measurePods(cluster, operator.client, {
     namespace: PROTECTED,
     labels,

@@ -5,6 +5,7 @@
  *   launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...]   for a process that runs guest code: kernel limits, killed first
  *                                        when memory runs out, no sockets, no signals to others, and with Landlock no writes
  *                                        outside of each FOLDER and no access to processes outside
+ *   launcher program [OPTION]... PROGRAM NAME [ARGUMENT...]   for a program that an agent starts; see program.h
  *   launcher ready FILE UID [SECONDS]    exit code 0 when FILE exists and belongs to UID, waiting for it up to SECONDS; for probes
  *
  * The container shares its network namespace with a container that has a token, so no child process, not even one of a shell,
@@ -60,6 +61,15 @@ enum { MAX_FILE_BYTES = 64 << 20 };
 
 /* The low half of an argument: both architectures are little-endian, and the kernel reads these arguments as 32 bits. */
 #define ARGUMENT(index) (offsetof(struct seccomp_data, args) + 8 * (index))
+#define LOAD_ARGUMENT(index) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(index))
+/* Permits a call only when this argument is 0: the process itself. */
+#define ONLY_SELF(name, index) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 4), LOAD_ARGUMENT(index), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0), \
+      RETURN(REFUSE(EPERM)), RETURN(SECCOMP_RET_ALLOW)
+/* What a process may set for every other process of its user. */
+#define ONLY_OWN_SCHEDULING \
+  DENY(ioprio_set), DENY(setpriority), ONLY_SELF(prlimit64, 0), ONLY_SELF(sched_setaffinity, 0), \
+      ONLY_SELF(sched_setscheduler, 0), ONLY_SELF(sched_setparam, 0), ONLY_SELF(sched_setattr, 0)
 
 #define NAMESPACES \
   (CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
@@ -130,7 +140,7 @@ static struct sock_filter rules[] = {
     WHEN(__NR_clone3),
     RETURN(REFUSE(ENOSYS)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_clone, 0, 4),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+    LOAD_ARGUMENT(0),
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NAMESPACES, 0, 1),
     RETURN(REFUSE(EPERM)),
     RETURN(SECCOMP_RET_ALLOW),
@@ -139,7 +149,7 @@ static struct sock_filter rules[] = {
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 2, 0),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socketpair, 1, 0),
     RETURN(SECCOMP_RET_ALLOW),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+    LOAD_ARGUMENT(0),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1),
     RETURN(SECCOMP_RET_ALLOW),
     RETURN(REFUSE(EPERM)),
@@ -214,10 +224,10 @@ static int enter_landlock(char **options, int folders) {
 
 /*
  * A runner talks to its supervisor through pipes that it already has. It needs no socket, not even the Unix socket of the agent
- * container, on which it could take the place of the sandbox, and it signals only itself. Unlike Landlock, every kernel
- * enforces this.
+ * container, on which it could take the place of the sandbox, it signals only itself, and it changes limits and priorities of no
+ * other process. Unlike Landlock, every kernel enforces this.
  */
-static int forbid_sockets_and_signals(void) {
+static int forbid_sockets_and_other_processes(void) {
   const uint32_t own = (uint32_t)getpid();
   struct sock_filter runner_rules[] = {
       LOAD_CALL,
@@ -230,11 +240,12 @@ static int forbid_sockets_and_signals(void) {
       DENY(rt_sigqueueinfo),
       DENY(rt_tgsigqueueinfo),
       DENY(pidfd_send_signal),
+      ONLY_OWN_SCHEDULING,
       /* Both have the process as their first argument; a group of processes is 0 or negative. */
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_kill, 2, 0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_tgkill, 1, 0),
       RETURN(SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(0)),
+      LOAD_ARGUMENT(0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own, 0, 1),
       RETURN(SECCOMP_RET_ALLOW),
       RETURN(REFUSE(EPERM)),
@@ -252,7 +263,7 @@ static void die_first_without_memory(void) {
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
+  fprintf(stderr, "usage: launcher run PROGRAM [ARGUMENT...] | launcher runner [--writable FOLDER]... PROGRAM [ARGUMENT...] | launcher program [OPTION]... PROGRAM NAME [ARGUMENT...] | launcher ready FILE UID [SECONDS]\n");
   return USAGE;
 }
 
@@ -278,7 +289,7 @@ static int runner(char **arguments) {
   if (setrlimit(RLIMIT_FSIZE, &files) != 0) return fail(CANNOT_BIND, "file size");
   if (setrlimit(RLIMIT_CPU, &processor) != 0) return fail(CANNOT_BIND, "processor time");
   if (enter_landlock(arguments, folders) != 0) return fail(CANNOT_BIND, "landlock");
-  if (forbid_sockets_and_signals() != 0) return fail(CANNOT_BIND, "seccomp filter");
+  if (forbid_sockets_and_other_processes() != 0) return fail(CANNOT_BIND, "seccomp filter");
   execv(program[0], program);
   return fail(CANNOT_RUN, program[0]);
 }
@@ -313,9 +324,12 @@ static int ready(const char *file, const char *owner, const char *wait) {
   return 0;
 }
 
+#include "program.h"
+
 int main(int count, char **arguments) {
   if (count >= 3 && strcmp(arguments[1], "run") == 0) return run(arguments + 2);
   if (count >= 3 && strcmp(arguments[1], "runner") == 0) return runner(arguments + 2);
+  if (count >= 4 && strcmp(arguments[1], "program") == 0) return program(arguments + 2);
   if ((count == 4 || count == 5) && strcmp(arguments[1], "ready") == 0)
     return ready(arguments[2], arguments[3], count == 5 ? arguments[4] : "0");
   return usage();

@@ -7,12 +7,16 @@ export interface SessionHistory {
   items: ModelMessage[];
   /** Untrusted content has entered the session. Never becomes false again. */
   tainted: boolean;
+  /** Private data has entered the session. Never becomes false again. */
+  private?: boolean;
 }
 
 /** Flags stored with the items of one append. */
 export interface AppendFlags {
   /** The items contain untrusted content. */
   tainted?: boolean;
+  /** The session has private data. */
+  private?: boolean;
   /** The store may store the items with a later append of the message, at the latest with its end. They are not durable before. */
   deferrable?: boolean;
 }

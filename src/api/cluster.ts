@@ -7,6 +7,8 @@ export const LABELS = {
   agentPod: 'temper.dev/agent-pod',
   /** On a pod: the UID of its agent. Absent on a warm pod. */
   agentUid: 'temper.dev/agent-uid',
+  /** On the pod of an agent with grants for hosts: it may reach the egress proxy. Only the operator may set it. */
+  egress: 'temper.dev/egress',
   /** On every verifier pod, in the release namespace only. Only the operator may set it. */
   verifierPod: 'temper.dev/verifier-pod',
   /** On a verifier pod: the verification that it was assigned. Absent while it is warm; never changed or removed. */
@@ -44,7 +46,18 @@ export const NAMESPACE_OBJECTS = {
   endpoints: 'temper-endpoints',
   denyAll: 'temper-deny-all',
   allowGateway: 'temper-allow-gateway',
+  allowEgress: 'temper-allow-egress',
   resourceQuota: 'temper-agents',
+} as const;
+
+/** MCP servers that the platform runs. */
+export const MCP_BRIDGE = {
+  port: 8080,
+  path: '/mcp',
+  /** A volume in memory for each session, named by its number. */
+  homes: '/home/sessions',
+  /** The header with the namespace of the agent whose session it is. */
+  ownerHeader: 'temper-namespace',
 } as const;
 
 export const PRIORITY_CLASS = 'temper-agent';

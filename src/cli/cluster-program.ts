@@ -110,7 +110,11 @@ function addReports(program: Command, io: CliIo, finish: SetExitCode): void {
       finish(await events(options, io));
     });
   verb(program, 'webhook <agent> <trigger>', 'print the path of a webhook, its Secret, and a signed request')
-    .option('--url <url>', 'where requests reach the webhooks of the release', 'https://hooks.example.com')
+    .option(
+      '--url <url>',
+      'where requests reach the webhooks of the release, or of temper run',
+      'https://hooks.example.com',
+    )
     .action(async (agent: string, trigger: string, options) => {
       const { webhook } = await import('./cluster/events/webhook.ts');
       finish(await webhook({ ...options, agent, trigger }, io));

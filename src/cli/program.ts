@@ -17,6 +17,7 @@ import { addImport } from './interop/import-program.ts';
 import { addAcp, addMcp, addMcpServers } from './serving/serving-program.ts';
 import { addNats } from './nats/nats-program.ts';
 import { addRegistryVerbs } from './tools/oci/oci-program.ts';
+import { addSkillVerbs } from './skills/skill-program.ts';
 import { addServe } from './serve-program.ts';
 import { versionText } from './version.ts';
 
@@ -64,6 +65,7 @@ export function createProgram(io: CliIo, finish: SetExitCode): Command {
   addToolAudit(tool, io, finish);
   addPackages(tool, io, finish);
   addRegistryVerbs(tool, io, finish);
+  addSkillVerbs(program.command('skill').description('check, export, push and pull skills'), io, finish);
   addModel(program.command('model').description('test models and replay scripts'), io, finish);
   addNats(program, io, finish);
   addServe(
@@ -111,7 +113,12 @@ function addRun(program: Command, io: CliIo, finish: SetExitCode): void {
         'continue',
       ]),
     )
+    .addOption(
+      new Option('--webhooks <port>', 'with --serve: receive signed requests at 127.0.0.1').argParser(parseCount),
+    )
+    .addOption(new Option('--a2a <port>', 'with --serve: answer callers over A2A at 127.0.0.1').argParser(parseCount))
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--skills <folder...>', 'folders with skills, beside those of the configuration folder')
     .option('--providers <file>', 'file with model providers')
     .addOption(
       new Option('--model-script <file>', 'answer from a replay script instead of a provider').conflicts('providers'),
@@ -293,13 +300,15 @@ function addDiscover(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--category <category>', 'only capabilities of this category')
     .option('--level <level>', 'access level of the agent; default: the initial level of the policy')
     .option('--tainted', 'as for a session that contains untrusted content')
-    .option('--explain', 'also print the words, the links and the tokens')
+    .option('--providers <file>', 'file with model providers and discovery.embedder, for a search by meaning too')
+    .option('--explain', 'also print the words, the vectors, the links and the tokens')
     .addOption(output())
     .action(async (query: string, { filename, ...options }) => {
       const { discover } = await import('./manifests/discover.ts');
       const { builtInDescriptors } = await import('../engine/built-in.ts');
       const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
-      const tools = [...builtInDescriptors(), ...(await acceptedDescriptors(io))];
+      const { serviceDescriptors } = await import('./services/service-tools.ts');
+      const tools = [...builtInDescriptors(), ...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
       finish(await discover({ ...options, query, paths: filename }, tools, io));
     });
 }
@@ -337,13 +346,20 @@ function addPolicy(policy: Command, io: CliIo, finish: SetExitCode): void {
     .option('--tier <tier>', 'target tier: Agent or Shared')
     .option('--level <level>', "access level instead of the policy's initial level")
     .option('--tainted', 'decide as for a session that contains untrusted content')
+    .option('--private', 'decide as for a session that contains private data')
+    .option('--workspace <folder>', 'decide as for temper run with this workspace; default: as for a pod')
+    .option('--state <folder>', 'with --workspace: the state folder of the run')
+    .option('--skills <folder...>', 'with --workspace: the folders with skills of the run')
+    .option('--providers <file>', 'with --workspace: the providers file of the run')
+    .option('--model-script <file>', 'with --workspace: the replay script of the run')
     .addOption(output())
     .action(async ({ filename, ...question }) => {
       const { policyExplain } = await import('./manifests/policy-explain.ts');
-      const { builtInDescriptors } = await import('../engine/built-in.ts');
       const { acceptedDescriptors } = await import('./mcp/servers/configured-servers.ts');
-      const external = question.tool === undefined ? [] : await acceptedDescriptors(io);
-      finish(await policyExplain({ ...question, paths: filename }, [...builtInDescriptors(), ...external], io));
+      const { serviceDescriptors } = await import('./services/service-tools.ts');
+      const external =
+        question.tool === undefined ? [] : [...(await serviceDescriptors(io)), ...(await acceptedDescriptors(io))];
+      finish(await policyExplain({ ...question, paths: filename }, external, io));
     });
 }
 

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { POD_PATHS, POD_USERS } from '../api/cluster.ts';
+import { MCP_BRIDGE, POD_PATHS, POD_USERS } from '../api/cluster.ts';
 import type { CliIo } from './io.ts';
 import type { ConfiguredRole } from './serve/serve.ts';
 
@@ -29,6 +29,7 @@ function parseCount(text: string): number {
 
 export function addServe(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
   addPodRoles(serve, io, finish);
+  addMcpBridge(serve, io, finish);
   addConfiguredRole(serve, 'gateway', 'the gateway: the HTTP API for pods and users', io, finish);
   addConfiguredRole(serve, 'egress', 'the egress proxy: connections of agents to the internet', io, finish);
   addConfiguredRole(serve, 'operator', 'the operator: the controllers of the custom resources', io, finish);
@@ -48,6 +49,24 @@ function addConfiguredRole(
     .action(async (options: { config: string }) => {
       const { serve: run } = await import('./serve/serve.ts');
       finish(await run({ ...options, role }, io));
+    });
+}
+
+/** An MCP server of the platform, in an image of its own that is built from the sandbox image. */
+function addMcpBridge(serve: Command, io: CliIo, finish: (exitCode: number) => void): void {
+  serve
+    .command('mcp-bridge')
+    .description('the bridge between gateways and an MCP server that talks over its standard input and output')
+    .requiredOption('--program <json>', 'the server: its command, arguments, environment and folder')
+    .option('--sessions <number>', 'sessions at the same time, each with a process of its own', parseCount, 4)
+    .option('--memory <mebibytes>', 'memory of the processes of one session', parseCount, 256)
+    .option('--homes <folder>', 'folder with a folder for the home of each session, named 0, 1, …', MCP_BRIDGE.homes)
+    .option('--host <address>', 'address to listen on; default all')
+    .option('--port <number>', 'port to listen on', parseCount, MCP_BRIDGE.port)
+    .addOption(logLevel())
+    .action(async (options) => {
+      const { serveMcpBridgeRole } = await import('./serve/serve-mcp-bridge.ts');
+      finish(await serveMcpBridgeRole(options, io));
     });
 }
 

@@ -1,7 +1,7 @@
 import type { CallOptions } from '../lib/call-options.ts';
 import { type Json, parseUntrustedJson, textAt } from '../lib/json.ts';
 import { createConnectionTransport, type Protocol, type ConnectionOptions } from './connection-transport.ts';
-import type { Connection } from './connection.ts';
+import type { ReachedConnection } from './connection.ts';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PATCH';
@@ -22,7 +22,7 @@ const JSON_API: Protocol = {
   messageIn: (bytes) => messageIn(jsonOf(bytes)),
 };
 
-export function createConnectionClient(connection: Connection, options: ConnectionOptions): ConnectionClient {
+export function createConnectionClient(connection: ReachedConnection, options: ConnectionOptions): ConnectionClient {
   const send = createConnectionTransport(connection, JSON_API, options);
   return async ({ method, url, body }, op) => {
     const headers = { accept: 'application/json' };

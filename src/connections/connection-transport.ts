@@ -1,18 +1,25 @@
-import { readFile } from 'node:fs/promises';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Clock } from '../lib/clock.ts';
-import { messageOf, TemperError } from '../lib/errors.ts';
+import type { ErrorCode } from '../lib/error-codes.ts';
+import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { Network } from '../net/dialer.ts';
-import { type BytesRequest, createSafeBytesFetch } from '../net/fetch.ts';
+import { type BytesRequest, createSafeBytesFetch, type SafeBytesFetch, type SafeFetchOptions } from '../net/fetch.ts';
 import { readSecretFile } from '../net/secret-file.ts';
 import type { TargetRules } from '../net/targets.ts';
-import type { Connection } from './connection.ts';
+import { authoritiesOf } from './authorities.ts';
+import type { ReachedConnection } from './connection.ts';
 
 export interface ConnectionOptions {
   readonly clock: Clock;
   readonly network?: Network;
+  /** A fetch with these limits, which another one pays for and checks. Absent: one over `network`. */
+  readonly fetchWith?: (limits: FetchLimits) => SafeBytesFetch;
+  /** Absent: the content of `credentialFile`. */
+  readonly credential?: () => string;
 }
+
+type FetchLimits = Pick<SafeFetchOptions, 'maxBodyBytes' | 'sentHeaders' | 'certificateAuthorities'>;
 
 interface TransportResponse {
   readonly status: number;
@@ -43,26 +50,25 @@ const MAX_MESSAGE = 300;
 const MAX_RETRY_AFTER_SECONDS = 3_600;
 
 export function createConnectionTransport(
-  connection: Connection,
+  connection: ReachedConnection,
   protocol: Protocol,
-  { clock, network }: ConnectionOptions,
+  options: ConnectionOptions,
 ): ConnectionTransport {
   const rules = rulesOf(connection);
   const { sentHeaders } = protocol;
   return async ({ headers, ...request }, op) => {
-    const credential = await credentialOf(connection);
+    const credential = options.credential?.() ?? (await credentialOf(connection));
     const certificateAuthorities = await authoritiesOf(connection);
     const authorization = protocol.authorizationOf(credential);
     const hidden = (text: string): string => withoutCredential(text, credential, authorization);
-    const fetch = createSafeBytesFetch({
-      clock,
+    const fetch = fetchOf(options, {
       maxBodyBytes: MAX_BODY_BYTES,
       ...(sentHeaders === undefined ? {} : { sentHeaders }),
-      ...(network === undefined ? {} : { network }),
       ...(certificateAuthorities === undefined ? {} : { certificateAuthorities }),
     });
     const response = await fetch({ ...request, headers: { ...headers, authorization } }, rules, op).catch(
       (error: unknown) => {
+        if (isTemperError(error) && !FETCH_ERRORS.includes(error.code)) throw error;
         throw connectionFailure(connection, withNextStep(hidden(messageOf(error))));
       },
     );
@@ -71,8 +77,20 @@ export function createConnectionTransport(
   };
 }
 
+/** Of the server and the way to it. Others, such as those of a quota, are for the caller. */
+const FETCH_ERRORS: readonly ErrorCode[] = ['TEMPER_FETCH_FAILED', 'TEMPER_FETCH_DENIED'];
+
+function fetchOf({ clock, network, fetchWith }: ConnectionOptions, limits: FetchLimits): SafeBytesFetch {
+  if (fetchWith !== undefined) return fetchWith(limits);
+  return createSafeBytesFetch({ ...limits, clock, ...(network === undefined ? {} : { network }) });
+}
+
 /** `details.retryAfterSeconds` is the time that the server asks to wait. */
-export function connectionFailure({ name }: Pick<Connection, 'name'>, problem: string, details = {}): TemperError {
+export function connectionFailure(
+  { name }: Pick<ReachedConnection, 'name'>,
+  problem: string,
+  details = {},
+): TemperError {
   return new TemperError('TEMPER_CONNECTION_FAILED', `connection "${name}": ${problem}`, { retry: 'backoff', details });
 }
 
@@ -81,7 +99,7 @@ function withNextStep(problem: string): string {
   return /CERT|SIGNATURE|ISSUER/.test(problem) ? `${problem}; check caFile and the certificate of the server` : problem;
 }
 
-function rulesOf({ hosts, private: isPrivate }: Connection): TargetRules {
+function rulesOf({ hosts, private: isPrivate }: ReachedConnection): TargetRules {
   const names = hosts.map((host) => host.slice(0, host.lastIndexOf(':')));
   return {
     ports: hosts.map((host) => Number(host.slice(host.lastIndexOf(':') + 1))),
@@ -91,7 +109,7 @@ function rulesOf({ hosts, private: isPrivate }: Connection): TargetRules {
   };
 }
 
-async function credentialOf({ name, credentialFile }: Connection): Promise<string> {
+async function credentialOf({ name, credentialFile = '' }: ReachedConnection): Promise<string> {
   const found = await readSecretFile(credentialFile);
   if ('secret' in found) return found.secret;
   throw new TemperError(
@@ -100,19 +118,11 @@ async function credentialOf({ name, credentialFile }: Connection): Promise<strin
   );
 }
 
-async function authoritiesOf({ name, caFile }: Connection): Promise<string[] | undefined> {
-  if (caFile === undefined) return undefined;
-  try {
-    return [await readFile(caFile, 'utf8')];
-  } catch (error) {
-    throw new TemperError(
-      'TEMPER_CONNECTION_FAILED',
-      `connection "${name}": caFile cannot be read: ${messageOf(error, MAX_MESSAGE)}`,
-    );
-  }
-}
-
-function assertUsable(connection: Connection, { status, headers }: TransportResponse, message: () => string): void {
+function assertUsable(
+  connection: ReachedConnection,
+  { status, headers }: TransportResponse,
+  message: () => string,
+): void {
   const said = (): string => {
     const text = message();
     return `answered ${status}${text === '' ? '' : `: ${text}`}`;

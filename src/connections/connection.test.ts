@@ -73,6 +73,18 @@ describe('the section of connections', () => {
       [{ git: { ...remote, username: 'a:b' } }, /connections\/0\/git\/username must match/],
       [{ git: { ...remote, repository: 'org/tools' } }, /connections\/0\/git\/repository/],
     ];
+    const oauth = { tokenUrl: 'https://auth.example.com/token', clientId: 'temper' };
+    const tool = { git: undefined, oauth };
+    cases.push(
+      [{ oauth }, /connections\/0\/oauth is for calls of tools/],
+      [{ ...tool, header: 'x-api-key' }, /connections\/0\/header has no effect with oauth/],
+      [{ ...tool, oauth: { ...oauth, tokenUrl: 'http://auth.example.com/token' } }, /oauth\/tokenUrl must match/],
+      [{ ...tool, oauth: { ...oauth, tokenUrl: 'https://[/token' } }, /oauth\/tokenUrl is not a URL/],
+      [{ ...tool, oauth: { ...oauth, scopes: ['a b'] } }, /oauth\/scopes\/0 must match/],
+      [{ ...tool, oauth: { ...oauth, clientSecret: 'x' } }, /connections\/0\/oauth/],
+    );
+    const [parsed] = parseConnections([{ ...section(), ...tool }], 'gateway.yaml');
+    assert.deepEqual(parsed?.oauth, oauth);
     for (const [changes, message] of cases) {
       assert.throws(() => parseConnections([section(changes)], 'gateway.yaml'), {
         code: 'TEMPER_CONFIGURATION_INVALID',

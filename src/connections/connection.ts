@@ -61,6 +61,39 @@ const RemoteSection = Type.Object(
 
 const GitSection = Type.Union([HostedSection, RemoteSection]);
 
+/** The client of an authorization server, whose access tokens are sent in place of the credential. */
+const OAuthSection = Type.Object(
+  {
+    tokenUrl: Type.String({
+      pattern: '^https://[^\\s?#@]+$',
+      maxLength: 512,
+      description: 'The token endpoint. The client secret is sent to its host alone, which `hosts` need not name.',
+    }),
+    clientId: Type.String({ pattern: '^[!-~]+$', maxLength: 256, description: 'The client ID.' }),
+    scopes: Type.Optional(
+      Type.Array(Type.String({ pattern: '^[!#-\\[\\]-~]+$', maxLength: 256 }), {
+        minItems: 1,
+        maxItems: 32,
+        description: 'The scopes to ask for. Absent: those that the server gives.',
+      }),
+    ),
+    resource: Type.Optional(
+      Type.String({
+        pattern: '^https://[^\\s#@]+$',
+        maxLength: 512,
+        description: 'The resource indicator of RFC 8707: the URL of the server that gets the tokens.',
+      }),
+    ),
+    authentication: Type.Optional(
+      Type.Enum(['Basic', 'Post'], {
+        description:
+          'How the client secret is sent: in the header `authorization`, or in the body. `Basic` when absent.',
+      }),
+    ),
+  },
+  closed,
+);
+
 /** One entry of `connections`. */
 const ConnectionSection = Type.Object(
   {
@@ -86,14 +119,28 @@ const ConnectionSection = Type.Object(
     caFile: Type.Optional(
       Type.String({ minLength: 1, maxLength: 4_096, description: 'PEM file with the only trusted authorities.' }),
     ),
+    header: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z][A-Za-z0-9-]{0,63}$',
+        description:
+          'The header with the credential in calls of tools. `authorization` with the word Bearer when absent.',
+      }),
+    ),
+    oauth: Type.Optional(OAuthSection),
     git: Type.Optional(GitSection),
   },
   closed,
 );
 export type Connection = Static<typeof ConnectionSection>;
+export type OAuthConnection = Connection & { oauth: NonNullable<Connection['oauth']> };
 export type GitConnection = Connection & { git: NonNullable<Connection['git']> };
-export type HostedGitConnection = Connection & { git: Static<typeof HostedSection> };
-export type RemoteGitConnection = Connection & { git: Static<typeof RemoteSection> };
+/** What a request with the credential of a connection needs. Without `credentialFile` the caller has the credential. */
+export type ReachedConnection = Pick<Connection, 'name' | 'hosts' | 'private' | 'caFile'> &
+  Partial<Pick<Connection, 'credentialFile'>>;
+export type HostedGitConnection = ReachedConnection & {
+  git: Pick<Static<typeof HostedSection>, 'type' | 'apiUrl' | 'repository'>;
+};
+export type RemoteGitConnection = ReachedConnection & { git: Pick<Static<typeof RemoteSection>, 'url' | 'username'> };
 
 /** The section `connections` of a configuration. */
 const ConnectionsSection = Type.Array(ConnectionSection, {
@@ -128,11 +175,15 @@ function firstError(value: unknown) {
   return errors.find(({ instancePath }) => instancePath.endsWith('/git/type')) ?? errors[0];
 }
 
-function problemOf({ name, hosts, git }: Connection, earlier: readonly Connection[]): string | undefined {
+function problemOf(
+  { name, hosts, header, oauth, git }: Connection,
+  earlier: readonly Connection[],
+): string | undefined {
   if (earlier.some((other) => other.name === name))
     return `/name "${name}" is used twice; give each connection its own`;
   const port = hosts.find((host) => Number(host.split(':')[1]) > 65_535);
   if (port !== undefined) return `/hosts "${port}" has no valid port; use 1 to 65535`;
+  if (oauth !== undefined) return oauthProblem(oauth, header, git);
   if (git === undefined) return undefined;
   const [field, text] = git.type === 'Git' ? ['url', git.url] : ['apiUrl', git.apiUrl];
   const url = URL.parse(text);
@@ -141,6 +192,17 @@ function problemOf({ name, hosts, git }: Connection, earlier: readonly Connectio
   if (!hosts.includes(host))
     return `/git/${field} leads to ${host}, which is not in hosts; add it there, or correct the URL`;
   return undefined;
+}
+
+function oauthProblem(
+  { tokenUrl }: OAuthConnection['oauth'],
+  header: string | undefined,
+  git: Connection['git'],
+): string | undefined {
+  if (!URL.canParse(tokenUrl)) return '/oauth/tokenUrl is not a URL';
+  if (git !== undefined) return '/oauth is for calls of tools; use another connection for git';
+  if (header === undefined) return undefined;
+  return '/header has no effect with oauth, whose tokens are bearer tokens; remove it';
 }
 
 /**

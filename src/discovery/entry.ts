@@ -23,6 +23,8 @@ export interface DiscoveryEntry {
   id: string;
   kind: CapabilityKind;
   name: string;
+  /** For human readers. */
+  displayName?: string;
   description: string;
   category: string;
   tags: readonly string[];
@@ -38,6 +40,8 @@ export interface DiscoveryEntry {
   links?: readonly CapabilityLink[];
   /** A short reason why the capability cannot be used; absent when it can. */
   unavailable?: string;
+  /** Its words come from elsewhere: they rank it, and results withhold them. */
+  imported?: true;
 }
 
 /** Stored length of a description: search reads no more, and results show less. */
@@ -102,31 +106,27 @@ export function forgedTags(mode: string): string[] {
   return ['runtime-created', 'agent-forged', mode.toLowerCase()];
 }
 
-/** The reason why capabilities of each kind cannot be used yet. */
-const UNSUPPORTED_REASONS: Record<Exclude<CapabilityKind, 'emergent-tool'>, string> = {
-  tool: 'it cannot be called yet',
-  skill: 'its text cannot be loaded yet',
-  extension: 'its text cannot be loaded yet',
+/** The reason why capabilities of each kind cannot be used. */
+const UNSUPPORTED_REASONS: Record<Exclude<CapabilityKind, 'emergent-tool' | 'skill'>, string> = {
+  tool: 'it cannot be called',
+  extension: 'a catalogue entry only',
   channel: 'a catalogue entry only',
   voice: 'a catalogue entry only',
   productivity: 'a catalogue entry only',
 };
 
-/** The entry for a Capability object of the catalogue. None of these can be used yet, so each entry has a reason. */
+/** The entry for a Capability object of the catalogue. A skill with a text can be used; the reason of each other entry counts unless the agent has its tool. */
 export function capabilityEntry({ metadata, spec, status }: Capability): DiscoveryEntry {
   const kind = spec.type.toLowerCase() as Exclude<CapabilityKind, 'emergent-tool'>;
-  const { tool, requiredSecrets = [] } = spec;
+  const { tool, displayName } = spec;
   const name = tool?.name ?? metadata.name;
   const topics = topicsOf(spec);
-  const reasons = [
-    ...(status?.available === false ? ['its status reports it as unavailable'] : []),
-    ...(requiredSecrets.length === 0 ? [] : [`needs connection ${requiredSecrets.slice(0, 3).join(', ')}`]),
-    UNSUPPORTED_REASONS[kind],
-  ];
+  const reasons = reasonsOf(kind, spec, status);
   return {
     id: `${kind}:${name}`,
     kind,
     name,
+    ...(displayName === undefined ? {} : { displayName }),
     description: spec.description.slice(0, MAX_DESCRIPTION),
     category: spec.category ?? tool?.category ?? 'other',
     tags: topics.tags,
@@ -134,8 +134,23 @@ export function capabilityEntry({ metadata, spec, status }: Capability): Discove
     ...(tool === undefined ? {} : { request: listingOf(tool) }),
     requiredTools: topics.requiredTools,
     links: topics.links,
-    unavailable: reasons.join('; '),
+    ...(reasons.length === 0 ? {} : { unavailable: reasons.join('; ') }),
+    ...(spec.source === undefined ? {} : { imported: true as const }),
   };
+}
+
+/** Why the capability cannot be used; empty for a skill that can be loaded. */
+function reasonsOf(
+  kind: Exclude<CapabilityKind, 'emergent-tool'>,
+  { requiredSecrets = [], content }: Capability['spec'],
+  status: Capability['status'],
+): string[] {
+  const ofKind = kind === 'skill' ? (content === undefined ? ['it has no text'] : []) : [UNSUPPORTED_REASONS[kind]];
+  return [
+    ...(status?.available === false ? ['its status reports it as unavailable'] : []),
+    ...(requiredSecrets.length === 0 ? [] : [`needs connection ${requiredSecrets.slice(0, 3).join(', ')}`]),
+    ...ofKind,
+  ];
 }
 
 /** What a Capability says about itself for a search. */

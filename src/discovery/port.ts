@@ -14,6 +14,8 @@ export interface DiscoveryQuery {
 export interface FoundCapability {
   id: string;
   name: string;
+  /** For human readers. */
+  displayName?: string;
   kind: CapabilityKind;
   description: string;
   /** From 0 to 1 in two decimals. */

@@ -8,6 +8,8 @@ const MAX_RESPONSE_CHARACTERS = 800 * 4;
 export const MAX_RESULTS = 10;
 const MAX_DESCRIPTION = 160;
 const MAX_NOTE = 200;
+/** In place of words that the team did not write: a search does not taint the session that makes it, and loading does. */
+const WITHHELD = 'An imported skill; load_tool returns its text, which is untrusted content.';
 
 /** The tools that an agent can call: names, and `name@sha256:…` of forged tools. */
 export type CallableTools = ReadonlySet<string>;
@@ -28,17 +30,23 @@ export function buildResult(ranked: readonly RankedEntry[], callable: CallableTo
 }
 
 function resultOf(entry: DiscoveryEntry, relevance: number, callable: CallableTools): FoundCapability {
-  const { id, name, kind, description } = entry;
+  const { id, name, kind } = entry;
+  const { displayName, description } = shownWords(entry);
   const reason = unavailable(entry, callable);
   return {
     id: printable(id, 160),
     name: printable(name, 128),
+    ...(displayName === undefined ? {} : { displayName: printable(displayName, 128) }),
     kind,
     description: printable(description, MAX_DESCRIPTION),
     relevance: Math.round(relevance * 100) / 100,
     available: reason === undefined,
     ...(reason === undefined ? {} : { note: `[not available: ${printable(reason, MAX_NOTE)}]` }),
   };
+}
+
+function shownWords({ imported, displayName, description }: DiscoveryEntry) {
+  return imported === true ? { displayName: undefined, description: WITHHELD } : { displayName, description };
 }
 
 /** Counts missing tools without their names, because the agent may not be allowed to see these tools. */

@@ -3,20 +3,35 @@ import { toolRequest } from '../tools/authorize.ts';
 import type { CallerContext, ToolDescriptor, ToolView } from '../tools/contract.ts';
 import { buildResult } from './result.ts';
 import { DISCOVER_TOOL } from './discover-tool.ts';
-import { toolEntry } from './entry.ts';
+import { type DiscoveryEntry, toolEntry } from './entry.ts';
 import { LexicalIndex } from './lexical/lexical-index.ts';
 import type { Discovery } from './port.ts';
+import type { HybridSearch, SearchCaller } from './vector/hybrid-search.ts';
+import type { EmbedTexts } from './vector/embed-texts.ts';
 import { search } from './lexical/search.ts';
+import type { SearchScope } from './lexical/visible-entries.ts';
 
 export interface SessionDiscoveryDeps {
   view: (caller: CallerContext) => ToolView;
   decider: (caller: CallerContext) => Decider;
+  /** Searches by meaning too; absent: by words alone. */
+  hybrid?: { search: HybridSearch; embed: EmbedTexts } | undefined;
+  /** Capabilities beside the tools. A change makes another list. */
+  catalog?: (() => readonly DiscoveryEntry[]) | undefined;
 }
 
-/** Discovery for an agent without a gateway: searches the tools of its session. Each version of the tool list is indexed once. */
-export function sessionDiscovery({ view, decider }: SessionDiscoveryDeps): Discovery {
+/** Discovery for an agent without a gateway: searches the tools of its session and a catalog. Each version of the tool list is indexed once. */
+export function sessionDiscovery({ view, decider, hybrid, catalog }: SessionDiscoveryDeps): Discovery {
   // A view is immutable; another set of tools is another view.
   const indexes = new WeakMap<ToolView, LexicalIndex>();
+  const catalogs = new WeakMap<readonly DiscoveryEntry[], LexicalIndex>();
+  const catalogIndex = (): LexicalIndex[] => {
+    const entries = catalog?.();
+    if (entries === undefined) return [];
+    const index = catalogs.get(entries) ?? LexicalIndex.of(entries);
+    catalogs.set(entries, index);
+    return [index];
+  };
   const indexOf = (tools: ToolView): LexicalIndex => {
     const known = indexes.get(tools);
     if (known !== undefined) return known;
@@ -26,17 +41,26 @@ export function sessionDiscovery({ view, decider }: SessionDiscoveryDeps): Disco
     return index;
   };
   return {
-    async search(query, caller) {
+    async search(query, caller, op) {
       const tools = view(caller);
       const policy = decider(caller);
-      const ranked = search(query, {
-        indexes: [indexOf(tools)],
-        permits: ({ request }) => request !== undefined && policy.decide(request).effect !== 'Deny',
-      });
+      const scope: SearchScope = {
+        indexes: [indexOf(tools), ...catalogIndex()],
+        permits: ({ request }) => request === undefined || policy.decide(request).effect !== 'Deny',
+      };
+      const ranked =
+        hybrid === undefined
+          ? search(query, scope)
+          : await hybrid.search.search(query, scope, searchCaller(caller, hybrid.embed), op);
       const permitted = tools.list().filter((tool) => policy.decide(toolRequest(tool)).effect !== 'Deny');
       return buildResult(ranked, new Set(permitted.flatMap(callNames)));
     },
   };
+}
+
+/** In one process the agent pays for all vectors, so all entries are embedded in the background. */
+function searchCaller({ agent, namespace }: CallerContext, embed: EmbedTexts): SearchCaller {
+  return { id: `${namespace}/${agent}`, namespace, embed, ownerOf: () => 'Namespace' };
 }
 
 /** The names of a tool in calls. Steps of composed tools name the digest of a forged one. */

@@ -4,49 +4,83 @@ import { LOAD_RESOURCE_NAME } from '../agent/disclosure/names.ts';
 import { GENERATE_TEXT } from '../agent/tools/generate-text.ts';
 import { createMemoryTools } from '../agent/tools/memory-tools.ts';
 import type { Memory } from '../agent/ports.ts';
-import { CHILD_TOOL_DESCRIPTORS } from '../agent/tools/children/child-tools.ts';
-import { SCHEDULE_TOOL_DESCRIPTORS } from '../agent/tools/schedules/schedule-tools.ts';
-import { EVENT_TOOL_DESCRIPTORS } from '../agent/tools/events/event-tools.ts';
-import { ASK_TOOL, TASK_TOOL } from '../agent/tools/ask-tool.ts';
+import { childTools } from '../agent/tools/children/child-tools.ts';
+import { specialistTool } from '../agent/tools/children/specialist-tool.ts';
+import { scheduleTools } from '../agent/tools/schedules/schedule-tools.ts';
+import { eventTools } from '../agent/tools/events/event-tools.ts';
+import { askTools } from '../agent/tools/ask-tool.ts';
 import { RUN_TOOL } from '../agent/tools/run/run-descriptor.ts';
-import { SEND_TOOL } from '../agent/tools/send-tool.ts';
+import { sendTool } from '../agent/tools/send-tool.ts';
 import { FINISH_TOOL_NAME } from '../agent/returns/finish.ts';
 import { DISCOVER_TOOL } from '../discovery/discover-tool.ts';
 import { FORGE_TOOL } from '../forge/forge-tool.ts';
 import { systemClock } from '../lib/clock.ts';
 import { TemperError } from '../lib/errors.ts';
-import type { Decision } from '../policy/types.ts';
+import type { Decision, PolicyRequest } from '../policy/types.ts';
 import { DROP_TOOL } from '../tempering/lifecycle/drop-tool.ts';
+import { CODE_RUN_TOOL } from '../toolbox/code-run.ts';
+import { gitTools } from '../toolbox/git/git-tools.ts';
+import { remoteGitTools } from '../toolbox/git/remote/remote-tools.ts';
+import { SQL_QUERY_NAME } from '../toolbox/sql/sql-query.ts';
+import { shellExecTool } from '../toolbox/terminal/shell-exec.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
-import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import { WEB_SEARCH_NAME } from '../toolbox/web/search/web-search.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
+
+export interface BuiltInToolDeps {
+  /** Absolute path. */
+  workspace: string;
+  /** Absolute paths that no tool may open. */
+  protectedFolders?: readonly string[];
+  /** Evaluates the policy of the agent for one request. */
+  decide: (caller: CallerContext, request: PolicyRequest) => Decision;
+}
+
+/** The built-in tools without what they work with: for their descriptors, and for what they refuse by their arguments alone. */
+export function toolsWithoutPorts({ workspace, protectedFolders = [], decide }: BuiltInToolDeps): Tool[] {
+  const clock = systemClock;
+  const isTainted = (): boolean => false;
+  const ignore = (): void => undefined;
+  const messages = { decide, isTainted, onAnswer: ignore, clock };
+  return [
+    ...createToolbox({ workspace, protectedFolders, decide, clock }),
+    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, isTainted, onUntrusted: ignore }),
+    describedTool(CODE_RUN_TOOL),
+    shellExecTool({ programs: () => [], environment: () => [] }),
+    ...gitTools(undefined),
+    ...remoteGitTools({ workspace, protectedFolders, decide, clock }),
+    describedTool(GENERATE_TEXT),
+    describedTool(RUN_TOOL),
+    sendTool(messages),
+    ...askTools(messages),
+    ...childTools({ decide }),
+    specialistTool(messages),
+    ...eventTools(messages),
+    ...scheduleTools(messages),
+    ...[DISCOVER_TOOL, FORGE_TOOL, DROP_TOOL].map(describedTool),
+  ];
+}
 
 /** Descriptors of the built-in tools, for callers that do not run them. */
 export function builtInDescriptors(): ToolDescriptor[] {
   const decide = (): Decision => ({ effect: 'Deny', rule: 'none', reason: 'described only', risk: 'low' });
-  const tools = [
-    ...createToolbox({ workspace: '/', decide, clock: systemClock }),
-    ...createMemoryTools({ memory: UNUSED_MEMORY, decide, isTainted: () => false, onUntrusted: () => undefined }),
-  ];
-  const messages = [SEND_TOOL, ASK_TOOL, TASK_TOOL, ...CHILD_TOOL_DESCRIPTORS];
-  const own = [...EVENT_TOOL_DESCRIPTORS, ...SCHEDULE_TOOL_DESCRIPTORS];
-  return [
-    ...tools.map((tool) => tool.descriptor),
-    GENERATE_TEXT,
-    RUN_TOOL,
-    ...messages,
-    ...own,
-    DISCOVER_TOOL,
-    FORGE_TOOL,
-    DROP_TOOL,
-  ];
+  return toolsWithoutPorts({ workspace: '/', decide }).map(({ descriptor }) => descriptor);
 }
+
+/** Names of the tools of services, also where none is configured. */
+const SERVICE_NAMES = [WEB_SEARCH_NAME, SQL_QUERY_NAME];
 
 /** Names that only agents in code mode, or whose tools are not all in each request, have tools for. */
 const MODE_NAMES = [INVOKE_NAME, LIST_TOOLS_NAME, LOAD_TOOL_NAME, LOAD_RESOURCE_NAME];
 
 /** Names that forged tools must not use. */
 export function builtInNames(): ReadonlySet<string> {
-  return new Set([...builtInDescriptors().map(({ name }) => name), ...MODE_NAMES, FINISH_TOOL_NAME]);
+  return new Set([...builtInDescriptors().map(({ name }) => name), ...SERVICE_NAMES, ...MODE_NAMES, FINISH_TOOL_NAME]);
+}
+
+/** Names of the built-in tools that need no service of the platform or the user. */
+export function ownToolNames(): ReadonlySet<string> {
+  return new Set([...builtInNames()].filter((name) => !SERVICE_NAMES.includes(name)));
 }
 
 const FOR_MODEL_ONLY: ReadonlySet<string> = new Set([
@@ -64,7 +98,11 @@ export function isForModelOnly(name: string): boolean {
 
 /** The built-in tools for a view of descriptors. */
 export function describedBuiltInTools(): Tool[] {
-  return builtInDescriptors().map((descriptor) => ({ descriptor, call: unreachable }));
+  return builtInDescriptors().map(describedTool);
+}
+
+function describedTool(descriptor: ToolDescriptor): Tool {
+  return { descriptor, call: unreachable };
 }
 
 const unreachable = (): Promise<never> =>

@@ -87,7 +87,14 @@ describe('an engine in code mode', () => {
     const named = (request: ModelRequest | undefined): string[] =>
       [...(request?.system ?? '').matchAll(/^\{"name":"(\w+)"/gm)].map(([, name]) => name ?? '').toSorted();
     const explicit = await running([], { agent: { grants: { tools: ['file_*'] }, forge: { enabled: false } } });
-    assert.deepEqual(named(explicit.requests[0]), ['discover_capabilities', 'file_list', 'file_read', 'file_write']);
+    assert.deepEqual(named(explicit.requests[0]), [
+      'discover_capabilities',
+      'file_delete',
+      'file_edit',
+      'file_list',
+      'file_read',
+      'file_write',
+    ]);
     await explicit.engine.stop();
     const star = await running(
       [

@@ -24,6 +24,10 @@ import { NO_CANARIES } from '../tempering/canary/canaries.ts';
 import { createJudge } from '../tempering/judge/judge.ts';
 import type { LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import { IMPORTS_SESSION } from '../tempering/registry/visibility.ts';
+import { codeRunTool } from '../toolbox/code-run.ts';
+import { gitTools } from '../toolbox/git/git-tools.ts';
+import { remoteGitTools } from '../toolbox/git/remote/remote-tools.ts';
+import { shellExecTool } from '../toolbox/terminal/shell-exec.ts';
 import { createToolbox } from '../toolbox/toolbox.ts';
 import type { CallerContext, NestedCall, Tool, ToolView } from '../tools/contract.ts';
 import { type EventSink, inSession } from '../tools/events.ts';
@@ -51,8 +55,8 @@ export interface EngineContext {
   events: EventSink;
   schemas: SchemaCompiler;
   /** For calls of a run, the part of the policy that is the run's. */
-  decider: (caller: SessionScope & Pick<CallerContext, 'run'>) => Decider;
-  taint: Pick<TaintTracker, 'mark' | 'has'>;
+  decider: (caller: SessionScope & Pick<CallerContext, 'run' | 'approved'>) => Decider;
+  taint: Pick<TaintTracker, 'mark' | 'has' | 'read' | 'hasPrivate'>;
 }
 
 /** The tools of a session, for components that only read descriptors. */
@@ -63,7 +67,8 @@ export function builtInTools(
   { ports, agent, model, decider, taint }: EngineContext,
   described: DescribedTools,
 ): Tool[] {
-  const { workspace, protectedPaths, clock, memory, bus, tasks, remoteWorkspace: remote } = ports;
+  const { hybridSearch: hybrid, catalog } = ports;
+  const { workspace, protectedPaths, clock, memory, bus, tasks, web, remoteWorkspace: remote } = ports;
   const decide = (caller: CallerContext, request: PolicyRequest) => decider(caller).decide(request);
   const { primary: modelName, maxOutputTokens = DEFAULT_OUTPUT_TOKENS } = agent.spec.model;
   const generateText = generateTextTool({
@@ -84,6 +89,15 @@ export function builtInTools(
       decide,
       clock,
       ...(remote === undefined ? {} : { remote }),
+      ...(web === undefined ? {} : { web }),
+    }),
+    codeRunTool({ sandbox: ports.sandbox, limits: (caller) => decider(caller).forgeLimits }),
+    ...gitTools(ports.terminal),
+    ...remoteGitTools({ ...ports, decide, protectedFolders: protectedPaths, remote }),
+    shellExecTool({
+      terminal: ports.terminal,
+      programs: (caller) => decider(caller).programs,
+      environment: ({ run }) => (run?.spec ?? agent.spec).grants?.environment ?? [],
     }),
     ...createMemoryTools({ memory, decide, isTainted, onUntrusted: ({ session }) => taint.mark(session, 'Memory') }),
     generateText,
@@ -91,15 +105,21 @@ export function builtInTools(
     ...childTools({ decide, ...(ports.children === undefined ? {} : { children: ports.children }) }),
     specialistTool({
       clock,
+      decide,
       onAnswer,
       isTainted,
       ...(ports.children === undefined ? {} : { children: ports.children }),
       ...(tasks === undefined ? {} : { tasks }),
     }),
-    ...scheduleTools({ isTainted, ...(ports.schedules === undefined ? {} : { schedules: ports.schedules }) }),
-    ...eventTools({ isTainted, ...(ports.events === undefined ? {} : { events: ports.events }) }),
+    ...scheduleTools({
+      isTainted,
+      decide,
+      clock,
+      ...(ports.schedules === undefined ? {} : { schedules: ports.schedules }),
+    }),
+    ...eventTools({ isTainted, decide, ...(ports.events === undefined ? {} : { events: ports.events }) }),
     ...askTools({ decide, isTainted, onAnswer, clock, hasChildren, ...(tasks === undefined ? {} : { tasks }) }),
-    discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider })),
+    discoverTool(ports.discovery ?? sessionDiscovery({ view: described, decider, hybrid, catalog })),
   ];
 }
 
@@ -129,7 +149,9 @@ export function forgedToolDeps({
         requires: artifact.requires,
         decide: (request) => decider(caller).decide(request),
         onCall: ({ api }) => {
-          if (api === 'fs.readFile' && readsUntrustedFiles) taint.mark(caller.session, 'File');
+          if (api !== 'fs.readFile') return;
+          if (readsUntrustedFiles) taint.mark(caller.session, 'File');
+          taint.read(caller.session, 'File');
         },
         fetch,
         workspace,

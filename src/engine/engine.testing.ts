@@ -68,6 +68,8 @@ const POLICY: TrustPolicySpec = {
 
 /** What an engine of these tests needs from outside. */
 export interface EngineWorld {
+  /** By default the state folder in the workspace. */
+  protectedPaths?: readonly string[];
   workspace: string;
   sandbox: EnginePorts['sandbox'];
 }
@@ -82,14 +84,30 @@ export interface EngineChanges {
   respond?: (request: ModelRequest) => string;
   /** The events of those answers, in place of `respond`. */
   answer?: (request: ModelRequest) => ModelEvent[];
+  /** In place of `answer`: such as one over the wire format of a provider. */
+  model?: Model;
   onUse?: LocalLifecyclePorts['onUse'];
   records?: RecordStore;
-  /** Other agents, for the tools that reach them. */
-  agents?: Pick<EnginePorts, 'bus' | 'tasks' | 'children' | 'schedules' | 'events'>;
+  /** What an approver decides. Default `Deny`. */
+  decision?: 'Approve' | 'Deny';
+  /** Other agents, the web and skills, for the tools that reach them. */
+  agents?: Pick<
+    EnginePorts,
+    'bus' | 'tasks' | 'children' | 'schedules' | 'events' | 'web' | 'skills' | 'catalog' | 'externalTools'
+  >;
+}
+
+function modelOf({ model, answer, respond }: EngineChanges): Model {
+  const responding = (request: ModelRequest): ModelEvent[] => [
+    ...(respond === undefined ? [] : [{ type: 'text' as const, text: respond(request) }]),
+    { type: 'end', stopReason: 'stop', usage, model: 'x' },
+  ];
+  return model ?? scriptedModel(answer ?? responding);
 }
 
 /** An engine over records in memory, with its registry and everything that it reported. */
-export async function anEngine({ workspace, sandbox }: EngineWorld, changes: EngineChanges = {}) {
+export async function anEngine(world: EngineWorld, changes: EngineChanges = {}) {
+  const { workspace, sandbox } = world;
   const records = changes.records ?? memoryRecordStore();
   const clock = systemClock;
   const audit = await openAudit({ records, clock });
@@ -97,11 +115,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
   const book = await openLedgerBook(records, clock);
   const events: AgentEvent[] = [];
   const asked: ApprovalInput[] = [];
-  const respond = (request: ModelRequest): ModelEvent[] => [
-    ...(changes.respond === undefined ? [] : [{ type: 'text' as const, text: changes.respond(request) }]),
-    { type: 'end', stopReason: 'stop', usage, model: 'x' },
-  ];
-  const model = scriptedModel(changes.answer ?? respond);
+  const model = modelOf(changes);
   const engine = createEngine(
     {
       clock,
@@ -117,7 +131,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
           asked.push(ask);
           return `request-${asked.length}`;
         },
-        waitForDecision: async () => ({ decision: 'Deny', by: 'user/kim', reason: 'no' }),
+        waitForDecision: async () => ({ decision: changes.decision ?? 'Deny', by: 'user/kim', reason: 'no' }),
         decisionOrPark: async () => ({ decision: 'Parked' }),
         use: async () => undefined,
       },
@@ -135,7 +149,7 @@ export async function anEngine({ workspace, sandbox }: EngineWorld, changes: Eng
       ...changes.agents,
       fetch: changes.fetch ?? createSafeFetch({ clock }),
       workspace,
-      protectedPaths: [join(workspace, '.temper')],
+      protectedPaths: world.protectedPaths ?? [join(workspace, '.temper')],
     },
     {
       name: 'a',

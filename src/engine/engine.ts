@@ -4,6 +4,7 @@ import { MessagesInWork } from '../agent/host/messages-in-work.ts';
 import { createLoopProvider } from '../agent/loop/turn-loop.ts';
 import { withinRun } from '../agent/tools/run/run-context.ts';
 import { type RunRuntime, runTool } from '../agent/tools/run/run-tool.ts';
+import { skillBudget } from '../agent/disclosure/settings.ts';
 import { originOfTool } from '../agent/history/origins.ts';
 import type { CodeModeDeps } from '../agent/code/code-state.ts';
 import type { RunningAgent } from '../agent/message.ts';
@@ -30,9 +31,12 @@ import {
   type ToolLifecycle,
 } from '../tempering/lifecycle/tool-lifecycle.ts';
 import type { MessageSource } from '../bus/port.ts';
+import { withApprovedConnections } from '../policy/private-data/approved-connections.ts';
+import { isPrivateMessage, isPrivateSource } from '../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../policy/untrusted-source.ts';
 import { createEngineHooks, engineProvider, engineReturns } from './engine-hooks.ts';
 import { type ClientCalls, createClientCalls } from './calls/client-calls.ts';
+import { createOutputScanner } from './calls/output-scanner.ts';
 import { LoopGuards } from './calls/loop-guards.ts';
 import type { EngineAgent, EnginePorts } from './ports.ts';
 import { builtInDescriptors, describedBuiltInTools } from './built-in.ts';
@@ -110,6 +114,7 @@ export function createEngine(ports: EnginePorts, agent: EngineAgent, events: Eve
       const { source } = message;
       if (tainted === true || isUntrustedSource(source, agent.policy.spec))
         taint.mark(message.session, source ?? 'Agent');
+      if (isPrivateMessage({ source, tainted }, agent.policy.spec)) taint.markPrivate(message.session);
       return guards.withGuard(message.rootMessage ?? newMessage(), (rootMessage) =>
         loop.handle({ ...message, rootMessage }, runningAgent, inSession(events, message.session), op),
       );
@@ -197,6 +202,7 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
       : undefined,
     events,
     clock,
+    scanResult: createOutputScanner(agent.policy.spec, events),
     ...compileToolSettings(agent.spec, builtInDescriptors(), schemas),
     observe(call) {
       markByCall(call);
@@ -206,7 +212,8 @@ function createComponents(ports: EnginePorts, configured: EngineAgent, events: E
   const code = createCodeMode(context);
   const loop = createLoop(context, { invoker, taint, isUntrusted, hooks, code, messages, disclosure });
   const runningAgent = runningAgentOf(context);
-  const provider = createLoopProvider({ model: context.model, clock, contextTokens: ports.models.contextTokens });
+  const { contextTokens } = ports.models;
+  const provider = createLoopProvider({ model: context.model, clock, contextTokens, ...budgetOf(context) });
   const runtime: RunRuntime = { agent: runningAgent, clock, invoker, taint, isUntrusted, provider, code, disclosure };
   return { forge, lifecycle, invoker, loop, background, guards, runningAgent, code, taint };
 }
@@ -220,17 +227,25 @@ function createLoop(
   const { clock, sessions, models } = ports;
   const { contextTokens } = models;
   const own = { returns: engineReturns(context), context: agentContext(context), ...engineProvider(context) };
-  return createAgentLoop({ model, clock, sessions, contextTokens, ...own, ...parts });
+  return createAgentLoop({ model, clock, sessions, contextTokens, ...budgetOf(context), ...own, ...parts });
+}
+
+function budgetOf({ ports, agent }: EngineContext): Pick<AgentLoopDeps, 'skillBudget'> {
+  return ports.skills === undefined ? {} : { skillBudget: skillBudget(agent.spec) };
 }
 
 /** The sessions with untrusted content, by what the policy distrusts. */
 function trackTaint(policy: EngineAgent['policy']['spec'], events: EventSink) {
-  const taint = createTaintTracker((origin, session) => events(taintedEvent(origin), session));
+  const taint = createTaintTracker(
+    (origin, session) => events(taintedEvent(origin), session),
+    (origin) => isPrivateSource(origin, policy),
+  );
   const isUntrusted = (origin: ItemOrigin): boolean => isFromHost(origin) || isUntrustedSource(origin, policy);
   // Untrusted content that a composed tool fetched taints the session like a direct call of the agent.
   const markByCall = ({ tool, caller }: CompletedCall): void => {
     const origin = originOfTool(tool);
     if (isUntrusted(origin)) taint.mark(caller.session, origin);
+    taint.read(caller.session, origin);
   };
   return { taint, isUntrusted, markByCall };
 }
@@ -254,7 +269,8 @@ function createContext(
     reviewModel: models.model,
     events,
     schemas: createSchemaCompiler(),
-    decider: ({ session, run }) => withinRun(deciders(taint.has(session)), run),
+    decider: ({ session, run, approved }) =>
+      withApprovedConnections(withinRun(deciders(taint.has(session), taint.hasPrivate(session)), run), approved),
     taint,
     level: deciders(false).level,
   };
@@ -278,6 +294,7 @@ const TAINTED_BY: Readonly<Partial<Record<ItemOrigin, string>>> = {
   Web: 'content of a host',
   Mcp: 'content of an MCP server',
   File: 'a file of the workspace',
+  Skill: 'the text of an imported skill',
 };
 
 function taintedEvent(origin: ItemOrigin): Parameters<EventSink>[0] {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -15,6 +15,7 @@ import { storePendingImport } from '../tempering/packages/pending-imports.ts';
 import { anEngine, anOp } from './engine.testing.ts';
 import {
   describedBy,
+  effectsIn,
   type Effect,
   EFFECTS,
   FILE_HOOK,
@@ -22,6 +23,7 @@ import {
   obey,
   order,
   READER,
+  recordingPorts,
   type Route,
   ROUTES,
   STRICT,
@@ -89,7 +91,6 @@ describe('injected orders', () => {
       ]);
     }
     const reached: string[] = [];
-    const answer = { ticket: 't-1', agent: 'b', state: 'Answered', text: injected, tainted: true } as const;
     const built = await anEngine(
       { workspace, sandbox },
       {
@@ -99,47 +100,11 @@ describe('injected orders', () => {
         ...(prepare === 'hook' ? { level: 'standard' } : {}),
         records,
         answer: obey,
-        agents: {
-          bus: () => ({ send: async () => ({ id: `m-${reached.push('sends a secret')}`, duplicate: false }) }),
-          tasks: () => ({
-            ask: async () => {
-              reached.push('asks another agent');
-              return answer;
-            },
-            task: async () => answer,
-          }),
-          children: () => ({
-            spawn: async (input) => {
-              reached.push('template' in (input as object) ? 'starts a copy of a template' : 'writes a child');
-              return { name: 'child' };
-            },
-            specialist: () => assert.fail('no specialist'),
-            kill: async () => void reached.push('ends a child'),
-            list: async () => ({}),
-          }),
-          schedules: () => ({
-            create: async () => ({ name: `s-${reached.push('makes a schedule')}`, nextRun: '2026-03-02T08:00:00Z' }),
-            delete: async () => undefined,
-            list: async () => ({}),
-          }),
-          events: () => ({
-            publish: async () => ({ id: `e-${reached.push('publishes an event')}`, messages: 0, refused: 0 }),
-            subscribe: async () => ({}),
-            unsubscribe: async () => ({}),
-            list: async () => ({}),
-          }),
-        },
+        agents: recordingPorts(reached, injected),
       },
     );
     if (prepare === 'hook') await importHook(built);
-    const effects = async (): Promise<string[]> => [
-      ...reached,
-      ...((await memory.get('shared.plan')) === undefined ? [] : ['writes shared memory']),
-      ...((await memory.get('shared.kept')) === undefined ? ['deletes shared memory'] : []),
-      ...(built.registry.all().some(({ artifact }) => artifact.name === 'double') ? ['forges a tool'] : []),
-      ...((await readdir(workspace)).includes('run.sh') ? ['writes a file'] : []),
-    ];
-    return { ...built, effects };
+    return { ...built, effects: () => effectsIn({ reached, memory, registry: built.registry, workspace }) };
   }
 
   async function attack(route: Route, { tool, input }: Effect, policy = STRICT): Promise<string[]> {

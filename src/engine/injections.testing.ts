@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { MessageSource } from '../bus/port.ts';
+import type { Memory } from '../agent/ports.ts';
 import type { Json } from '../lib/json.ts';
 import type { ModelEvent, ModelMessage, ModelRequest, ToolCall } from '../models/port.ts';
 
@@ -79,6 +82,62 @@ export const EFFECTS: readonly Effect[] = [
   { name: 'forges a tool', tool: 'forge_tool', input: DOUBLE },
   { name: 'writes a file', tool: 'file_write', input: { path: 'run.sh', text: 'rm -rf /' } },
 ];
+
+/** Ports to others that record in `reached` what reaches them. Answers of other agents are `injected`, from a tainted session. */
+export function recordingPorts(reached: string[], injected = '') {
+  const answer = { ticket: 't-1', agent: 'b', state: 'Answered', text: injected, tainted: true } as const;
+  return {
+    bus: () => ({ send: async () => ({ id: `m-${reached.push('sends a secret')}`, duplicate: false }) }),
+    tasks: () => ({
+      ask: async () => {
+        reached.push('asks another agent');
+        return answer;
+      },
+      task: async () => answer,
+    }),
+    children: () => ({
+      spawn: async (input: unknown) => {
+        reached.push('template' in (input as object) ? 'starts a copy of a template' : 'writes a child');
+        return { name: 'child' };
+      },
+      specialist: () => assert.fail('no specialist'),
+      kill: async () => void reached.push('ends a child'),
+      list: async () => ({}),
+    }),
+    schedules: () => ({
+      create: async () => ({ name: `s-${reached.push('makes a schedule')}`, nextRun: '2026-03-02T08:00:00Z' }),
+      delete: async () => undefined,
+      list: async () => ({}),
+    }),
+    events: () => ({
+      publish: async () => ({ id: `e-${reached.push('publishes an event')}`, messages: 0, refused: 0 }),
+      subscribe: async () => ({}),
+      unsubscribe: async () => ({}),
+      list: async () => ({}),
+    }),
+  };
+}
+
+/** What happened, by the names of `EFFECTS`. The memory had a value `shared.kept`. */
+export async function effectsIn({
+  reached,
+  memory,
+  registry,
+  workspace,
+}: {
+  reached: readonly string[];
+  memory: Pick<Memory, 'get'>;
+  registry: { all(): readonly { artifact: { name: string } }[] };
+  workspace: string;
+}): Promise<string[]> {
+  return [
+    ...reached,
+    ...((await memory.get('shared.plan')) === undefined ? [] : ['writes shared memory']),
+    ...((await memory.get('shared.kept')) === undefined ? ['deletes shared memory'] : []),
+    ...(registry.all().some(({ artifact }) => artifact.name === 'double') ? ['forges a tool'] : []),
+    ...((await readdir(workspace)).includes('run.sh') ? ['writes a file'] : []),
+  ];
+}
 
 /** A request for a tool with a description that carries an order. */
 export function describedBy(injected: string): { tool: string; input: Json } {

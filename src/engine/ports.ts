@@ -7,7 +7,10 @@ import type { EventCaller, Events } from '../agent/tools/events/port.ts';
 import type { Memory, SessionStore } from '../agent/ports.ts';
 import type { Audit } from '../audit/port.ts';
 import type { MessageSender, TaskSender } from '../bus/port.ts';
+import type { DiscoveryEntry } from '../discovery/entry.ts';
 import type { Discovery } from '../discovery/port.ts';
+import type { EmbedTexts } from '../discovery/vector/embed-texts.ts';
+import type { HybridSearch } from '../discovery/vector/hybrid-search.ts';
 import type { Ledger } from '../ledger/port.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Digest } from '../lib/canonical.ts';
@@ -18,9 +21,14 @@ import type { SafeFetch } from '../net/fetch.ts';
 import type { CategoryLevels, Decision, PolicyRequest } from '../policy/types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { SessionSandbox } from '../sandbox/session-port.ts';
+import type { Skills } from '../skills/port.ts';
 import type { RemoteLifecyclePorts, LocalLifecyclePorts } from '../tempering/lifecycle/ports.ts';
 import type { RegisteredTool } from '../tempering/types.ts';
+import type { ClonePlace } from '../toolbox/git/clone/clone-place.ts';
+import type { Repositories } from '../toolbox/git/remote/port.ts';
+import type { Terminal } from '../toolbox/terminal/port.ts';
 import type { Approvals } from '../tools/approvals.ts';
+import type { Web } from '../toolbox/web/deps.ts';
 import type { CallerContext, Tool } from '../tools/contract.ts';
 import type { RemoteWorkspace } from '../tools/host/remote-workspace.ts';
 import type { SchemaCompiler } from '../tools/json-schema/compiler.ts';
@@ -81,15 +89,30 @@ export interface EnginePorts {
   tasks?: (session: string) => TaskSender;
   /** Capability search; when absent, the agent finds only its own tools. */
   discovery?: Discovery;
+  /** Further capabilities that the agent finds, when it finds only its own tools. A change makes another list. */
+  catalog?: () => readonly DiscoveryEntry[];
+  /** The skills that the agent can load; absent where there are none. */
+  skills?: Skills;
+  /** Finds the agent's own tools by meaning too; absent: by words alone. */
+  hybridSearch?: { search: HybridSearch; embed: EmbedTexts };
   /** What works on the messages of an agent with `spec.model.agent`, with this model. Absent where no agent program can run. */
   createProvider?: (model: Model) => AgentProvider;
   /** Tools that run outside of this process, such as those of MCP servers. Their names are not those of built-in tools. */
   externalTools?: (deps: ExternalToolDeps) => readonly Tool[];
+  /** Of forged tools. */
   fetch: SafeFetch;
+  /** Of the built-in tools for the web; without it they have no way to the internet. */
+  web?: Web;
+  /** Where clones are checked and written for another container; absent where the workspace is here, and where there is none. */
+  clonePlace?: ClonePlace | undefined;
+  /** Repositories elsewhere for which a user gave credentials; absent where there are none. */
+  repositories?: Repositories | undefined;
   /** Absolute path of the folder with the agent's files. */
   workspace: string;
   /** Absolute paths that no tool may open, even inside the workspace: the engine's own state. */
   protectedPaths: readonly string[];
+  /** Where programs of the agent run; absent where none can. */
+  terminal?: Terminal | undefined;
   /** The workspace, when another container serves it. */
   remoteWorkspace?: RemoteWorkspace;
 }

@@ -1,7 +1,9 @@
 import type { DisclosureDeps } from '../agent/disclosure/disclosure.ts';
 import { disclosureTools } from '../agent/disclosure/disclosure-tools.ts';
-import { disclosureSettings } from '../agent/disclosure/settings.ts';
+import { disclosureSettings, skillBudget } from '../agent/disclosure/settings.ts';
 import { ToolSearch } from '../agent/disclosure/tool-search.ts';
+import { loopLimits } from '../agent/loop/limits.ts';
+import { withSkillTools } from '../agent/skills/skill-tools.ts';
 import type { Tool } from '../tools/contract.ts';
 import { codeModeTools, listedTools } from './code-mode.ts';
 import type { DescribedTools, EngineContext } from './engine-context.ts';
@@ -15,6 +17,23 @@ export interface ExploringParts {
 }
 
 export function exploringParts(context: EngineContext, described: DescribedTools): ExploringParts {
+  const { tools, disclosure } = toolParts(context, described);
+  return { tools: withSkills(tools, context, described), disclosure };
+}
+
+function withSkills(tools: Tool[], context: EngineContext, described: DescribedTools): Tool[] {
+  const { agent, ports, taint } = context;
+  if (ports.skills === undefined) return tools;
+  return withSkillTools(tools, {
+    skills: ports.skills,
+    bodyTokens: skillBudget(agent.spec).bodyTokens,
+    outputCharacters: loopLimits(agent.spec).outputCharacters,
+    visible: listedTools(context, described),
+    onUntrusted: ({ session }) => taint.mark(session, 'Skill'),
+  });
+}
+
+function toolParts(context: EngineContext, described: DescribedTools): ExploringParts {
   const { agent, decider, ports } = context;
   const settings = disclosureSettings(agent.spec);
   if (settings === undefined) return { tools: codeModeTools(context, described), disclosure: undefined };

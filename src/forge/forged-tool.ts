@@ -82,6 +82,7 @@ function describeTool(open: ParsedArtifact, tier: Tier, deps: ForgedToolDeps): T
         ? {}
         : { steps: [...new Set(implementation.steps.map((step) => step.tool))] }),
       pure: isPure(open.artifact, (tool) => isPureTool(tool, deps)),
+      ...(usesNetwork ? { hosts: requires.domains } : {}),
     },
   };
 }

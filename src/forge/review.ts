@@ -105,9 +105,14 @@ async function askJudge(
   try {
     return await judge.review(candidate, caller.authorModel, op, material);
   } catch (error) {
-    if (isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE')) throw error;
+    if (isOutage(error)) throw error;
     return unavailableVerdict(`the judge failed: ${printable(messageOf(error), 400)}`);
   }
+}
+
+/** During an outage of a store no verdict has a basis: the caller asks again. */
+function isOutage(error: unknown): boolean {
+  return isTemperError(error, 'TEMPER_LEDGER_UNAVAILABLE') || isTemperError(error, 'TEMPER_BUS_UNAVAILABLE');
 }
 
 function unavailableVerdict(reasoning: string): JudgeVerdict {

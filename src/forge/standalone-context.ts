@@ -52,6 +52,7 @@ const allowAll: Decider = {
   decide: () => allow,
   explain: () => ({ ...allow, trace: [] }),
   forgeLimits: UNLIMITED,
+  programs: [],
 };
 
 const unreachableHost: HostCalls = {

@@ -69,7 +69,8 @@ export type JudgeMaterial = { ok: true; text: string } | { ok: false; problem: s
 export interface Judge {
   /**
    * Judges a candidate. A failed call and a malformed or truncated response give a refusal with TEMPER_JUDGE_UNAVAILABLE.
-   * Throws only TEMPER_LEDGER_UNAVAILABLE. `authorModel` may not judge its own tool, unless the policy permits it. Not idempotent: each call asks the model.
+   * Throws only TEMPER_LEDGER_UNAVAILABLE and TEMPER_BUS_UNAVAILABLE. `authorModel` may not judge its own tool, unless the policy permits it.
+   * Not idempotent: each call asks the model.
    * `prepared` is the material of this artifact when another thread has built it; absent, the judge builds it in this thread.
    */
   review(
@@ -124,8 +125,8 @@ export type ForgeResult = AcceptedTool | RefusedTool;
  */
 export interface ForgeReview {
   /**
-   * Returns a refusal as a result. Throws TEMPER_LEDGER_UNAVAILABLE, and any error of the tool store that may be retried:
-   * the caller then submits the same candidate again. Not idempotent: a registered tool that is submitted again is refused
+   * Returns a refusal as a result. Throws TEMPER_LEDGER_UNAVAILABLE, TEMPER_BUS_UNAVAILABLE, and any error of the tool store that may be
+   * retried: the caller then submits the same candidate again. Not idempotent: a registered tool that is submitted again is refused
    * with TEMPER_FORGE_NAME_TAKEN.
    */
   submit(candidate: ToolCandidate, caller: ForgeCaller, op: CallOptions): Promise<ForgeResult>;

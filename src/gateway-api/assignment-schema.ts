@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import { closed } from '../api/v1alpha1/common.ts';
+import { BrokeredToolDefinition } from './brokered/brokered-schemas.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 
 /** The specs as their CRDs describe them; the API server has validated them. */
@@ -39,6 +40,14 @@ export const Assignment = Type.Object(
       Type.String({
         description:
           'Opaque; changes with the tools of tiers Agent and Shared, and with revocations. Absent from an older gateway.',
+      }),
+    ),
+    skills: Type.Optional(
+      Type.Literal(true, { description: 'The namespace has skills, so that the agent has tools that load them.' }),
+    ),
+    brokered: Type.Optional(
+      Type.Array(BrokeredToolDefinition, {
+        description: 'The tools of the namespace that the gateway executes, and that the policy lists for the agent.',
       }),
     ),
     suspended: Type.Boolean({ description: 'A suspended agent receives no messages, model calls or reviews.' }),

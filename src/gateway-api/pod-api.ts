@@ -99,8 +99,14 @@ export const POD_API_PATHS = {
   reports: '/v1/reports',
   /** POST `TracesRequest`: 204. */
   traces: '/v1/traces',
+  /** POST `BrokeredCallRequest`: `BrokeredCallResult`. */
+  brokeredCalls: '/v1/tools/call',
   /** POST `DiscoveryRequest`: `DiscoveryResponse`. */
   discoverySearch: '/v1/discovery/search',
+  /** POST `LoadSkillRequest`: `LoadedSkill`. */
+  loadSkill: '/v1/skills/load',
+  /** POST `SkillResourceRequest`: `SkillResource`. */
+  skillResource: '/v1/skills/resource',
   /** GET `?wait=<seconds>`: `VerificationWork`, `ToolAuditWork` or 204. Only for verifier pods. */
   verification: '/v1/verification',
   /** POST `VerificationOutputs`: 204. Only for verifier pods. */

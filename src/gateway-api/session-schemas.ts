@@ -66,6 +66,7 @@ const appendMembers = {
   afterSeq: Sequence,
   items: Type.Array(ModelMessage, { maxItems: 2_000 }),
   tainted: Type.Optional(Type.Boolean({ description: 'The items contain untrusted content.' })),
+  private: Type.Optional(Type.Boolean({ description: 'The session has private data.' })),
 };
 export const SessionAppend = Type.Object(appendMembers, {
   ...closed,
@@ -83,6 +84,7 @@ export const SessionHistory = describes<StoredHistory>()(
       seq: Sequence,
       items: Type.Array(ModelMessage),
       tainted: Type.Boolean({ description: 'Untrusted content has entered the session.' }),
+      private: Type.Optional(Type.Boolean({ description: 'Private data has entered the session.' })),
     },
     { ...closed, description: 'The history of a session.' },
   ),

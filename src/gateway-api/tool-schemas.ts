@@ -167,6 +167,7 @@ export const DiscoveryResponse = describes<DiscoveryResult>()(
           {
             id: Type.String(),
             name: Type.String(),
+            displayName: Type.Optional(Type.String({ description: 'For human readers.' })),
             kind: Type.Enum([...CAPABILITY_KINDS]),
             description: Type.String(),
             relevance: Type.Number({ minimum: 0, maximum: 1 }),

@@ -49,11 +49,12 @@ function foundIn(value: Json): FoundCapability {
   const found = requireObject(value, 'discovery.capabilities');
   const read = (key: string): string => printable(requireText(found, key, 'discovery.capabilities'), MAX_TEXT);
   const kind = CAPABILITY_KINDS.find((known) => known === found['kind']);
-  const { available, note } = found;
+  const { available, note, displayName } = found;
   if (kind === undefined || typeof available !== 'boolean') throw malformedResponse('discovery.capabilities');
   return {
     id: read('id'),
     name: read('name'),
+    ...(displayName === undefined ? {} : { displayName: read('displayName') }),
     kind,
     description: read('description'),
     relevance: requireNumber(found, 'relevance', 'discovery.capabilities'),

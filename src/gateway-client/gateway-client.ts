@@ -7,6 +7,7 @@ import { isTemperError, TemperError } from '../lib/errors.ts';
 import { type Json, parseUntrustedJson } from '../lib/json.ts';
 import { type CallOptions, remainingMs } from '../lib/call-options.ts';
 import type { GatewayEndpoint, GatewayConfigFiles } from './gateway-config-files.ts';
+import { UNANSWERED_HEADER } from '../gateway-api/brokered/brokered-api.ts';
 import { ANSWER_SIGNATURE_HEADER } from '../gateway-api/pod-api.ts';
 import { currentTraceparent, TRACEPARENT } from '../telemetry/traceparent.ts';
 import { connectionError, errorFromResponse, retryDelayMs } from './response-errors.ts';
@@ -96,9 +97,13 @@ export class GatewayClient implements AsyncDisposable {
   async #send<T>(call: GatewayRequest, take: (response: GatewayResponse) => Promise<T>): Promise<T> {
     const { clock, random } = this.#options;
     let tokenRenewed = false;
+    // A gateway that knows nothing of the request cannot know whether another one has executed it.
+    let unanswered = false;
     for (let attempt = 0; ; attempt += 1) {
-      const result = await this.#attempt(call, attempt > 0, take);
+      const request: GatewayRequest = unanswered ? asUnanswered(call) : call;
+      const result: { taken: T } | TemperError = await this.#attempt(request, attempt > 0, take);
       if (!isTemperError(result)) return result.taken;
+      unanswered ||= result.details['status'] === undefined;
       if (!tokenRenewed && result.details['status'] === 401 && (await this.#hasNewToken())) {
         tokenRenewed = true;
         continue;
@@ -181,6 +186,10 @@ export class GatewayClient implements AsyncDisposable {
     const closing = agent.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
+}
+
+function asUnanswered(call: GatewayRequest): GatewayRequest {
+  return { ...call, headers: { ...call.headers, [UNANSWERED_HEADER]: 'true' } };
 }
 
 /** The gateway accepts 1 to 128 printable characters; keys of the engine may contain ids that a model provider chose. */

@@ -88,6 +88,7 @@ export function historyIn(answer: Json | undefined): SessionHistory {
     seq: requireNumber(value, 'seq', 'history'),
     items: items as unknown as ModelMessage[],
     tainted: value['tainted'] === true,
+    ...(value['private'] === true ? { private: true } : {}),
   };
 }
 

@@ -19,4 +19,13 @@ describe('the configuration of the gateway', () => {
       });
     }
   });
+
+  it('a public search service without the egress proxy, and a database of SQLite, end the start with their field', () => {
+    const webSearch = { type: 'SearXNG', url: 'https://searx.example.com/search' };
+    const egress = { endpoints: '/egress', tokenFile: '/token' };
+    assert.equal(gatewayConfig({ ...REQUIRED, webSearch, egress }).webSearch?.url, webSearch.url);
+    assert.throws(() => gatewayConfig({ ...REQUIRED, webSearch }), /webSearch\.url/);
+    const databases = [{ name: 'notes', type: 'SQLite', file: '/notes.db' }];
+    assert.throws(() => gatewayConfig({ ...REQUIRED, databases }), /databases\/0: type SQLite/);
+  });
 });

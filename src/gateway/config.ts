@@ -4,12 +4,20 @@ import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { PORTS, RELEASE_OBJECTS } from '../api/cluster.ts';
 import { closed } from '../api/v1alpha1/common.ts';
+import type { McpServerTarget } from '../capabilities/assess.ts';
+import { McpServersSection } from '../capabilities/mcp-servers.ts';
 import { type Connection, parseConnections } from '../connections/connection.ts';
 import { messageOf, TemperError } from '../lib/errors.ts';
 import { DEFAULT_MAX_CONNECTIONS } from '../net/connection-limits.ts';
 import { parseModelConfig } from './models/config.ts';
 import type { StorageLimits } from '../nats/residents/storage-limits.ts';
 import { StorageSection, storageLimits } from './storage/config.ts';
+import {
+  type DatabaseService,
+  parseDatabaseServices,
+  parseSearchService,
+  type SearchService,
+} from './services/config.ts';
 import { Namespace } from './users/messages.ts';
 import { TracingSection } from './tracing/config.ts';
 
@@ -53,6 +61,11 @@ const GatewayConfigFile = Type.Object(
       description:
         'The namespace of the release, whose verifier pods this gateway serves and whose signed heads it writes to Git. Absent: none.',
     }),
+    egressProxy: Type.Optional(
+      Type.Boolean({
+        description: 'The release runs an egress proxy, so that tools which fetch may succeed. Default no.',
+      }),
+    ),
     deliveryTokenKeys: Type.Array(Path('At least 32 bytes.'), {
       minItems: 1,
       maxItems: 2,
@@ -81,13 +94,37 @@ const GatewayConfigFile = Type.Object(
         closed,
       ),
     ),
-    connections: Type.Optional(Type.Unknown({ description: 'Credentials for Git servers.' })),
+    connections: Type.Optional(Type.Unknown({ description: 'Credentials for Git servers and for tools.' })),
+    egress: Type.Optional(
+      Type.Object(
+        {
+          endpoints: Path('Folder with `egress`, `egress-name`, `ca.crt` and perhaps `egress-ca.crt`.'),
+          tokenFile: Path('The token of the gateway for the audience `temper-egress`.'),
+        },
+        { ...closed, description: 'The egress proxy, for tools that the gateway executes. Absent: it executes none.' },
+      ),
+    ),
+    mcpServers: Type.Optional(McpServersSection),
+    webSearch: Type.Optional(
+      Type.Unknown({ description: 'The search service of the tool `web_search`. Absent: no agent has it.' }),
+    ),
+    databases: Type.Optional(
+      Type.Unknown({ description: 'Databases for the tool `sql_query`, each for some namespaces.' }),
+    ),
     models: Type.Optional(Type.Unknown({ description: 'Providers, prices and names of models.' })),
     storage: Type.Optional(StorageSection),
     tracing: Type.Optional(TracingSection),
   },
   closed,
 );
+
+/** Where the gateway finds the egress proxy. */
+export interface EgressFiles {
+  /** Folder with `egress`, `egress-name`, `ca.crt` and perhaps `egress-ca.crt`. */
+  endpoints: string;
+  /** The token of this gateway for the audience of the proxy. */
+  tokenFile: string;
+}
 
 export interface GatewayConfig {
   listen: { host: string; port: number };
@@ -103,6 +140,8 @@ export interface GatewayConfig {
   namespaces: string[] | undefined;
   /** The namespace of verifier pods. Undefined: no verifier is served. */
   releaseNamespace?: string | undefined;
+  /** The release runs an egress proxy. */
+  hasEgress: boolean;
   deliveryTokenKeys: string[];
   /** File with the keys of withheld sources. */
   sourceKeys?: string | undefined;
@@ -112,6 +151,12 @@ export interface GatewayConfig {
   a2aUrl: string;
   /** Credentials, each tied to hosts and namespaces. */
   connections: Connection[];
+  /** MCP servers that the platform runs. */
+  mcpServers: readonly McpServerTarget[];
+  /** The egress proxy. Absent: the gateway executes no tools of Capabilities. */
+  egress?: EgressFiles;
+  webSearch?: SearchService | undefined;
+  databases: readonly DatabaseService[];
   /** Validated and used by the model module. */
   models: unknown;
   /** Absent: tracing is off. */
@@ -136,13 +181,18 @@ export function gatewayConfig(value: unknown): GatewayConfig {
     kubeconfig: file.kubernetes?.kubeconfig,
     namespaces: file.namespaces,
     releaseNamespace: file.releaseNamespace,
+    hasEgress: file.egressProxy === true,
     deliveryTokenKeys: file.deliveryTokenKeys,
     sourceKeys: file.sourceKeys,
     logLevel: file.logLevel ?? 'info',
     maxConnections: file.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
     a2aUrl: a2aUrlOf(file),
     connections: parseConnections(file.connections, "the gateway's configuration"),
+    mcpServers: file.mcpServers ?? [],
     models: file.models,
+    webSearch: parseSearchService(file.webSearch, file.egress !== undefined, "the gateway's configuration"),
+    databases: parseDatabaseServices(file.databases, "the gateway's configuration"),
+    ...(file.egress === undefined ? {} : { egress: file.egress }),
     ...(file.tracing === undefined ? {} : { tracing: file.tracing }),
   };
 }

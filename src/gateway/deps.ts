@@ -1,3 +1,4 @@
+import type { WatchedSkills } from './discovery/skills.ts';
 import type { Agent } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../api/v1alpha1/trustpolicy.ts';
 import type { Authenticator } from '../identity/types.ts';
@@ -16,6 +17,7 @@ import type { AuditStream } from '../nats/audit-stream.ts';
 import type { DeadLetters } from '../nats/dead-letters/dead-letters.ts';
 import type { SessionEvents } from '../nats/session-events.ts';
 import type { NatsInbox } from '../nats/inbox/inbox.ts';
+import type { SessionMarks } from '../nats/sessions/session-head.ts';
 import type { NatsSessionStore } from '../nats/sessions/session-store.ts';
 import type { PeerTasks } from '../nats/tasks/peer-tasks.ts';
 import type { TaskRecords } from '../nats/tasks/task-records.ts';
@@ -33,6 +35,7 @@ import type { AgentState } from './agent-state.ts';
 import type { EventLimits } from './events/event-limits.ts';
 import type { EventPublisherPort } from './events/port.ts';
 import type { CallApprovals } from './approvals/call-approvals.ts';
+import type { BrokeredTools } from './brokered/port.ts';
 import type { AnswerSignatures } from './delivery/answer-signatures.ts';
 import type { DeliveryTokens } from './delivery/token.ts';
 import type { ReportLimits } from './storage/report-limits.ts';
@@ -55,17 +58,24 @@ export interface AgentDirectory {
   /** Undefined when the cache has no such TrustPolicy. */
   policy(namespace: string, name: string): TrustPolicy | undefined;
   /** The input of `decide()`. Throws TEMPER_POLICY_DENIED when the policy of the agent does not exist. */
-  snapshot(state: AgentState, tainted: boolean): PolicySnapshot;
+  snapshot(state: AgentState, tainted: boolean, hasPrivateData?: boolean): PolicySnapshot;
   /**
-   * Decides over this snapshot; compiled once per version of the agent and its policy. `model` replaces the model names of the spec, for
-   * decisions over resolved names. Throws as `snapshot` does.
+   * Decides over this snapshot; compiled once per version of the agent and its policy. Throws as `snapshot` does.
    */
-  decider(state: AgentState, tainted: boolean, model?: Agent['spec']['model']): Decider;
+  decider(state: AgentState, tainted: boolean, options?: DeciderOptions): Decider;
   /**
    * Resolves when the binding of the pod, the agent or its policy changes, or when the signal aborts. Never rejects. Read the state
    * before this call, without an await in between; otherwise a change may be missed.
    */
   changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void>;
+}
+
+/** What else a decision is about. */
+export interface DeciderOptions {
+  /** Replaces the model names of the spec, for decisions over resolved names. */
+  model?: Agent['spec']['model'];
+  /** The session has private data. */
+  hasPrivateData?: boolean;
 }
 
 /** Tool uses that pods report: they may open a promotion, never satisfy it. */
@@ -94,6 +104,8 @@ export interface SessionReports {
   tools(agentUid: string, session: string | undefined): Promise<SessionToolSummary[]>;
   /** True when untrusted content has entered the session. Reads no history. */
   tainted(agentUid: string, session: string): Promise<boolean>;
+  /** The same, and whether private data has. */
+  marks(agentUid: string, session: string): Promise<SessionMarks>;
   /** True when the agent got a message of this session and did not close it. May lag by a minute behind a closed session. */
   exists(agentUid: string, session: string): Promise<boolean>;
 }
@@ -130,6 +142,8 @@ export interface GatewayDeps {
   manifests: ManifestCheck;
   /** Changes with the promoted tools of the agent, and with each revocation in its namespace; the same at every replica. */
   toolsVersion: (namespace: string, agent: string) => string;
+  /** The skills of namespaces. */
+  skills: Pick<WatchedSkills, 'any' | 'find'>;
   deliveryTokens: DeliveryTokens;
   answerSignatures: AnswerSignatures;
   inbox: NatsInbox;
@@ -140,6 +154,8 @@ export interface GatewayDeps {
   auditStream: AuditStream;
   /** Approvals of calls. */
   approvals: CallApprovals;
+  /** Tools that the gateway executes. */
+  brokered: BrokeredTools;
   /** The tools that the agent has in the session, in service. */
   toolsOf: (agent: { agentUid: string; namespace: string }, session: string) => Promise<RegisteredTool[]>;
   /** Removes the tools of a session, and the uses of those that no other session of the agent has. Returns their number. */

@@ -1,8 +1,7 @@
 import { sessionIdleMs } from '../agent/session/session-age.ts';
-import { hostname } from 'node:os';
 import { PodBindings } from '../identity/pod-bindings.ts';
 import { VerifierPodIndex } from '../identity/verifier-pod-index.ts';
-import { type ClusterSource, loadClusterAccess } from '../kube/client/cluster-access.ts';
+import { loadClusterAccess } from '../kube/client/cluster-access.ts';
 import type { Environment } from '../kube/client/loaded-cluster.ts';
 import { startHealthServer } from '../kube/health.ts';
 import { createKubeClient } from '../kube/client/http-kube-client.ts';
@@ -17,7 +16,7 @@ import { ulids } from '../lib/ids.ts';
 import { createNatsAudit } from '../nats/audit.ts';
 import { createToolAuditStore } from '../nats/promotion/tool-audits.ts';
 import { natsAuditStream } from '../nats/audit-stream.ts';
-import { type JetStreamConnection, connectNats } from '../nats/connection/connection.ts';
+import type { JetStreamConnection } from '../nats/connection/connection.ts';
 import { NotificationListener } from '../nats/notify/notifications.ts';
 import { subjects } from '../nats/jetstream/names.ts';
 import { createDeadLetters } from '../nats/dead-letters/dead-letters.ts';
@@ -42,12 +41,15 @@ import { createPeerTasks } from '../nats/tasks/peer-tasks.ts';
 import { createTaskRecords } from '../nats/tasks/task-records.ts';
 import { createWakeups, type Wakeups } from '../nats/wakeups.ts';
 import { createManifestLoader } from '../api/manifests.ts';
+import type { Capability } from '../api/v1alpha1/capability.ts';
 import type { EmergentTool } from '../api/v1alpha1/emergenttool.ts';
 import { PATTERN_RULES } from '../policy/patterns/pattern-rules.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { createRegistry, registerMetrics } from '../telemetry/prometheus.ts';
 import { GATEWAY_METRICS, type GatewayMetrics } from '../telemetry/temper-metrics.ts';
-import { startTracing, type Tracing } from '../telemetry/tracing.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
+import type { BrokeredTools } from './brokered/port.ts';
+import { openBrokeredTools } from './brokered/start.ts';
 import { createPromotionDeps } from './promotion/promotion-deps.ts';
 import type { GatewayConfig } from './config.ts';
 import { withInboxMetrics } from './delivery/instrumented-inbox.ts';
@@ -59,12 +61,14 @@ import type { GatewayDeps } from './deps.ts';
 import { WatchedAgentDirectory } from './cluster/agent-directory.ts';
 import { clusterAuthenticator } from './cluster/cluster-authenticator.ts';
 import { WatchedCatalog } from './discovery/catalog.ts';
+import { WatchedSkills } from './discovery/skills.ts';
 import { drain } from './http/drain.ts';
 import { createAnswerSignatures } from './delivery/answer-signatures.ts';
 import { createDeliveryTokens } from './delivery/token.ts';
 import { registerNatsMetrics, withAuditAlarm } from './nats-metrics.ts';
 import { CORE_ROUTES } from './routes.ts';
 import type { OpenModule, GatewayModule } from './modules.ts';
+import { clusterSource, openNats, openTracing } from './start/connect.ts';
 import { openServer, portOf } from './listener/tls-server.ts';
 import { openWebhooks } from './webhooks/server.ts';
 import { ReportLimits, REVIEWS } from './storage/report-limits.ts';
@@ -86,6 +90,7 @@ import {
   EMERGENT_TOOLS,
   type GatewayInformers,
   type WatchedTool,
+  CAPABILITIES,
 } from './cluster/informers.ts';
 
 export interface GatewayRun {
@@ -117,8 +122,7 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const draining = new AbortController();
   await using stack = new AsyncDisposableStack();
   const registry = createRegistry();
-  const metrics = registerMetrics(registry, METRICS);
-  const counts = registerMetrics(registry, GATEWAY_METRICS);
+  const [metrics, counts] = [registerMetrics(registry, METRICS), registerMetrics(registry, GATEWAY_METRICS)];
   counts.gauge('temper_build_info', { version: run.version ?? '', node: process.versions.node }, 1);
   const tracing = stack.use(await openTracing(config, run));
   const access = await loadClusterAccess(clusterSource(config, run), clock);
@@ -126,38 +130,31 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   const watches = stack.use(createGatewayInformers(config, { transport, clock, log, metrics, random: Math.random }));
   const pending = new Set(['bus', 'listener']);
   onAbort(draining.signal, () => pending.add('drain'));
-  const waitingFor = (): string[] => [...watches.waitingFor(), ...pending];
-  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady: waitingFor }));
+  const notReady = () => [...watches.waitingFor(), ...pending];
+  const health = stack.use(await startHealthServer({ ...config.health, clock, registry, notReady }));
   const directory = startDirectory(watches);
   const triggers = new TriggerIndex();
   watches.agents.subscribe((change) => triggers.agentChanged(change));
-  const bus = stack.use(await connect(config, run));
+  const bus = stack.use(await openNats(config, run));
   pending.delete('bus');
   registerNatsMetrics(bus, counts);
   const storage = openStorage(config, bus, directory);
   const namespaceOf = (agentUid: string) => directory.byUid(agentUid)?.agent.metadata.namespace;
   trimStreams({ connection: bus, ...config.storage, namespaceOf, metrics: counts, log });
-  const { models } = config;
   const keyring = await watchSourceKeys(config.sourceKeys, { clock, log }, stack);
   const sources = createSources(keyring, { bus, storage, clock });
-  const { demotions, catalog } = startCatalog(watches, { transport, log, directory, sources });
-  const sessionsOf = openSessions({ bus, storage, sources, directory });
-  const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog };
-  const modules = stack.use(await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models }));
+  const { demotions, catalog, skills } = startCatalog(watches, { transport, log, directory, sources });
   const keys = stack.use(await openTokenKeys(config, log));
-  const context = {
-    config,
-    log,
-    counts,
-    tracing,
-    transport,
-    watches,
-    ...shared,
-    modules,
-    keys,
-    verifiers: new VerifierPodIndex(watches.verifiers.store),
-    draining: draining.signal,
-  };
+  const used = { directory, catalog, clock, log, metrics: counts, draining: draining.signal };
+  const brokered = openBrokeredTools(watches, { ...config, ...signatures(keys), ...used });
+  const sessionsOf = openSessions({ bus, storage, sources, directory });
+  const shared = { storage, sources, sessionsOf, bus, directory, triggers, demotions, catalog, skills, brokered };
+  const modules = stack.use(
+    await run.openModule({ ...shared, clock, ids: ulids, log, metrics: counts, models: config.models }),
+  );
+  const verifiers = new VerifierPodIndex(watches.verifiers.store);
+  const own = { config, log, counts, tracing, transport, watches, draining: draining.signal };
+  const context = { ...own, ...shared, modules, keys, verifiers };
   const deps = depsOf(context);
   const server = await openServer(context, deps, [...CORE_ROUTES, ...modules.routes], stack);
   const webhooks = await openWebhooks(context, deps, stack);
@@ -171,33 +168,6 @@ async function serve(config: GatewayConfig, run: GatewayRun): Promise<void> {
   await whenAborted(signal);
   log.info({}, 'draining');
   await Promise.all([drain(server, draining, clock), webhooks?.drain(draining)]);
-}
-
-function clusterSource({ kubeconfig }: GatewayConfig, { environment = {} }: GatewayRun): ClusterSource {
-  return kubeconfig === undefined ? { kind: 'cluster', environment } : { kind: 'file', path: kubeconfig };
-}
-
-function openTracing({ tracing }: GatewayConfig, run: GatewayRun): Promise<Tracing> {
-  return startTracing({
-    service: 'temper-gateway',
-    version: run.version ?? 'unknown',
-    endpoint: tracing?.endpoint,
-    sampleRatio: tracing?.ratio,
-    attributes: { 'service.instance.id': hostname() },
-    onExportError: (error) =>
-      run.log.warn({ error }, 'spans could not be exported; they are dropped until the collector answers'),
-  });
-}
-
-function connect({ nats }: GatewayConfig, { log, signal }: GatewayRun): Promise<JetStreamConnection> {
-  return connectNats({
-    ...nats,
-    name: 'temper-gateway',
-    user: 'gateway',
-    clock,
-    signal,
-    onRetry: (error) => log.warn({ error }, 'NATS is not reachable yet'),
-  });
 }
 
 function openStorage(
@@ -284,6 +254,8 @@ interface ServerContext {
   triggers: TriggerIndex;
   demotions: WatchedDemotions;
   catalog: WatchedCatalog;
+  skills: WatchedSkills;
+  brokered: BrokeredTools;
   bus: JetStreamConnection;
   storage: StorageQuota;
   sources: GatewaySources;
@@ -316,7 +288,7 @@ interface CatalogDeps {
 function startCatalog(
   watches: GatewayInformers,
   { transport, log, directory, sources }: CatalogDeps,
-): { demotions: WatchedDemotions; catalog: WatchedCatalog } {
+): { demotions: WatchedDemotions; catalog: WatchedCatalog; skills: WatchedSkills } {
   const deactivations = new AgentDeactivations(directory);
   const demotions = new WatchedDemotions(watches.tools.store, watches.approvals.store, deactivations.reason);
   const client = createKubeClient(transport, { isLeader: () => false });
@@ -331,24 +303,32 @@ function startCatalog(
     isDeactivated: (namespace, agent, digest) => deactivations.has(namespace, agent, digest),
     onChange: (namespace) => directory.toolsChanged(namespace),
   });
+  const skills = new WatchedSkills({
+    read: (namespace, name) =>
+      client.get<Capability>(CAPABILITIES, { namespace, name }, AbortSignal.timeout(READ_TIMEOUT_MS)),
+    onChange: (namespace) => directory.toolsChanged(namespace),
+  });
   watches.agents.subscribe(({ object }) => catalog.agentChanged(object.metadata.namespace ?? '', object.metadata.name));
-  watches.capabilities.subscribe((change) => catalog.capabilityChanged(change));
+  watches.capabilities.subscribe((change) => {
+    catalog.capabilityChanged(change);
+    skills.changed(change);
+  });
   watches.tools.subscribe((change) => catalog.toolChanged(change));
   watches.approvals.subscribe(({ object }) => {
     for (const tool of demotions.affectedBy(object))
       catalog.toolChanged({ type: 'updated', key: keyOf(tool), object: tool });
     if (object.record.decision === 'Revoke') directory.toolsChanged(object.metadata.namespace ?? '');
   });
-  return { demotions, catalog };
+  return { demotions, catalog, skills };
 }
 
 function depsOf(context: ServerContext): GatewayDeps {
-  const { log, counts, directory, demotions, catalog } = context;
-  const { bus, storage, sources, sessionsOf, modules, keys, draining } = context;
+  const { log, counts, directory, demotions, catalog, skills } = context;
+  const { bus, storage, sources, sessionsOf, modules, keys, draining, brokered } = context;
   const audit = withAuditAlarm(createNatsAudit(bus), counts, log);
   const quotaOf = (agentUid: string) => storage.of(agentUid);
   const registry = openSessionRegistry(bus, { quotaOf, sources: sources.tools });
-  const promotions = createPromotionDeps({ bus, storage, sources, directory, registry, audit, demotions, clock, log });
+  const promotions = createPromotionDeps({ ...context.config, ...context, registry, audit, clock });
   const records = openTaskRecords(bus, quotaOf, log);
   const { recorder, tasks } = records;
   const stored = createNatsInbox(bus, {}, async (letter) => {
@@ -363,6 +343,7 @@ function depsOf(context: ServerContext): GatewayDeps {
   const events = openEvents(context, inbox, wakeups);
   return {
     clock,
+    brokered,
     ...storesOf(bus),
     ids: ulids,
     log,
@@ -372,6 +353,7 @@ function depsOf(context: ServerContext): GatewayDeps {
     directory,
     manifests: createManifestLoader({ patterns: PATTERN_RULES }),
     toolsVersion: (namespace, agent) => toolsVersionOf(catalog, demotions, namespace, agent),
+    skills,
     ...signatures(keys),
     ...records,
     a2aUrl: context.config.a2aUrl,
@@ -389,13 +371,10 @@ function depsOf(context: ServerContext): GatewayDeps {
     }),
     wakeups,
     audit,
-    uses: promotions.uses,
-    verifications: promotions.verifications,
+    ...promotions,
     reportLimits: new ReportLimits(clock),
     reviewLimits: new ReportLimits(clock, REVIEWS),
     models: modules.catalog,
-    sessions: promotions.sessions,
-    closeTools: promotions.closeTools,
     sessionsOf,
     usage: modules.usage,
     draining,

@@ -8,6 +8,7 @@ import { createToolEvidence } from '../nats/promotion/evidence.ts';
 import { createUsageParts } from '../nats/tasks/usage-parts.ts';
 import { openSessionRegistry } from '../nats/sessions/session-registry.ts';
 import { countLedgerWrites, withLedgerMetrics } from './ledger/instrumented-ledger.ts';
+import { rankCapabilities } from './discovery/rank-capabilities.ts';
 import { withPromotedTools } from './discovery/promoted-tools.ts';
 import { createUsageReports } from './ledger/usage.ts';
 import { createUsageRecorder } from './ledger/usage-recorder.ts';
@@ -52,6 +53,7 @@ export const openModelModule: OpenModule = async (context) => {
     health: models.health,
     ledger: withLedgerMetrics(ledger, metrics, clock),
   };
+  const rank = rankCapabilities({ ...modelDeps, directory, clock, metrics, closing: closing.signal });
   const reviews = serveReviewJobs(
     { ...context, ...modelDeps, registry: sessionRegistry, vetter, canaries },
     closing.signal,
@@ -62,7 +64,7 @@ export const openModelModule: OpenModule = async (context) => {
       review: { ...modelDeps, registry, evidence, demotions, vetter, canaries },
       sessions: { sessionsOf, registry, demotions },
       memory: (agent) => createNatsMemory(bus, agent, storage.of(agent.uid)),
-      discovery: { catalog, registry: sessionRegistry, demotions },
+      discovery: { catalog, registry: sessionRegistry, demotions, rank },
     }),
     catalog: models.catalog,
     usage: createUsageReports({ ledger, directory, ...usage }),

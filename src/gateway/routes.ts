@@ -5,6 +5,7 @@ import { reportRoutes } from './pods/reports.ts';
 import { deliveryOutcomeRoutes } from './delivery/outcome.ts';
 import { nextMessageRoutes } from './delivery/next.ts';
 import { eventRoutes } from './events/routes.ts';
+import { brokeredRoutes } from './brokered/routes.ts';
 import { childRoutes } from './children/routes.ts';
 import { ownScheduleRoutes } from './schedules/routes.ts';
 import { userScheduleRoutes } from './schedules/user-routes.ts';
@@ -26,6 +27,7 @@ import { verificationRoutes } from './promotion/verification-routes.ts';
 import { traceRoutes } from './tracing/routes.ts';
 import { specialistRoutes } from './children/specialist.ts';
 import { egressRoutes } from './egress/routes.ts';
+import { skillRoutes } from './discovery/skill-routes.ts';
 import { discoveryRoutes } from './discovery/routes.ts';
 import { modelRoutes } from './models/routes.ts';
 import { memoryRoutes } from './pods/memory.ts';
@@ -43,6 +45,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   childRoutes,
   ownScheduleRoutes,
   eventRoutes,
+  brokeredRoutes,
   reportRoutes,
   traceRoutes,
   verificationRoutes,
@@ -60,6 +63,7 @@ export const CORE_ROUTES: readonly RouteModule[] = [
   userScheduleRoutes,
   a2aRoutes,
   mcpRoutes,
+  skillRoutes,
 ];
 
 export interface ModuleRouteDeps {

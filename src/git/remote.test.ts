@@ -130,7 +130,7 @@ describe('a Git server that does not keep to the protocol', () => {
   it('an answer with another media type is an error that names the field', async () => {
     const send = async () => ({ contentType: 'text/html', bytes: honest.advertisement });
     const remote = new GitRemote(send, systemClock);
-    await assert.rejects(remote.branches(['main'], op), { ...REFUSED, message: /check git\.url/ });
+    await assert.rejects(remote.branches(['main'], op), { ...REFUSED, message: /check the URL, which is git\.url/ });
   });
 });
 

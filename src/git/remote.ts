@@ -1,14 +1,29 @@
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Clock } from '../lib/clock.ts';
 import { gitFailure } from './failure.ts';
-import { commitObject, treeOf } from './objects/commit.ts';
+import { commitObject } from './objects/commit.ts';
 import { editTree, type TreeChange } from './objects/edit-tree.ts';
-import { type GitObject, NO_OBJECT, objectId } from './objects/object-id.ts';
-import { isRegularFile, isTree, parseTree, type TreeEntry } from './objects/tree.ts';
-import { type PackObjects, readPack } from './pack/pack-reader.ts';
+import { isObjectId, NO_OBJECT, objectId } from './objects/object-id.ts';
+import { type FolderLimits, listBelow } from './objects/list-tree.ts';
+import { contentOf, folderIn, rootOf, treeIn } from './objects/read-objects.ts';
+import { isRegularFile, type TreeEntry } from './objects/tree.ts';
+import { EVERYTHING, FILES, PACK_LIMITS, type PackLimits, type PackObjects, readPack } from './pack/pack-reader.ts';
 import { writePack } from './pack/pack-writer.ts';
 import { parseReceivePack, pushRequest, refusalIn } from './protocol/receive-pack.ts';
-import { fetchRequest, lsRefsRequest, packOf, parseRefs, parseUploadPack } from './protocol/upload-pack.ts';
+import {
+  cloneRequest,
+  fetchObjectsRequest,
+  fetchRequest,
+  headBranch,
+  lsRefsRequest,
+  type KnownCommits,
+  packOf,
+  parseHeads,
+  parseRefs,
+  parseUploadPack,
+  shallowIn,
+  sinceRequest,
+} from './protocol/upload-pack.ts';
 import type { GitTransport } from './transport.ts';
 
 type Service = 'git-upload-pack' | 'git-receive-pack';
@@ -20,6 +35,37 @@ export interface PushOrder {
   readonly parent: string;
   readonly changes: readonly TreeChange[];
   readonly message: string;
+}
+
+export interface ResolvedName {
+  readonly commit: string;
+  /** Without `refs/heads/`; absent for a tag and an id. */
+  readonly branch?: string;
+}
+
+/** Moves a branch, and only from the commit that was read. */
+export interface BranchUpdate {
+  readonly branch: string;
+  /** Undefined: the push creates the branch. */
+  readonly before: string | undefined;
+  readonly after: string;
+  /** Everything of the commit that the server does not have. */
+  readonly pack: Buffer;
+}
+
+/** The branches of a repository, by their names. */
+export interface Heads {
+  readonly branches: ReadonlyMap<string, string>;
+  /** The default branch, as far as the server says. */
+  readonly head: string | undefined;
+}
+
+export interface Clone {
+  readonly commit: string;
+  readonly pack: Buffer;
+  readonly objects: PackObjects;
+  /** Commits without their parents. */
+  readonly shallow: readonly string[];
 }
 
 /**
@@ -46,27 +92,101 @@ export class GitRemote {
     return new Map(names.flatMap((name) => entryOf(name, found.get(refOf(name)))));
   }
 
+  /**
+   * The commit of a branch, a tag or HEAD, or of a whole id, which is returned as it is. Undefined when the repository does not have the
+   * name. Throws when it is the name of a branch and of a tag with different commits.
+   */
+  async resolve(name: string, op: CallOptions): Promise<ResolvedName | undefined> {
+    if (isObjectId(name)) return { commit: name };
+    const refs = name === 'HEAD' || name.startsWith('refs/') ? [name] : [refOf(name), `refs/tags/${name}`];
+    await this.#uploadPack(op);
+    const body = await this.#call('git-upload-pack', lsRefsRequest(refs), op);
+    const [found, other] = parseRefs(body, refs);
+    if (found === undefined) return undefined;
+    if (other !== undefined && other[1] !== found[1])
+      throw gitFailure(`${name} is a branch and a tag of the repository; name refs/heads/${name} or refs/tags/${name}`);
+    const branch = name === 'HEAD' ? headBranch(body) : found[0];
+    const isBranch = branch?.startsWith(BRANCHES) === true;
+    return { commit: found[1], ...(isBranch ? { branch: branch.slice(BRANCHES.length) } : {}) };
+  }
+
+  /** The branches whose names have one reading. */
+  async heads(op: CallOptions): Promise<Heads> {
+    await this.#uploadPack(op);
+    const body = await this.#call('git-upload-pack', lsRefsRequest(['HEAD', BRANCHES]), op);
+    return { branches: parseHeads(body), head: headBranch(body)?.slice(BRANCHES.length) };
+  }
+
+  /** The history of a commit without what is known, checked. Throws for a repository that has not all of its history itself. */
+  async since(commit: string, known: KnownCommits, limits: PackLimits, op: CallOptions): Promise<Clone> {
+    const body = await this.#call('git-upload-pack', sinceRequest(commit, known), op);
+    const pack = packOf(body);
+    if (shallowIn(body).length > 0)
+      throw gitFailure('the repository of the server has a part of its history only; clone it in a new folder');
+    return { commit, pack, shallow: [], objects: await readPack(pack, limits, EVERYTHING) };
+  }
+
+  /** A commit with everything in it and the latest part of its history, as the pack that the server sent, and checked. */
+  async clone(
+    commit: string,
+    { depth, limits }: { depth: number; limits: PackLimits },
+    op: CallOptions,
+  ): Promise<Clone> {
+    const body = await this.#call('git-upload-pack', cloneRequest(commit, depth), op);
+    const pack = packOf(body);
+    return { commit, pack, shallow: shallowIn(body), objects: await readPack(pack, limits, EVERYTHING) };
+  }
+
+  /**
+   * What is below a folder of a commit, `''` for its root: files, links and submodules, by their paths in the folder. Undefined when the
+   * commit has no such folder. Hidden entries are left out. Throws for more than the limits.
+   */
+  async entriesBelow(
+    folder: string,
+    commit: string,
+    limits: FolderLimits,
+    op: CallOptions,
+  ): Promise<Map<string, TreeEntry> | undefined> {
+    const objects = await this.#objectsOf(commit, op);
+    const root = folderIn(objects, rootOf(objects, commit), folder);
+    return root === undefined ? undefined : listBelow((id) => treeIn(objects, id), root, limits);
+  }
+
+  /** The contents of files by their ids. Throws when the server does not send one of them. */
+  async contents(ids: readonly string[], op: CallOptions): Promise<Map<string, Buffer>> {
+    const wanted = [...new Set(ids)];
+    if (wanted.length === 0) return new Map();
+    const body = await this.#call('git-upload-pack', fetchObjectsRequest(wanted), op);
+    const objects = await readPack(packOf(body), PACK_LIMITS, FILES);
+    return new Map(wanted.map((id) => [id, contentOf(objects, id, 'blob')]));
+  }
+
   /** The regular files directly in a folder of a commit, with their ids; empty when it has no such folder. */
   async filesIn(folder: string, commit: string, op: CallOptions): Promise<Map<string, string>> {
     const objects = await this.#objectsOf(commit, op);
-    let entries = treeIn(objects, rootOf(objects, commit));
-    for (const segment of folder.split('/')) {
-      const found = entries.find(({ name }) => name === segment);
-      if (found === undefined || !isTree(found)) return new Map();
-      entries = treeIn(objects, found.id);
-    }
+    const id = folderIn(objects, rootOf(objects, commit), folder);
+    const entries = id === undefined ? [] : treeIn(objects, id);
     return new Map(entries.filter(isRegularFile).map(({ name, id }) => [`${folder}/${name}`, id]));
   }
 
   /** Pushes one commit. Returns why the server refuses it; undefined when the branch has it. */
   async push(order: PushOrder, op: CallOptions): Promise<string | undefined> {
-    const { branch, before = NO_OBJECT, parent, changes, message } = order;
+    const { branch, before, parent, changes, message } = order;
     const objects = await this.#objectsOf(parent, op);
     const edited = editTree(rootOf(objects, parent), changes, (id) => treeIn(objects, id));
     const commit = commitObject({ tree: edited.id, parent, message, at: this.#clock.now() });
+    const pack = writePack([commit, ...edited.objects]);
+    return this.pushPack({ branch, before, after: objectId(commit), pack }, op);
+  }
+
+  /** Moves one branch. Returns why the server refuses it; undefined when the branch has the commit. */
+  async pushPack(
+    { branch, before = NO_OBJECT, after, pack }: BranchUpdate,
+    op: CallOptions,
+  ): Promise<string | undefined> {
     const server = parseReceivePack(await this.#advertisement('git-receive-pack', op));
-    const update = { ref: refOf(branch), before, after: objectId(commit) };
-    const body = pushRequest(update, server, writePack([commit, ...edited.objects]));
+    const update = { ref: refOf(branch), before, after };
+    const body = pushRequest(update, server, pack);
     return refusalIn(await this.#call('git-receive-pack', body, op), update.ref, server);
   }
 
@@ -96,39 +216,24 @@ export class GitRemote {
 }
 
 const MAX_KEPT_BYTES = 2 * 1_048_576;
-/** Every repository has it, so a server may leave it out. */
-const EMPTY: GitObject = { type: 'tree', content: Buffer.alloc(0) };
-const EMPTY_TREE = objectId(EMPTY);
-
 function sizeOf(objects: PackObjects): number {
   return [...objects.values()].reduce((sum, { content }) => sum + content.length, 0);
 }
 
+const BRANCHES = 'refs/heads/';
+
 function refOf(branch: string): string {
-  return `refs/heads/${branch}`;
+  return `${BRANCHES}${branch}`;
 }
 
 function entryOf(name: string, id: string | undefined): [string, string][] {
   return id === undefined ? [] : [[name, id]];
 }
 
-function rootOf(objects: PackObjects, commit: string): string {
-  return treeOf(contentOf(objects, commit, 'commit'));
-}
-
-function treeIn(objects: PackObjects, id: string): TreeEntry[] {
-  return parseTree(contentOf(objects, id, 'tree'));
-}
-
-/** An object under its own id: what a server leaves out or replaces is missing. */
-function contentOf(objects: PackObjects, id: string, type: GitObject['type']): Buffer {
-  const found = id === EMPTY_TREE ? EMPTY : objects.get(id);
-  if (found?.type === type) return found.content;
-  throw gitFailure(`the server did not send ${type} ${id}`);
-}
-
 /** A page for users, such as the login page of a proxy, is no answer of Git. */
 function expected(contentType: string, wanted: string, bytes: Buffer): Buffer {
   if (contentType === wanted) return bytes;
-  throw gitFailure('the server does not answer as a Git server over smart HTTP does; check git.url');
+  throw gitFailure(
+    'the server does not answer as a Git server over smart HTTP does; check the URL, which is git.url of a connection',
+  );
 }

@@ -19,6 +19,8 @@ const SUBJECTS: Record<string, TokenSubject> = {
   user: { kind: 'user', namespace: 'team-a', tokenId: 'token-1' },
   client: { kind: 'egress-client', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' },
   egress: { kind: 'egress', ...EGRESS_POD },
+  gateway: { kind: 'egress-gateway', ...EGRESS_POD },
+  'gateway of a tenant': { kind: 'egress-gateway', ...EGRESS_POD, namespace: 'team-a' },
   'egress of a tenant': { kind: 'egress', ...EGRESS_POD, namespace: 'team-a' },
 };
 const TOKEN: PodToken = { kind: 'pod', namespace: 'team-a', podName: 'scout-1', podUid: 'pod-uid-1' };
@@ -139,6 +141,12 @@ describe('the identity of a pod', () => {
     await assert.rejects(identity.pod('user', '10.0.0.7'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     await assert.rejects(identity.user('pod'), (error) => isTemperError(error, 'TEMPER_TOKEN_INVALID'));
     assert.deepEqual(await identity.user('user'), { kind: 'user', namespace: 'team-a', tokenId: 'token-1' });
+  });
+
+  it('a gateway of the release uses the egress proxy, and its token for the proxy is valid for nothing else', async () => {
+    assert.equal((await identity.egressClient('gateway', '10.9.9.9')).kind, 'egress-gateway');
+    await assert.rejects(identity.egressClient('gateway of a tenant', '10.0.0.7'), { code: 'TEMPER_TOKEN_INVALID' });
+    await assert.rejects(identity.egress('gateway'), { code: 'TEMPER_TOKEN_AUDIENCE' });
   });
 
   it('a pod that uses the egress proxy is identified by its token for the proxy only, and from its address only', async () => {

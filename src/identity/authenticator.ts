@@ -5,6 +5,7 @@ import { invalidToken, type TokenSubject, wrongAudience } from './token-claims.t
 import type { TokenVerifier } from './token-verifier.ts';
 import type {
   Authenticator,
+  EgressGatewayIdentity,
   EgressIdentity,
   PeerIdentity,
   PodIdentity,
@@ -59,8 +60,10 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
     return this.boundIdentity(subject) ?? subject;
   }
 
-  async egressClient(token: string, address: string): Promise<PodIdentity> {
+  /** Any tenant may have a ServiceAccount of the name of the gateway's; only that of the release counts. */
+  async egressClient(token: string, address: string): Promise<PodIdentity | EgressGatewayIdentity> {
     const subject = await this.#options.verifier.verify(token);
+    if (subject.kind === 'egress-gateway' && subject.namespace === this.#options.releaseNamespace) return subject;
     if (subject.kind !== 'egress-client') throw subject.kind === 'pod' ? wrongAudience() : invalidToken();
     checkPod(this.#options.bindings.pod(subject.podUid), subject, address);
     const identity = this.boundIdentity({ ...subject, kind: 'pod' });
@@ -116,7 +119,7 @@ class InformerAuthenticator<A extends BoundAgent> implements Authenticator {
 
 /** A token for the egress proxy names a pod, and is valid at the proxy only. */
 function wrongSubject({ kind }: TokenSubject): TemperError {
-  return kind === 'egress-client' ? wrongAudience() : invalidToken();
+  return kind === 'egress-client' || kind === 'egress-gateway' ? wrongAudience() : invalidToken();
 }
 
 function checkPod(

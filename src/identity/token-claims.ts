@@ -3,6 +3,7 @@ import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, textAt } from '../lib/json.ts';
 import type {
   EgressClientToken,
+  EgressGatewayIdentity,
   EgressIdentity,
   PeerIdentity,
   PodToken,
@@ -17,7 +18,8 @@ export type TokenSubject =
   | VerifierIdentity
   | PeerIdentity
   | EgressIdentity
-  | EgressClientToken;
+  | EgressClientToken
+  | EgressGatewayIdentity;
 
 /** The maximum lifetime of a token, from `iat` to `exp`. */
 const MAX_LIFETIME_SECONDS = 3_600;
@@ -68,7 +70,12 @@ function gatewayPodOf(
   throw invalidToken();
 }
 
-function egressClientOf(account: string, cluster: Json | undefined, namespace: string): EgressClientToken {
+function egressClientOf(
+  account: string,
+  cluster: Json | undefined,
+  namespace: string,
+): EgressClientToken | EgressGatewayIdentity {
+  if (account === RELEASE_OBJECTS.gateway) return { kind: 'egress-gateway', ...podOf(cluster, namespace) };
   if (account !== NAMESPACE_OBJECTS.agentServiceAccount) throw invalidToken();
   return { kind: 'egress-client', ...podOf(cluster, namespace) };
 }

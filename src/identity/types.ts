@@ -22,6 +22,14 @@ export interface EgressIdentity {
   podUid: string;
 }
 
+/** A gateway that uses the egress proxy for the calls of agents. */
+export interface EgressGatewayIdentity {
+  kind: 'egress-gateway';
+  namespace: string;
+  podName: string;
+  podUid: string;
+}
+
 /** The claims of a token with which an agent pod uses the egress proxy. It is valid for nothing else. */
 export interface EgressClientToken {
   kind: 'egress-client';
@@ -78,8 +86,8 @@ export interface Authenticator {
   verifier(token: string, address: string): Promise<VerifierIdentity>;
   /** The egress proxy that sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   egress(token: string): Promise<EgressIdentity>;
-  /** The agent whose pod sent this token to the egress proxy, from this source IP address. Throws as `pod` does. */
-  egressClient(token: string, address: string): Promise<PodIdentity>;
+  /** The agent whose pod sent this token to the egress proxy, from this source IP address, or the gateway that sent it. Throws as `pod` does. */
+  egressClient(token: string, address: string): Promise<PodIdentity | EgressGatewayIdentity>;
   /** The user who sends this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */
   user(token: string): Promise<UserIdentity>;
   /** The ServiceAccount that calls over A2A with this token. Throws TEMPER_TOKEN_INVALID or TEMPER_TOKEN_AUDIENCE. */

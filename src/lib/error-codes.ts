@@ -3,6 +3,7 @@ import { MODEL_ERROR_CODES } from './error-codes/models.ts';
 import { OCI_ERROR_CODES } from './error-codes/oci.ts';
 import { LOOP_ERROR_CODES } from './error-codes/loop.ts';
 import { SOURCE_ERROR_CODES } from './error-codes/sources.ts';
+import { WEB_ERROR_CODES } from './error-codes/web.ts';
 import { STATE_ERROR_CODES } from './error-codes/state-folder.ts';
 
 /**
@@ -130,6 +131,14 @@ export const ERROR_CODES = {
     meaning: 'The sandbox cannot start, or its engine is older than the safe version. Temper runs no tool without it.',
     fix: 'Run `make setup`; see the security page for the required engine.',
   },
+  TEMPER_PROGRAM_UNAVAILABLE: {
+    meaning: 'Nothing can confine a program here, so none runs. Temper runs no program without its launcher.',
+    fix: 'The message states what is missing; see the built-in tools for the requirements.',
+  },
+  TEMPER_PROGRAM_NOT_FOUND: {
+    meaning: 'The program is not in the sandbox. The standard sandbox image has no programs.',
+    fix: 'Name another program, or give the agent a sandbox class with an image that has it.',
+  },
   TEMPER_SANDBOX_SYNTAX: {
     meaning: 'The source of a tool does not compile.',
     fix: 'Correct the line the message names.',
@@ -177,7 +186,10 @@ export const ERROR_CODES = {
     meaning: 'The request failed, or its response exceeded a limit.',
     fix: 'The message states the cause.',
   },
-  TEMPER_CONNECTION_DENIED: { meaning: 'The namespace may not use the connection.', fix: 'Ask the platform team.' },
+  TEMPER_CONNECTION_DENIED: {
+    meaning: 'No connection permits this to the namespace or the agent.',
+    fix: 'Ask the platform team; with temper run, see connections.yaml.',
+  },
   TEMPER_CONNECTION_UNAUTHORIZED: { meaning: 'The server refuses the credential.', fix: 'Correct or rotate it.' },
   TEMPER_CONNECTION_FAILED: { meaning: 'The request to the server failed.', fix: 'The message states the cause.' },
   TEMPER_FILE_DENIED: { meaning: 'The path lies outside the allowed roots.', fix: 'Use a path below the workspace.' },
@@ -423,6 +435,7 @@ export const ERROR_CODES = {
   ...MESSAGE_ERROR_CODES,
   ...STATE_ERROR_CODES,
   ...OCI_ERROR_CODES,
+  ...WEB_ERROR_CODES,
   ...SOURCE_ERROR_CODES,
   ...LOOP_ERROR_CODES,
 } as const satisfies Record<string, ErrorCodeEntry>;

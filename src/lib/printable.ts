@@ -15,7 +15,7 @@ function withoutHalfPair(text: string): string {
 }
 
 /** A zero-width joiner between two emoji makes them one; elsewhere it could hide text. */
-function joinsEmoji(characters: readonly string[], index: number): boolean {
+export function joinsEmoji(characters: readonly string[], index: number): boolean {
   if (characters[index] !== '\u200d') return false;
   const [before = '', after = ''] = [characters[index - 1], characters[index + 1]];
   return (

@@ -15,6 +15,19 @@ export function suggestName(wanted: string, known: readonly string[]): string | 
 
 /** The number of insertions, deletions, substitutions and swaps of adjacent characters that turn one text into the other. */
 export function editDistance(a: string, b: string): number {
+  // What both texts begin or end with takes no edit.
+  let start = 0;
+  while (start < a.length && start < b.length && a.charCodeAt(start) === b.charCodeAt(start)) start += 1;
+  let [endA, endB] = [a.length, b.length];
+  while (endA > start && endB > start && a.charCodeAt(endA - 1) === b.charCodeAt(endB - 1)) {
+    endA -= 1;
+    endB -= 1;
+  }
+  return distanceBetween(a.slice(start, endA), b.slice(start, endB));
+}
+
+function distanceBetween(a: string, b: string): number {
+  if (a.length === 0 || b.length === 0) return a.length + b.length;
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let row = 1; row <= a.length; row += 1) {

@@ -2,13 +2,32 @@ import { type ModelPipeline, type ResolvedModel, withNames } from './pipeline.ts
 import type { Model } from './port.ts';
 import { DEFAULT_PRICE } from './price.ts';
 import type { CircuitState } from './resilience/circuit-breaker.ts';
-import { type ModelsConfig, type ModelsDeps, openProviders } from './providers.ts';
+import { type ModelsConfig, type ModelsDeps, openProviders, type ProviderConfig } from './providers.ts';
 
 /** Providers, and the models that aliases such as `default/judge` refer to. */
 export interface NamedModelsConfig extends ModelsConfig {
   aliases: Readonly<Record<string, string>>;
   /** Absent: no canaries. */
   judges?: JudgeSettings;
+  /** How agents find capabilities. Absent: by words alone. */
+  discovery?: DiscoverySettings;
+}
+
+/** How agents find capabilities beside the words of their queries. */
+export interface DiscoverySettings {
+  /** The `provider/model` that embeds queries and capabilities. */
+  embedder: string;
+  /** Where vectors are stored; absent: in the memory of each process. */
+  qdrant?: QdrantSettings;
+}
+
+/** A server of Qdrant. */
+export interface QdrantSettings {
+  url: string;
+  /** File with the API key; absent: none. */
+  keyFile?: string;
+  /** The beginning of the names of its collections. */
+  prefix: string;
 }
 
 /** How models are supervised that judge tools. */
@@ -29,18 +48,33 @@ export interface NamedModelSet {
   circuits: () => CircuitState[];
   /** The model behind `embed`; undefined when no provider has one. */
   embedding: ResolvedModel | undefined;
+  /** Absent: agents find capabilities by words alone. */
+  discovery?: DiscoverySettings;
 }
 
 const DEFAULT_CONTEXT_TOKENS = 128_000;
 
 /** Throws TEMPER_MANIFEST_INVALID for a provider that is configured twice or lacks its baseUrl. */
 export function openModels(config: NamedModelsConfig, deps: ModelsDeps): NamedModelSet {
-  const embedder = config.providers.find(({ embeddingModel }) => embeddingModel !== undefined);
+  const providers = withEmbedder(config);
+  const embedder = providers.find(({ embeddingModel }) => embeddingModel !== undefined);
   return {
     resolve: (name) => resolveModel(config, name),
-    ...openProviders(config, deps),
+    ...openProviders({ providers }, deps),
     embedding: embedder && resolveModel(config, `${embedder.name}/${embedder.embeddingModel}`),
+    ...(config.discovery === undefined ? {} : { discovery: config.discovery }),
   };
+}
+
+/** The providers; with `discovery.embedder`, only that one has an embedding model. */
+function withEmbedder({ providers, discovery }: NamedModelsConfig): readonly ProviderConfig[] {
+  if (discovery === undefined) return providers;
+  const slash = discovery.embedder.indexOf('/');
+  const [name, embeddingModel] = [discovery.embedder.slice(0, slash), discovery.embedder.slice(slash + 1)];
+  return providers.map((provider) => {
+    const { embeddingModel: _own, ...others } = provider;
+    return provider.name === name ? { ...others, embeddingModel } : others;
+  });
 }
 
 /** The models of the configuration by name, without charges. */

@@ -1,26 +1,56 @@
 import { assertKnownMembers, invalidMember, requiredText } from '../lib/config/config-members.ts';
 import { isJsonObject, type Json } from '../lib/json.ts';
-import type { JudgeSettings, NamedModelsConfig } from './named-models.ts';
+import type { DiscoverySettings, JudgeSettings, NamedModelsConfig, QdrantSettings } from './named-models.ts';
 import type { ModelConfig, ProviderConfig, ProviderType } from './providers.ts';
 
 const TYPES: readonly ProviderType[] = ['openai', 'openai-responses', 'anthropic', 'openai-compatible'];
 const TEXT_MEMBERS = ['baseUrl', 'keyFile', 'keyEnvironment', 'embeddingModel'] as const;
 
-/** Parses `{providers, aliases, judges}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
+/** Parses `{providers, aliases, judges, discovery}`; errors contain `file`. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
 export function parseNamedModels(file: string, value: unknown): NamedModelsConfig {
   if (!isJsonObject(value)) throw invalidMember(file, 'the value', 'must be an object with providers and aliases');
-  assertKnownMembers(file, '', value, ['providers', 'aliases', 'judges']);
-  const { providers, aliases = {}, judges } = value;
+  assertKnownMembers(file, '', value, ['providers', 'aliases', 'judges', 'discovery']);
+  const { providers, aliases = {}, judges, discovery } = value;
   if (!Array.isArray(providers) || providers.length === 0)
     throw invalidMember(file, 'providers', 'must be a list with at least one entry');
   if (!isJsonObject(aliases)) throw invalidMember(file, 'aliases', 'must map names to models');
+  const read = providers.map((provider, index) => readProvider(file, `providers[${index}]`, provider));
   return {
-    providers: providers.map((provider, index) => readProvider(file, `providers[${index}]`, provider)),
+    providers: read,
     aliases: Object.fromEntries(
       Object.entries(aliases).map(([name, model]) => [name, requiredText(file, `aliases.${name}`, model)]),
     ),
     ...(judges === undefined ? {} : { judges: readJudges(file, judges) }),
+    ...(discovery === undefined ? {} : { discovery: readDiscovery(file, discovery, read) }),
   };
+}
+
+function readDiscovery(file: string, value: Json, providers: readonly ProviderConfig[]): DiscoverySettings {
+  if (!isJsonObject(value)) throw invalidMember(file, 'discovery', 'must be an object');
+  assertKnownMembers(file, 'discovery.', value, ['embedder', 'qdrant']);
+  const embedder = requiredText(file, 'discovery.embedder', value['embedder']);
+  const [name, model] = embedder.split('/', 2);
+  const provider = providers.find((one) => one.name === name);
+  if (provider === undefined || model === undefined || model === '')
+    throw invalidMember(file, 'discovery.embedder', 'must be provider/model with the name of a configured provider');
+  if (provider.type === 'anthropic')
+    throw invalidMember(file, 'discovery.embedder', 'must name a provider with embeddings; type anthropic has none');
+  const { qdrant } = value;
+  return { embedder, ...(qdrant === undefined ? {} : { qdrant: readQdrant(file, qdrant) }) };
+}
+
+function readQdrant(file: string, value: Json): QdrantSettings {
+  if (!isJsonObject(value)) throw invalidMember(file, 'discovery.qdrant', 'must be an object');
+  assertKnownMembers(file, 'discovery.qdrant.', value, ['url', 'keyFile', 'prefix']);
+  const url = requiredText(file, 'discovery.qdrant.url', value['url']);
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw invalidMember(file, 'discovery.qdrant.url', 'must be a URL with http or https');
+  const prefix = value['prefix'] ?? 'temper';
+  if (typeof prefix !== 'string' || !/^[a-z0-9-]{1,100}$/.test(prefix))
+    throw invalidMember(file, 'discovery.qdrant.prefix', 'must have 1 to 100 lower-case letters, digits and hyphens');
+  const { keyFile } = value;
+  if (keyFile === undefined) return { url, prefix };
+  return { url, prefix, keyFile: requiredText(file, 'discovery.qdrant.keyFile', keyFile) };
 }
 
 function readJudges(file: string, value: Json): JudgeSettings {

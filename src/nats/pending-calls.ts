@@ -24,6 +24,8 @@ export interface PendingCall {
   sequence: number;
   risk: Risk;
   rule: string;
+  /** Patterns for the hosts that the tool declares. */
+  hosts?: string[];
   /** Why the call needs an approval. */
   summary: string;
   /** The arguments for approvers, without secrets. */

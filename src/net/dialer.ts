@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type SecureContext } from 'node:tls';
 import { abortable } from '../lib/async/abort.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isPrivateAddress, isPublicAddress } from './addresses.ts';
@@ -108,12 +108,12 @@ async function firstOf<T>(
   throw last;
 }
 
-/** TLS on the socket, with the name of the target. Destroys the socket when it fails. */
+/** TLS on the socket, with the name of the target. `trust`: certificate authorities, PEM, or a context with them. Destroys the socket when it fails. */
 export async function secure(
   socket: Duplex,
   target: Target,
   signal: AbortSignal,
-  certificateAuthorities?: readonly string[],
+  trust?: readonly string[] | SecureContext,
 ): Promise<Socket> {
   const tls = connectTls({
     socket,
@@ -121,7 +121,7 @@ export async function secure(
     ...(target.isIpAddress ? { host: target.host } : { servername: target.host }),
     ALPNProtocols: ['http/1.1'],
     minVersion: 'TLSv1.2',
-    ...(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
+    ...trustOptions(trust),
   });
   try {
     return await established(tls, 'secureConnect', signal);
@@ -129,6 +129,14 @@ export async function secure(
     socket.destroy();
     throw error;
   }
+}
+
+function trustOptions(trust: readonly string[] | SecureContext | undefined): {
+  ca?: string[];
+  secureContext?: SecureContext;
+} {
+  if (trust === undefined) return {};
+  return 'context' in trust ? { secureContext: trust } : { ca: [...trust] };
 }
 
 /** The socket after its event. An error and an aborted signal destroy it. */

@@ -1,7 +1,7 @@
 /** An HTTP request on behalf of untrusted code: every redirect target is validated, every address pinned, every size and time limited. */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { constants, createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import { Agent } from 'undici';
 import { readBytes } from '../lib/async/read-body.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -21,7 +21,11 @@ export interface FetchRequest {
 }
 
 /** A request with any bytes. */
-export type BytesRequest = Omit<FetchRequest, 'body'> & { body?: string | Uint8Array };
+export type BytesRequest = Omit<FetchRequest, 'body'> & {
+  body?: string | Uint8Array;
+  /** Limit of the decompressed response body, in place of `maxBodyBytes`. */
+  maxResponseBytes?: number;
+};
 
 interface BytesResponse {
   status: number;
@@ -42,7 +46,7 @@ type FetchResponse = Omit<BytesResponse, 'bytes'> & {
 export type SafeFetch = (request: FetchRequest, rules: TargetRules, op: CallOptions) => Promise<FetchResponse>;
 
 /** As `SafeFetch`, for bodies that are not text. */
-type SafeBytesFetch = (request: BytesRequest, rules: TargetRules, op: CallOptions) => Promise<BytesResponse>;
+export type SafeBytesFetch = (request: BytesRequest, rules: TargetRules, op: CallOptions) => Promise<BytesResponse>;
 
 export interface SafeFetchOptions {
   clock: Clock;
@@ -58,6 +62,10 @@ export interface SafeFetchOptions {
   returnedHeaders?: ReadonlySet<string>;
   /** Lower-case names of request headers to permit in addition to the allowlisted ones. Never for requests that untrusted code writes. */
   sentHeaders?: ReadonlySet<string>;
+  /** Absent: redirects are followed, each with all checks. */
+  redirects?: 'refused';
+  /** `Call`: a response may take what the call has left, such as that of an agent. Absent: 30 seconds in all, and 10 without a byte. */
+  timeLimit?: 'Call';
   /** Called for every request that is sent, redirects included. */
   onRequest?: (hop: { method: string; host: string; port: number }) => void;
 }
@@ -65,6 +73,7 @@ export interface SafeFetchOptions {
 const CONNECT_TIMEOUT_MS = 5_000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const TOTAL_TIMEOUT_MS = 30_000;
+const NO_TIMEOUTS = { headersTimeout: 0, bodyTimeout: 0 };
 const MAX_REDIRECTS = 5;
 const MAX_BYTES = 1_048_576;
 const NO_HEADERS: ReadonlySet<string> = new Set();
@@ -77,10 +86,15 @@ interface HopRequest {
   method: string;
   headers: Record<string, string>;
   body: string | Uint8Array | undefined;
+  maxResponseBytes: number;
 }
 
 export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
-  const fetchBytes = createSafeBytesFetch(given);
+  return textFetch(createSafeBytesFetch(given));
+}
+
+/** The same fetch for bodies of text. */
+export function textFetch(fetchBytes: SafeBytesFetch): SafeFetch {
   return async (request, rules, op) => {
     const { bytes, ...response } = await fetchBytes(request, rules, op);
     return { ...response, body: bytes.toString('utf8') };
@@ -90,7 +104,7 @@ export function createSafeFetch(given: SafeFetchOptions): SafeFetch {
 export function createSafeBytesFetch(given: SafeFetchOptions): SafeBytesFetch {
   const options = { network: createSystemNetwork(), maxBodyBytes: MAX_BYTES, ...given };
   return (request, rules, op) =>
-    withTimeout(op, options.clock, TOTAL_TIMEOUT_MS, async (bounded) => {
+    withTimeout(op, options.clock, options.timeLimit === 'Call' ? Infinity : TOTAL_TIMEOUT_MS, async (bounded) => {
       try {
         return await follow(request, rules, bounded, options);
       } catch (error) {
@@ -115,7 +129,9 @@ async function follow(
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     const { response, location } = await requestHop(target, hop, op, options);
     if (typeof location !== 'string') return { ...response, redirected: redirects > 0 };
-    const next = validateTarget(absolute(location, target), rules);
+    if (options.redirects === 'refused')
+      throw new TemperError('TEMPER_FETCH_DENIED', `${target.host} redirects, which is refused`);
+    const next = redirectTarget(target, absolute(location, target), rules);
     if (target.isHttps && !next.isHttps) {
       throw new TemperError('TEMPER_FETCH_DENIED', `${target.host} redirects from https to http`);
     }
@@ -123,6 +139,16 @@ async function follow(
     target = next;
   }
   throw new TemperError('TEMPER_FETCH_FAILED', `more than ${MAX_REDIRECTS} redirects`);
+}
+
+/** The error of a target that is not allowed says that it comes from a redirect: the caller did not choose it. */
+function redirectTarget(from: Target, location: string, rules: TargetRules): Target {
+  try {
+    return validateTarget(location, rules);
+  } catch (error) {
+    if (!isTemperError(error)) throw error;
+    throw new TemperError(error.code, `${from.host} redirects: ${error.message}`, { cause: error });
+  }
 }
 
 function firstHop(request: BytesRequest, { maxBodyBytes, sentHeaders = NO_HEADERS }: FetchOptions): HopRequest {
@@ -134,14 +160,15 @@ function firstHop(request: BytesRequest, { maxBodyBytes, sentHeaders = NO_HEADER
   if (body !== undefined && Buffer.byteLength(body) > maxBodyBytes) {
     throw new TemperError('TEMPER_FETCH_DENIED', `the body is larger than ${maxBodyBytes} bytes`);
   }
-  return { method, headers: headersToSend(request.headers ?? {}, sentHeaders), body };
+  const headers = headersToSend(request.headers ?? {}, sentHeaders);
+  return { method, headers, body, maxResponseBytes: request.maxResponseBytes ?? maxBodyBytes };
 }
 
 /** After a 303, and after a 301 or 302 of a POST, the next request is a GET. A redirect to another origin drops the credentials. */
 function nextHop(hop: HopRequest, status: number, otherOrigin: boolean): HopRequest {
   const headers = otherOrigin ? withoutCredentials(hop.headers) : hop.headers;
   const becomesGet = status === 303 ? hop.method !== 'HEAD' : status < 303 && hop.method === 'POST';
-  return becomesGet ? { method: 'GET', headers, body: undefined } : { ...hop, headers };
+  return becomesGet ? { ...hop, method: 'GET', headers, body: undefined } : { ...hop, headers };
 }
 
 function absolute(location: string, target: Target): string {
@@ -169,8 +196,9 @@ async function requestHop(
         else callback(null, socket);
       });
     },
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    bodyTimeout: HEADERS_TIMEOUT_MS,
+    ...(options.timeLimit === 'Call'
+      ? NO_TIMEOUTS
+      : { headersTimeout: HEADERS_TIMEOUT_MS, bodyTimeout: HEADERS_TIMEOUT_MS }),
     pipelining: 1,
   });
   try {
@@ -185,9 +213,7 @@ async function requestHop(
     });
     const { location } = received.headers;
     const redirects = [301, 302, 303, 307, 308].includes(received.statusCode) && typeof location === 'string';
-    const bytes = redirects
-      ? Buffer.alloc(0)
-      : await bytesOf(received.body, received.headers['content-encoding'], options);
+    const bytes = redirects ? Buffer.alloc(0) : await bytesOf(received.body, received.headers['content-encoding'], hop);
     const response: BytesResponse = {
       status: received.statusCode,
       headers: headersToReturn(received.headers, options.returnedHeaders ?? NO_HEADERS),
@@ -219,11 +245,11 @@ async function connectionOf(
 function bytesOf(
   body: Readable,
   encoding: string | string[] | undefined,
-  { maxBodyBytes }: FetchOptions,
+  { maxResponseBytes }: HopRequest,
 ): Promise<Buffer> {
-  return readBytes(decoded(body, encoding), maxBodyBytes, () => {
+  return readBytes(decoded(body, encoding), maxResponseBytes, () => {
     body.destroy();
-    return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${maxBodyBytes} bytes`);
+    return new TemperError('TEMPER_FETCH_FAILED', `the response is larger than ${maxResponseBytes} bytes`);
   });
 }
 
@@ -244,6 +270,9 @@ function decoderFor(encoding: string) {
       return createInflate();
     case 'br':
       return createBrotliDecompress();
+    case 'zstd':
+      // RFC 9659 limits the window of this content encoding to 8 MiB.
+      return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } });
     default:
       throw new TemperError(
         'TEMPER_FETCH_FAILED',
@@ -253,7 +282,7 @@ function decoderFor(encoding: string) {
 }
 
 /** A fixed text or an error code; text from the network stays in the cause. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError') return 'no connection in time';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return /^[A-Z][A-Z0-9_]{2,40}$/.test(code) ? code : 'the connection broke or the response is not HTTP';

@@ -51,7 +51,7 @@ export function headersToSend(
     }
     sent[key] = value;
   }
-  return { ...sent, 'accept-encoding': 'gzip, deflate, br' };
+  return { ...sent, 'accept-encoding': 'gzip, deflate, br, zstd' };
 }
 
 export function withoutCredentials(headers: Record<string, string>): Record<string, string> {

@@ -29,6 +29,30 @@ export interface Target {
   mayBePrivate: boolean;
 }
 
+/**
+ * Rules for a server that a user of the command line names, which may be in a private network. It may lead to other hosts over HTTPS on the
+ * public internet only, because the server chooses them.
+ */
+export function namedServerRules({
+  host,
+  port,
+  isHttps,
+}: {
+  host: string;
+  port: number;
+  isHttps: boolean;
+}): TargetRules {
+  return {
+    ports: [port],
+    allowHttp: !isHttps,
+    privateHosts: new Set([host]),
+    hostDenialReason: (target, targetPort) =>
+      (target === host && targetPort === port) || targetPort === 443
+        ? undefined
+        : 'the server may lead to other hosts and ports only over https',
+  };
+}
+
 const MAX_URL_LENGTH = 8_192;
 
 /** Throws TEMPER_FETCH_DENIED with the rule that the URL violates. */

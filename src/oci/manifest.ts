@@ -1,6 +1,7 @@
 import { type Digest, isDigest, sha256 } from '../lib/canonical.ts';
 import { TemperError } from '../lib/errors.ts';
 import { isJsonObject, type Json, type JsonObject, member } from '../lib/json.ts';
+import { printable } from '../lib/printable.ts';
 import { tryParse } from './transport.ts';
 
 export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
@@ -11,20 +12,30 @@ export const EMPTY_CONFIG = '{}';
 /** Limit of the file of a layer. */
 export const MAX_LAYER_BYTES = 1_048_576;
 const MAX_LAYERS = 16;
+const TITLE = 'org.opencontainers.image.title';
 
-/** What an artifact holds: its type, and that of its one layer. */
+/** What an artifact holds: its type, that of its files, and the command that pushes it. */
 export interface ArtifactKind {
   readonly artifactType: string;
   readonly layerType: string;
+  readonly command: string;
 }
 
 export const TOOL: ArtifactKind = {
   artifactType: 'application/vnd.temper.tool.v1',
   layerType: 'application/vnd.temper.tool.package.v1+json',
+  command: 'temper tool push',
+};
+/** One layer for each file, with the path of the file as its title. */
+export const SKILL: ArtifactKind = {
+  artifactType: 'application/vnd.temper.skill.v1',
+  layerType: 'application/vnd.temper.skill.file.v1',
+  command: 'temper skill push',
 };
 export const ATTESTATION: ArtifactKind = {
   artifactType: 'application/vnd.dsse.envelope.v1+json',
   layerType: 'application/vnd.dsse.envelope.v1+json',
+  command: 'temper tool push',
 };
 
 /** The descriptor of a blob or a manifest. */
@@ -34,9 +45,13 @@ export interface Descriptor {
   readonly size: number;
 }
 
-export interface ArtifactOptions {
+export interface ArtifactFile {
   /** The name of the file, for clients that write files. */
   readonly title: string;
+  readonly text: string;
+}
+
+export interface ArtifactOptions {
   readonly annotations: Readonly<Record<string, string>>;
   /** What the artifact is about. */
   readonly subject?: Descriptor;
@@ -46,19 +61,22 @@ export function descriptorOf(mediaType: string, text: string): Descriptor {
   return { mediaType, digest: sha256(text), size: Buffer.byteLength(text) };
 }
 
-/** The manifest of an artifact with one file, as JSON text. */
+/** The manifest of an artifact with these files, as JSON text. */
 export function artifactManifest(
   kind: ArtifactKind,
-  file: string,
-  { title, annotations, subject }: ArtifactOptions,
+  files: readonly ArtifactFile[],
+  { annotations, subject }: ArtifactOptions,
 ): string {
-  const layer = { ...descriptorOf(kind.layerType, file), annotations: { 'org.opencontainers.image.title': title } };
+  const layers = files.map(({ title, text }) => ({
+    ...descriptorOf(kind.layerType, text),
+    annotations: { [TITLE]: title },
+  }));
   return JSON.stringify({
     schemaVersion: 2,
     mediaType: MANIFEST_TYPE,
     artifactType: kind.artifactType,
     config: { ...descriptorOf(EMPTY_TYPE, EMPTY_CONFIG), data: Buffer.from(EMPTY_CONFIG).toString('base64') },
-    layers: [layer],
+    layers,
     ...(subject === undefined ? {} : { subject }),
     annotations,
   });
@@ -66,6 +84,48 @@ export function artifactManifest(
 
 /** The layer and the subject of a manifest that a registry sent. Throws TEMPER_OCI_CONTENT_INVALID for another kind of artifact. */
 export function parseManifest(text: string, kind: ArtifactKind): { layer: Descriptor; subject?: Descriptor } {
+  const { layers, subject } = parseArtifact(text, kind, MAX_LAYERS);
+  const own = layers.filter((layer) => member(layer, 'mediaType') === kind.layerType);
+  const [layer] = own.map((value) => descriptorIn(value, 'the layer'));
+  if (layer === undefined || own.length > 1)
+    throw contentInvalid(`the manifest has not one layer of the type ${kind.layerType}`);
+  if (layer.size > MAX_LAYER_BYTES) throw contentInvalid(`the layer is larger than ${MAX_LAYER_BYTES} bytes`);
+  return { layer, ...(subject === undefined ? {} : { subject: descriptorIn(subject, 'the subject') }) };
+}
+
+export interface FileLimits {
+  readonly files: number;
+  /** Of one file and of all. */
+  readonly fileBytes: number;
+  readonly totalBytes: number;
+  /** The form of the path of a file. */
+  readonly path: RegExp;
+}
+
+/** The files of a manifest, all of which are layers of this kind, by their paths. Throws TEMPER_OCI_CONTENT_INVALID. */
+export function parseFileManifest(text: string, kind: ArtifactKind, limits: FileLimits): Map<string, Descriptor> {
+  const { layers } = parseArtifact(text, kind, limits.files);
+  const files = new Map<string, Descriptor>();
+  let bytes = 0;
+  for (const layer of layers) {
+    const { mediaType, ...descriptor } = descriptorIn(layer, 'a layer');
+    if (mediaType !== kind.layerType)
+      throw contentInvalid(`a layer is of the type "${printable(mediaType, 100)}" in place of ${kind.layerType}`);
+    const title = member(member(layer, 'annotations'), TITLE);
+    if (typeof title !== 'string' || !limits.path.test(title))
+      throw contentInvalid(
+        `a layer has no permitted path of a file: ${printable(JSON.stringify(title) ?? 'none', 100)}`,
+      );
+    if (files.has(title)) throw contentInvalid(`two layers have the path ${title}`);
+    if (descriptor.size > limits.fileBytes) throw contentInvalid(`${title} has more than ${limits.fileBytes} bytes`);
+    bytes += descriptor.size;
+    if (bytes > limits.totalBytes) throw contentInvalid(`the files have more than ${limits.totalBytes} bytes`);
+    files.set(title, { mediaType, ...descriptor });
+  }
+  return files;
+}
+
+function parseArtifact(text: string, kind: ArtifactKind, maxLayers: number): { layers: Json[]; subject?: Json } {
   const manifest = parseObject(text, 'the manifest');
   if (manifest['mediaType'] !== MANIFEST_TYPE)
     throw contentInvalid(
@@ -73,17 +133,12 @@ export function parseManifest(text: string, kind: ArtifactKind): { layer: Descri
     );
   if (manifest['artifactType'] !== kind.artifactType)
     throw contentInvalid(
-      `the artifact is not of the type ${kind.artifactType}, so it was not pushed by temper tool push`,
+      `the artifact is not of the type ${kind.artifactType}, so it was not pushed by ${kind.command}`,
     );
   const { layers, subject } = manifest;
-  if (!Array.isArray(layers) || layers.length === 0 || layers.length > MAX_LAYERS)
-    throw contentInvalid(`the manifest has not 1 to ${MAX_LAYERS} layers`);
-  const own = layers.filter((layer) => member(layer, 'mediaType') === kind.layerType);
-  const [layer] = own.map((value) => descriptorIn(value, 'the layer'));
-  if (layer === undefined || own.length > 1)
-    throw contentInvalid(`the manifest has not one layer of the type ${kind.layerType}`);
-  if (layer.size > MAX_LAYER_BYTES) throw contentInvalid(`the layer is larger than ${MAX_LAYER_BYTES} bytes`);
-  return { layer, ...(subject === undefined ? {} : { subject: descriptorIn(subject, 'the subject') }) };
+  if (!Array.isArray(layers) || layers.length === 0 || layers.length > maxLayers)
+    throw contentInvalid(`the manifest has not 1 to ${maxLayers} layers`);
+  return { layers, ...(subject === undefined ? {} : { subject }) };
 }
 
 /** The manifests that an index lists. Throws TEMPER_OCI_CONTENT_INVALID. */

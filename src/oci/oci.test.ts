@@ -273,7 +273,7 @@ describe('a hostile registry', () => {
   }
   const manifest = (changes: object): string =>
     JSON.stringify({
-      ...(JSON.parse(artifactManifest(TOOL, FILES.package, { title: 'x', annotations: {} })) as object),
+      ...(JSON.parse(artifactManifest(TOOL, [{ title: 'x', text: FILES.package }], { annotations: {} })) as object),
       ...changes,
     });
   const layer = { ...descriptorOf(TOOL.layerType, FILES.package) };
@@ -408,8 +408,7 @@ describe('a hostile registry', () => {
         digest.replace(':', '-'),
         JSON.stringify({ schemaVersion: 2, mediaType: INDEX_TYPE, manifests }),
       );
-    const foreign = artifactManifest(ATTESTATION, FILES.package, {
-      title: 'x',
+    const foreign = artifactManifest(ATTESTATION, [{ title: 'x', text: FILES.package }], {
       annotations: {},
       subject: descriptorOf(MANIFEST_TYPE, 'other'),
     });

@@ -1,8 +1,18 @@
 import type { CallOptions } from '../lib/call-options.ts';
 import { type Digest, sha256 } from '../lib/canonical.ts';
-import { TemperError } from '../lib/errors.ts';
+import { isTemperError, TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
-import { ATTESTATION, contentInvalid, type Descriptor, MANIFEST_TYPE, parseManifest, TOOL } from './manifest.ts';
+import {
+  ATTESTATION,
+  type ArtifactKind,
+  contentInvalid,
+  type Descriptor,
+  type FileLimits,
+  MANIFEST_TYPE,
+  parseFileManifest,
+  parseManifest,
+  TOOL,
+} from './manifest.ts';
 import type { OciReference } from './reference.ts';
 import { listReferrers } from './referrers.ts';
 import type { RegistryClient } from './registry-client.ts';
@@ -25,6 +35,37 @@ export async function pullTool(client: RegistryClient, reference: OciReference, 
   const digest = sha256(text);
   const { layer } = parseManifest(text, TOOL);
   return { digest, package: await getBlob(client, layer, op) };
+}
+
+export interface PulledFiles {
+  /** Of the manifest. */
+  readonly digest: Digest;
+  /** By path. Untrusted. */
+  readonly files: ReadonlyMap<string, string>;
+}
+
+/** Pulls an artifact of files, all of them within the limits. Throws as `pullTool` does. */
+export async function pullArtifact(
+  client: RegistryClient,
+  reference: OciReference,
+  kind: ArtifactKind,
+  limits: FileLimits,
+  op: CallOptions,
+): Promise<PulledFiles> {
+  const text = await getManifest(client, reference.digest ?? reference.tag ?? '', op);
+  const files = new Map<string, string>();
+  for (const [path, layer] of parseFileManifest(text, kind, limits)) files.set(path, await getBlob(client, layer, op));
+  return { digest: sha256(text), files };
+}
+
+/** The digest of the manifest that a tag names now; undefined when the repository does not have the tag. */
+export async function digestOfTag(client: RegistryClient, tag: string, op: CallOptions): Promise<Digest | undefined> {
+  try {
+    return sha256(await getManifest(client, tag, op));
+  } catch (error) {
+    if (isTemperError(error, 'TEMPER_NOT_FOUND')) return undefined;
+    throw error;
+  }
 }
 
 /** The DSSE envelopes that refer to a manifest. Untrusted. */

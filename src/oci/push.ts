@@ -2,6 +2,7 @@ import type { CallOptions } from '../lib/call-options.ts';
 import type { Digest } from '../lib/canonical.ts';
 import {
   ATTESTATION,
+  type ArtifactFile,
   type ArtifactKind,
   artifactManifest,
   contentInvalid,
@@ -42,11 +43,29 @@ export async function pushTool(
   const push: Push = { client, reference, op };
   const annotations = { 'org.opencontainers.image.created': files.created, 'dev.temper.tool.digest': files.toolDigest };
   await pushBlob(push, EMPTY_CONFIG);
-  const manifest = await pushFile(push, TOOL, files.package, { title: `${files.name}.json`, annotations });
+  const manifest = await pushFiles(push, TOOL, [{ title: `${files.name}.json`, text: files.package }], { annotations });
   const subject = descriptorOf(MANIFEST_TYPE, manifest);
   if (files.attestation !== undefined) await pushAttestation(push, files.attestation, subject, files.name);
   await putManifest(push, reference.tag ?? subject.digest, manifest);
   return subject.digest;
+}
+
+/**
+ * Pushes an artifact of files. The same files make the same manifest. The tag moves last, so a push that ends early leaves the tag as it
+ * was. Returns the digest of the manifest.
+ */
+export async function pushArtifact(
+  client: RegistryClient,
+  reference: OciReference,
+  { kind, files, annotations }: { kind: ArtifactKind; files: readonly ArtifactFile[] } & ArtifactOptions,
+  op: CallOptions,
+): Promise<Digest> {
+  const push: Push = { client, reference, op };
+  await pushBlob(push, EMPTY_CONFIG);
+  const manifest = await pushFiles(push, kind, files, { annotations });
+  const { digest } = descriptorOf(MANIFEST_TYPE, manifest);
+  await putManifest(push, reference.tag ?? digest, manifest);
+  return digest;
 }
 
 interface Push {
@@ -57,11 +76,8 @@ interface Push {
 
 async function pushAttestation(push: Push, envelope: string, subject: Descriptor, name: string): Promise<void> {
   const annotations = { 'in-toto.io/predicate-type': 'https://temper.dev/attestation/tool/v1' };
-  const manifest = await pushFile(push, ATTESTATION, envelope, {
-    title: `${name}.attestation.json`,
-    annotations,
-    subject,
-  });
+  const file = { title: `${name}.attestation.json`, text: envelope };
+  const manifest = await pushFiles(push, ATTESTATION, [file], { annotations, subject });
   const descriptor = descriptorOf(MANIFEST_TYPE, manifest);
   const isProcessed = await putManifest(push, descriptor.digest, manifest);
   if (!isProcessed)
@@ -73,10 +89,15 @@ async function pushAttestation(push: Push, envelope: string, subject: Descriptor
     );
 }
 
-/** Uploads the file and returns the manifest that names it. */
-async function pushFile(push: Push, kind: ArtifactKind, file: string, options: ArtifactOptions): Promise<string> {
-  await pushBlob(push, file);
-  return artifactManifest(kind, file, options);
+/** Uploads the files and returns the manifest that names them. */
+async function pushFiles(
+  push: Push,
+  kind: ArtifactKind,
+  files: readonly ArtifactFile[],
+  options: ArtifactOptions,
+): Promise<string> {
+  for (const { text } of files) await pushBlob(push, text);
+  return artifactManifest(kind, files, options);
 }
 
 async function pushBlob({ client, reference, op }: Push, content: string): Promise<void> {

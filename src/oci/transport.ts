@@ -4,7 +4,7 @@ import { isTemperError, messageOf, TemperError } from '../lib/errors.ts';
 import { type Json, jsonExcess, parseUntrustedJson } from '../lib/json.ts';
 import type { Network } from '../net/dialer.ts';
 import { createSafeFetch, type FetchRequest } from '../net/fetch.ts';
-import type { TargetRules } from '../net/targets.ts';
+import { namedServerRules } from '../net/targets.ts';
 import type { OciReference } from './reference.ts';
 
 export interface RegistryResponse {
@@ -30,7 +30,7 @@ export function createTransport(
   reference: OciReference,
   { clock, network }: { clock: Clock; network?: Network },
 ): SendRequest {
-  const rules = rulesOf(reference);
+  const rules = namedServerRules(reference);
   return (request, maxBytes, op) => {
     const fetch = createSafeFetch({
       clock,
@@ -43,22 +43,6 @@ export function createTransport(
       const next = isDenied ? '' : '; check the host and the network, then repeat the command';
       throw failed(reference, `${messageOf(error, 300)}${next}`, error);
     });
-  };
-}
-
-/**
- * The registry may be in a private network, because the user names it. Other hosts that it refers to, such as the store of its blobs or
- * its token service, are reached over HTTPS on the public internet only.
- */
-function rulesOf({ host, port, isHttps }: OciReference): TargetRules {
-  return {
-    ports: [port],
-    allowHttp: !isHttps,
-    privateHosts: new Set([host]),
-    hostDenialReason: (target, targetPort) =>
-      (target === host && targetPort === port) || targetPort === 443
-        ? undefined
-        : 'a registry may lead to other hosts and ports only over https',
   };
 }
 

@@ -59,6 +59,8 @@ import {
 } from './ports.ts';
 import { type AdmissionAge, admissionAge } from './tool/admission-age.ts';
 import type { StoredTool } from './tool/stored-tool.ts';
+import { BY_NAMESPACE } from './capabilities/reconcile.ts';
+import type { StoredCapability } from './capabilities/stored-capability.ts';
 import type { ScheduleStore } from './schedules/ports.ts';
 import { ScheduleReconciler } from './schedules/reconcile.ts';
 import type { PlatformEventStore } from './platform-events/ports.ts';
@@ -120,6 +122,7 @@ export interface Components {
   readonly ranks: AgentRanks;
   readonly quotaReleases: QuotaReleases;
   readonly tools: Cache<StoredTool>;
+  readonly capabilities: Cache<StoredCapability>;
   readonly approvals: Cache<StoredApproval>;
   readonly requests: Cache<StoredRequest>;
   /** From when on Approvals count. */
@@ -268,14 +271,24 @@ function toolComponents(
   informers: Informers,
   config: OperatorConfig,
   client: KubeClient,
-): Pick<Components, 'tools' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
+): Pick<Components, 'tools' | 'capabilities' | 'approvals' | 'requests' | 'admissionAge' | 'identity'> {
   const caches = {
     tools: informers.tools.cache,
     approvals: informers.approvals.cache,
     requests: informers.requests.cache,
   };
   addToolIndexes(caches);
-  return { ...caches, admissionAge: admissionAgeOf(config, informers), identity: new OperatorIdentity(client) };
+  return {
+    ...caches,
+    capabilities: indexedCapabilities(informers),
+    admissionAge: admissionAgeOf(config, informers),
+    identity: new OperatorIdentity(client),
+  };
+}
+
+function indexedCapabilities({ capabilities: { cache } }: Informers): Cache<StoredCapability> {
+  cache.addIndex(BY_NAMESPACE, ({ metadata }) => [metadata.namespace]);
+  return cache;
 }
 
 type Ports =
@@ -341,6 +354,7 @@ function createQueues(deps: OperatorDeps, rankOf: RankOf): AllQueues {
     requests: queue('requests'),
     approvals: queue('approvals'),
     schedules: queue('schedules', { rankOf }),
+    capabilities: queue('capabilities'),
     platformEvents: queue('platformEvents'),
   };
 }

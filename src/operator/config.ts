@@ -4,6 +4,7 @@ import { Check, Errors } from 'typebox/value';
 import { parse } from 'yaml';
 import { parseMillicores, parseQuantityBytes } from '../api/quantities.ts';
 import { AGENT_PROGRAM_PROCESSES } from '../api/cluster.ts';
+import { McpServersSection } from '../capabilities/mcp-servers.ts';
 import { AgentProgramConfig, programsProblem } from './programs/agent-program.ts';
 import { TemperError, messageOf } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
@@ -81,6 +82,36 @@ const Config = Type.Object(
           caFile: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
         },
         closed,
+      ),
+    ),
+    /** What Capabilities may name: where the connections of the gateways lead, without their credentials. */
+    connections: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Name,
+            hosts: Type.Array(Type.String({ maxLength: 260 }), { minItems: 1, maxItems: 20 }),
+            namespaces: Type.Array(Name, { minItems: 1, maxItems: 1_000 }),
+            private: Type.Optional(Type.Boolean()),
+          },
+          closed,
+        ),
+        { maxItems: 100 },
+      ),
+    ),
+    /** MCP servers that the platform runs. */
+    mcpServers: Type.Optional(McpServersSection),
+    /** The tools of services of the platform, and the namespaces that have them. Without namespaces: all. */
+    serviceTools: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.Enum(['web_search', 'sql_query']),
+            namespaces: Type.Optional(Type.Array(Name, { minItems: 1 })),
+          },
+          closed,
+        ),
+        { maxItems: 2 },
       ),
     ),
     nats: Type.Optional(

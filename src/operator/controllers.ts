@@ -6,6 +6,8 @@ import type { Components, OperatorDeps } from './components.ts';
 import { isActiveNamespace, routeEvents, routeVerifiers } from './event-routes.ts';
 import { routePlatformEvents } from './platform-events/routes.ts';
 import { PolicyReconciler } from './policy/reconcile.ts';
+import { CapabilityReconciler } from './capabilities/reconcile.ts';
+import { routeCapabilities } from './capabilities/routes.ts';
 import { reconcilePool } from './pool/reconcile.ts';
 import { type CreateController, toolControllers } from './approval/controllers.ts';
 
@@ -15,6 +17,8 @@ const AGENT_CONCURRENCY = 8;
 const PROMOTION_CONCURRENCY = 4;
 /** Many schedules are due in the same second. */
 const SCHEDULE_CONCURRENCY = 32;
+/** Namespaces; one is never in work twice. */
+const CAPABILITY_CONCURRENCY = 2;
 const PLATFORM_EVENT_CONCURRENCY = 4;
 const RETRY_MS = 1_000;
 const ALTERED_RETRY_MS = 60_000;
@@ -75,9 +79,18 @@ export function createControllers(components: Components, deps: OperatorDeps): C
       1,
       withWarning((namespace, context) => reconcileNamespace(components, namespace, context)),
     ),
+    capabilityController(components, create),
     ...platformEventControllers(components, create),
     ...toolControllers(components, create),
   ];
+}
+
+function capabilityController(components: Components, create: CreateController): Controller {
+  const reconciler = new CapabilityReconciler(components);
+  routeCapabilities({ ...components, queue: components.queues.capabilities, reconciler });
+  return create('capabilities', CAPABILITY_CONCURRENCY, (namespace, context) =>
+    reconciler.reconcile(namespace, context),
+  );
 }
 
 /** None without NATS. */

@@ -34,6 +34,8 @@ export interface Queues {
 
 /** All work queues, by the name of their controller. */
 export interface AllQueues extends Queues, ToolQueues {
+  /** Keys are namespaces. */
+  readonly capabilities: WorkQueue;
   /** Keys are those of `routePlatformEvents`. */
   readonly platformEvents: WorkQueue;
 }

@@ -1,13 +1,14 @@
 import { judgeProblem } from '../api/checks/warnings.ts';
 import { describeNotInForce, fieldsNotInForce } from '../api/not-in-force.ts';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
+import type { CapabilitySpec } from '../api/v1alpha1/capability.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { ConditionUpdate } from './conditions.ts';
 
 /** False when the spec has fields without effect; undefined when all are in force, so that a usual object has no such condition. */
 export function fieldsInForceCondition(
-  kind: 'Agent' | 'TrustPolicy',
-  spec: AgentSpec | TrustPolicySpec,
+  kind: 'Agent' | 'TrustPolicy' | 'Capability',
+  spec: AgentSpec | TrustPolicySpec | CapabilitySpec,
 ): ConditionUpdate<'FieldsInForce'> | undefined {
   return notInForce(describedFields(kind, spec));
 }
@@ -24,7 +25,10 @@ export function agentFieldsInForceCondition(
 const WITHOUT_EGRESS =
   'spec.grants.network has no effect: this release runs no egress proxy; set egress.enabled of the chart';
 
-function describedFields(kind: 'Agent' | 'TrustPolicy', spec: AgentSpec | TrustPolicySpec): string[] {
+function describedFields(
+  kind: Parameters<typeof fieldsInForceCondition>[0],
+  spec: Parameters<typeof fieldsInForceCondition>[1],
+): string[] {
   return fieldsNotInForce(kind, spec)
     .filter(({ where }) => where !== 'run')
     .map(describeNotInForce);

@@ -14,7 +14,7 @@ function rowsOf(kind: string): string[] {
 }
 
 describe('docs/troubleshooting.md', () => {
-  for (const kind of ['Agent', 'TrustPolicy'] as const) {
+  for (const kind of ['Agent', 'TrustPolicy', 'Capability'] as const) {
     it(`the page has exactly one row per reason of ${kind}`, () => {
       const known = CONDITIONS[kind].flatMap(({ type, reasons }) =>
         Object.keys(reasons).map((reason) => `${type} ${reason}`),

@@ -32,7 +32,7 @@ describe('the fixture of a pod', () => {
   });
 });
 
-describe('a pod', { timeout: 600_000 }, () => {
+describe('a pod', { timeout: 3_600_000 }, () => {
   it('a warm pod waits until it is bound, then forges a tool, uses it in the same turn and answers', async () => {
     await using bench = await PodFixture.open();
     const { gateway } = bench;

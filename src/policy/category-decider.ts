@@ -17,6 +17,7 @@ export function createCategoryDecider(snapshot: PolicySnapshot, compile: Compile
     explain: (request) => at(categoryOf(request)).explain(request),
     forgeLimits: at('code_execution').forgeLimits,
     level: at(undefined).level,
+    programs: at('terminal').programs,
   };
 }
 

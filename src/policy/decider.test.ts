@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import * as fc from 'fast-check';
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
-import type { JsonObject } from '../lib/json.ts';
+import type { Json, JsonObject } from '../lib/json.ts';
+import { commandLine } from './patterns/command-lines.ts';
 import { createDecider } from './decider.ts';
 import { aSnapshot, aTool } from './policy.testing.ts';
 import type { SnapshotChange } from './policy.testing.ts';
@@ -244,6 +246,65 @@ describe('constraints of a level', () => {
     assert.equal(call({ command: 'npm', args: [1] }), 'Deny grant.shell');
   });
 
+  it('a program runs with granted words, of which none passes for two', () => {
+    const grants = { tools: ['*'], shell: ['git status', 'rg *', 'git commit -m *'] };
+    const call = (command: string, args?: Json, shell = grants.shell, level = 'standard') => {
+      const snapshot = {
+        level,
+        policy: { ...full, level: { ceiling: 'elevated' } },
+        agent: { grants: { ...grants, shell } },
+      };
+      const input = { command, ...(args === undefined ? {} : { args }) };
+      return outcome({ ...terminal, name: 'shell_exec', arguments: input }, snapshot);
+    };
+    for (const [command, args] of [
+      ['git', ['status']],
+      ['rg', ['foo(bar|baz)$', '*.ts']],
+      ['git', ['commit', '-m', 'it "works"; see (1)']],
+    ] as const) {
+      assert.equal(call(command, [...args]), 'Allow grant.tools');
+    }
+    const denied = [
+      ['git status', []],
+      ['git', ['status ']],
+      ['git', ['status', '']],
+      ['git', ['commit -m x']],
+      ['git', ['commit', '-m x']],
+      ['git', []],
+      ['rgrep', ['x']],
+      ['git', 'status'],
+      ['git', [1]],
+    ] as const;
+    for (const [command, args] of denied) assert.equal(call(command, args as Json), 'Deny grant.shell', command);
+    assert.equal(call('ls', [], ['*']), 'Deny grant.shell', 'a level with RestrictedCommands names its programs');
+    assert.equal(call('ls', [], ['*'], 'elevated'), 'Allow grant.tools');
+    const programs = (shell: string[], level: string) =>
+      createDecider(
+        aSnapshot({
+          level,
+          policy: { ...full, level: { ceiling: 'elevated' } },
+          agent: { grants: { ...grants, shell } },
+        }),
+      ).programs;
+    assert.deepEqual(programs(grants.shell, 'standard'), ['git', 'rg']);
+    assert.deepEqual(programs(['git *', 'py* x'], 'standard'), ['git']);
+    assert.deepEqual(programs(['git *', 'py* x'], 'elevated'), 'any');
+    assert.deepEqual(programs(['git *'], 'sandboxed'), []);
+  });
+
+  it('two lists of words never have the same command line', () => {
+    const words = fc.array(
+      fc.array(fc.constantFrom('a', ' ', '"', '\\', "'", '\n'), { maxLength: 3 }).map((parts) => parts.join('')),
+      { maxLength: 3 },
+    );
+    fc.assert(
+      fc.property(words, words, (first, second) => {
+        assert.equal(commandLine(first) === commandLine(second), JSON.stringify(first) === JSON.stringify(second));
+      }),
+      { seed: 1, numRuns: 3_000 },
+    );
+  });
+
   it('git constraints depend on the arguments and not on the tool name', () => {
     const git = (action: string, args?: JsonObject) =>
       aTool({ name: 'x', category: 'version_control', action, ...(args === undefined ? {} : { arguments: args }) });
@@ -261,6 +322,18 @@ describe('constraints of a level', () => {
       assert.equal(outcome(git('vcs:read', args), { level: 'sandboxed' }), 'Deny constraint.git');
     }
     assert.equal(outcome(git('vcs:commit', { message: 'why' }), { level: 'sandboxed' }), 'Allow grant.tools');
+    const clone = aTool({
+      name: 'git_clone',
+      category: 'version_control',
+      action: 'comms:external',
+      arguments: { url: 'https://example.com/r.git', folder: 'r' },
+    });
+    const agent = { grants: { tools: ['*'], network: ['example.com'] } };
+    const policy = { ...full, egress: { allow: ['example.com'] } };
+    assert.equal(outcome(clone, { level: 'sandboxed', agent, policy }), 'Deny constraint.network');
+    assert.equal(outcome(clone, { agent, policy }), 'Allow grant.tools');
+    const local = { ...policy, constraints: { git: 'LocalOnly' } } as const;
+    assert.equal(outcome(clone, { agent, policy: local }), 'Deny constraint.git');
   });
 
   it('actions that need approval at a level escalate, and a later denial overrides the escalation', () => {
@@ -319,10 +392,17 @@ describe('autonomy', () => {
 
   it('autonomy is Semi by default and escalates deployments, spending and external communication', () => {
     assert.equal(outcome(act('code:write')), 'Allow grant.tools');
-    for (const action of ['deploy:staging', 'budget:spend', 'org:hire', 'arch:decide', 'db:mutate', 'unknown:action']) {
+    for (const action of ['deploy:staging', 'budget:spend', 'org:hire', 'arch:decide', 'db:mutate']) {
       assert.equal(outcome(act(action)), 'Escalate autonomy', action);
     }
-    assert.equal(decide(act('unknown:action')).risk, 'high');
+  });
+
+  it('an action that no rule knows is denied, whatever the policy says about its category', () => {
+    const policy = { autonomy: 'Full' as const, rules: { deny: ['vcs'] } };
+    for (const action of ['vcs:other', 'unknown:action', 'code', '']) {
+      assert.equal(outcome(act(action), { policy }), 'Deny action.unknown', action);
+      assert.equal(decide(act(action), { policy }).risk, 'high');
+    }
   });
 
   it('autonomy is the tighter of policy and agent, and at most Semi at the lowest level', () => {

@@ -3,11 +3,13 @@ import { digestOf } from '../lib/canonical.ts';
 import { messageOf } from '../lib/errors.ts';
 import { createCategoryDecider } from './category-decider.ts';
 import type { Json } from '../lib/json.ts';
+import { grantedPrograms } from './rules/constraints.ts';
 import { NO_FORGE, forgeLimits } from './forge-limits.ts';
 import { preparePolicy } from './prepare.ts';
 import type { PreparedPolicy } from './prepare.ts';
 import { toNetworkInput, toToolInput } from './rules/rule-inputs.ts';
-import type { Rule } from './rules/rule.ts';
+import type { ToolRuleInput } from './rules/rule-inputs.ts';
+import type { RequestOf, Rule } from './rules/rule.ts';
 import { fileRules, memoryRules, messageRules, modelRules, promoteRules } from './rules/access.ts';
 import { modeRules, suspendRules } from './rules/common.ts';
 import { killRules, spawnRules } from './rules/children.ts';
@@ -66,6 +68,7 @@ function compile(snapshot: PolicySnapshot): Decider {
       },
       forgeLimits: limits,
       level: prepared.level.name,
+      programs: grantedPrograms(prepared),
     };
   } catch (error) {
     return denyingDecider(snapshot, messageOf(error, 512));
@@ -83,7 +86,7 @@ function chainsOf(prepared: PreparedPolicy, limits: ForgeLimits): RuleChains {
   const chain = <Q extends PolicyRequest>(rules: readonly Rule<Q>[], toInput: (request: never) => Q) =>
     ({ toInput, rules: [...common, ...rules] }) as unknown as RuleChain;
   return {
-    Tool: chain(toolRules(prepared, limits), toToolInput),
+    Tool: chain(toolRules(prepared, limits), (request: RequestOf<'Tool'>) => toToolInput(request, prepared.actions)),
     Network: chain(networkRules(prepared), toNetworkInput),
     Forge: chain(forgeRules(prepared), identity),
     File: chain(fileRules(prepared), identity),
@@ -160,7 +163,7 @@ const RISKS = {
 function riskOfRequest(request: PolicyRequest): Risk {
   switch (request.kind) {
     case 'Tool':
-      return riskOf(request.action);
+      return 'does' in request ? (request as ToolRuleInput).does.risk : riskOf(request.action);
     case 'Promote':
       return request.tier === 'Shared' ? 'high' : 'medium';
     case 'Forge':
@@ -236,6 +239,7 @@ function denyingDecider({ agent, policy, level }: PolicySnapshot, problem: strin
     decide: () => decision,
     explain: () => ({ ...decision, trace: [{ rule: 'policy.invalid', verdict: 'denied', detail: reason }] }),
     forgeLimits: NO_FORGE,
+    programs: [],
     level,
   };
 }

@@ -72,7 +72,11 @@ function agentFields(agent: AgentSpec): Field[] {
 }
 
 function policyFields(policy: TrustPolicySpec): Field[] {
+  const actions = (policy.actions ?? []).map(
+    (action, index): Field => [`spec.actions[${index}].tools`, action.tools, 'tool'],
+  );
   return [
+    ...actions,
     ['spec.egress.allow', policy.egress?.allow, 'host'],
     ['spec.tools.allow', policy.tools?.allow, 'tool'],
     ['spec.tools.deny', policy.tools?.deny, 'tool'],

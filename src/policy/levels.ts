@@ -30,7 +30,7 @@ export function effectiveLevel(earned: string, policy: TrustPolicySpec): LevelPr
   const earnedProfile = profileOf(earned, policy);
   const ceiling = profileOf(policy.level?.ceiling ?? DEFAULT_CEILING, policy);
   const lower = isLower(ceiling, earnedProfile) ? ceiling : earnedProfile;
-  const constraints = tightest(tightest(earnedProfile.constraints, ceiling.constraints), overlay(policy.constraints));
+  const constraints = tightest(tightest(earnedProfile.constraints, ceiling.constraints), overlay(policy));
   return {
     name: lower.name,
     rank: lower.rank,
@@ -69,7 +69,7 @@ function profileOf(name: string, policy: TrustPolicySpec): LevelProfile {
     grantable: intersection(base.grantable, listed),
     constraints: tightest(base.constraints, {
       ...custom.constraints,
-      requireApproval: actionsOf(custom.constraints.requireApproval, 'levels.constraints.requireApproval'),
+      requireApproval: actionsOf(custom.constraints.requireApproval, 'levels.constraints.requireApproval', policy),
     }),
   };
 }
@@ -80,14 +80,15 @@ function builtinProfile(name: BuiltinLevel): LevelProfile {
 }
 
 /** The policy's constraints; a field that is not set restricts nothing. */
-function overlay(constraints: SubConstraints | undefined): Constraints {
+function overlay(policy: TrustPolicySpec): Constraints {
+  const constraints: SubConstraints | undefined = policy.constraints;
   return {
     files: constraints?.files ?? 'Full',
     network: constraints?.network ?? 'Open',
     git: constraints?.git ?? 'Full',
     code: constraints?.code ?? 'Direct',
     terminal: constraints?.terminal ?? 'Full',
-    requireApproval: actionsOf(constraints?.requireApproval, 'constraints.requireApproval'),
+    requireApproval: actionsOf(constraints?.requireApproval, 'constraints.requireApproval', policy),
   };
 }
 
@@ -112,9 +113,14 @@ function lower<T extends string>(order: readonly [T, ...T[]], a: T, b: T): T {
 }
 
 /** The actions that the entries name. An unknown entry is an error, so that a typo never disables a rule. */
-export function actionsOf(entries: readonly string[] | undefined, field: string): ActionType[] {
+export function actionsOf(
+  entries: readonly string[] | undefined,
+  field: string,
+  { actions: registered = [] }: Pick<TrustPolicySpec, 'actions'>,
+): ActionType[] {
+  const custom = registered.map(({ name }) => name);
   return (entries ?? []).flatMap((entry) => {
-    const actions = expandActions(entry);
+    const actions = expandActions(entry, custom);
     if (actions.length === 0) {
       throw new TemperError(
         'TEMPER_MANIFEST_INVALID',

@@ -17,16 +17,25 @@ export interface SnapshotChange {
   policy?: TrustPolicySpec;
   level?: string;
   tainted?: boolean;
+  hasPrivateData?: boolean;
   project?: string;
 }
 
 /** An agent with a grant for every tool, at level standard, under an empty policy. */
-export function aSnapshot({ agent, policy, level, tainted, project }: SnapshotChange = {}): PolicySnapshot {
+export function aSnapshot({
+  agent,
+  policy,
+  level,
+  tainted,
+  hasPrivateData,
+  project,
+}: SnapshotChange = {}): PolicySnapshot {
   return {
     agent: { name: 'analyst', namespace: 'team-a', spec: anAgentSpec({ grants: { tools: ['*'] }, ...agent }) },
     policy: { name: 'standard', spec: policy ?? {} },
     level: level ?? 'standard',
     tainted: tainted ?? false,
+    ...(hasPrivateData === undefined ? {} : { hasPrivateData }),
     workspace: '/workspace',
     ...(project === undefined ? {} : { project }),
   };

@@ -2,6 +2,7 @@ import type { AgentSpec } from '../api/v1alpha1/agent.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import { TOOL_PROFILES } from '../api/v1alpha1/agent/tool-profiles.ts';
 import { TemperError } from '../lib/errors.ts';
+import { type ActionRegistry, actionRegistry } from './actions/registry.ts';
 import { actionsOf, effectiveLevel } from './levels.ts';
 import type { LevelProfile } from './levels.ts';
 import { patternSet } from './patterns/pattern-set.ts';
@@ -58,6 +59,8 @@ export interface PreparedPolicy extends AgentPatterns, PolicyPatterns {
   deniedActions: ReadonlySet<ActionType>;
   /** Actions of `rules.requireApproval`. */
   approvedActions: ReadonlySet<ActionType>;
+  /** The custom actions of the policy. */
+  actions: ActionRegistry;
   taintedDeny: ReadonlySet<string>;
   /** Segments of absolute paths. */
   workspace: readonly string[];
@@ -73,15 +76,17 @@ export function preparePolicy(snapshot: PolicySnapshot): PreparedPolicy {
   const level = effectiveLevel(snapshot.level, policy);
   const autonomy = effectiveAutonomy(policy.autonomy, agent.autonomy, level.rank);
   const workspace = root(snapshot.workspace, 'workspace');
+  const actions = actionRegistry(policy);
   return {
     ...agentPatterns(agent),
     ...policyPatterns(policy),
     snapshot,
     level,
     autonomy,
-    automatic: automaticWith(autonomy, actionsOf(policy.rules?.allow, 'rules.allow')),
-    deniedActions: new Set(actionsOf(policy.rules?.deny, 'rules.deny')),
-    approvedActions: new Set(actionsOf(policy.rules?.requireApproval, 'rules.requireApproval')),
+    actions,
+    automatic: automaticWith(autonomy, actionsOf(policy.rules?.allow, 'rules.allow', policy), actions),
+    deniedActions: new Set(actionsOf(policy.rules?.deny, 'rules.deny', policy)),
+    approvedActions: new Set(actionsOf(policy.rules?.requireApproval, 'rules.requireApproval', policy)),
     taintedDeny: new Set(policy.tainted?.deny ?? TAINTED_DENY_DEFAULT),
     workspace,
     project: snapshot.project === undefined ? workspace : root(snapshot.project, 'project'),
@@ -138,10 +143,17 @@ function effectiveAutonomy(
 }
 
 /** `rules.allow` adds actions that need no approver, except high-risk actions, and except under autonomy Locked. */
-function automaticWith(autonomy: AutonomyPreset, exempt: readonly ActionType[]): ReadonlySet<ActionType> | undefined {
+function automaticWith(
+  autonomy: AutonomyPreset,
+  exempt: readonly ActionType[],
+  registry: ActionRegistry,
+): ReadonlySet<ActionType> | undefined {
   const automatic = automaticActions(autonomy);
   if (automatic === undefined || autonomy === 'Locked') return automatic;
-  const lowRisk = exempt.filter((action) => riskOf(action) === 'low' || riskOf(action) === 'medium');
+  const lowRisk = exempt.filter((action) => {
+    const risk = registry.get(action)?.risk ?? riskOf(action);
+    return risk === 'low' || risk === 'medium';
+  });
   return new Set([...automatic, ...lowRisk]);
 }
 

@@ -1,4 +1,4 @@
-import { BUILTIN_LEVELS, FORGE_MODES, LEVEL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
+import { BUILTIN_LEVELS, builtInRisk, FORGE_MODES, LEVEL_CATEGORIES, expandActions } from '../api/v1alpha1/actions.ts';
 import type { BuiltinLevel } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode } from '../api/v1alpha1/common.ts';
 import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts';
@@ -8,22 +8,9 @@ import type { ActionType, AutonomyPreset, Risk, ToolCategory } from './types.ts'
 /** Actions that no policy, level or approver can allow to an agent. */
 export const ALWAYS_DENIED: ReadonlySet<ActionType> = new Set(['deploy:production', 'db:admin', 'org:fire']);
 
-const RISKS: ReadonlyMap<ActionType, Risk> = new Map<ActionType, Risk>([
-  ...each('critical', 'deploy:production', 'db:admin', 'org:fire'),
-  ...each('high', 'deploy:staging', 'db:mutate', 'code:delete', 'vcs:push', 'comms:external', 'budget:exceed'),
-  ...each('medium', 'code:create', 'code:write', 'code:refactor', 'vcs:commit', 'arch:decide'),
-  ...each('medium', 'org:hire', 'org:promote', 'budget:spend'),
-  ...each('low', 'code:read', 'test:write', 'test:run', 'docs:write', 'vcs:read', 'vcs:branch'),
-  ...each('low', 'comms:internal', 'db:query', 'memory:read'),
-]);
-
-function each(risk: Risk, ...actions: ActionType[]): [ActionType, Risk][] {
-  return actions.map((action) => [action, risk]);
-}
-
-/** An unregistered action has high risk. */
+/** An action that is not built in has high risk. */
 export function riskOf(action: ActionType): Risk {
-  return RISKS.get(action) ?? 'high';
+  return builtInRisk(action) ?? 'high';
 }
 
 export const FILE_SCOPES = ['Workspace', 'Project', 'Full'] as const;
@@ -108,10 +95,10 @@ const AUTOMATIC: Readonly<Record<AutonomyPreset, readonly string[]>> = {
   Locked: [],
 };
 
-/** The actions that run without approval under a preset; undefined means all, including unregistered actions. */
+/** The actions that run without approval under a preset; undefined means all, custom ones too. */
 export function automaticActions(preset: AutonomyPreset): ReadonlySet<ActionType> | undefined {
   const entries = AUTOMATIC[preset];
-  return entries.includes(EVERY_ACTION) ? undefined : new Set(entries.flatMap(expandActions));
+  return entries.includes(EVERY_ACTION) ? undefined : new Set(entries.flatMap((entry) => expandActions(entry)));
 }
 
 /** Limits of a forged tool for fields that the policy does not set. */

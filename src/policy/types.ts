@@ -1,5 +1,5 @@
 import type { AgentSpec } from '../api/v1alpha1/agent.ts';
-import type { ToolCategoryName } from '../api/v1alpha1/actions.ts';
+import type { RiskName, ToolCategoryName } from '../api/v1alpha1/actions.ts';
 import type { ForgeMode, ToolApi } from '../api/v1alpha1/common.ts';
 import type { TrustPolicySpec } from '../api/v1alpha1/trustpolicy.ts';
 import type { Json } from '../lib/json.ts';
@@ -9,10 +9,10 @@ export type ToolCategory = ToolCategoryName;
 /** The levels of tool categories that have their own. */
 export type CategoryLevels = Readonly<Partial<Record<ToolCategory, string>>>;
 
-/** `category:action`, one of the registered ones. */
+/** `category:action`: a built-in one, or a custom one that the policy registers. */
 export type ActionType = string;
 
-export type Risk = 'low' | 'medium' | 'high' | 'critical';
+export type Risk = RiskName;
 
 /** How much runs without approval; loosest first. */
 export type AutonomyPreset = 'Full' | 'Semi' | 'Supervised' | 'Locked';
@@ -20,7 +20,16 @@ export type AutonomyPreset = 'Full' | 'Semi' | 'Supervised' | 'Locked';
 /** A request for a decision: listing or calling a tool, forging one, or one use of a host function. */
 export type PolicyRequest =
   /** Without `arguments`: may the tool be listed? A tool that may not be listed may not be called. */
-  | { kind: 'Tool'; name: string; category: ToolCategory; action: ActionType; forged: boolean; arguments?: Json }
+  | {
+      kind: 'Tool';
+      name: string;
+      category: ToolCategory;
+      action: ActionType;
+      forged: boolean;
+      arguments?: Json;
+      /** Patterns for the hosts that the tool may send to. */
+      hosts?: readonly string[];
+    }
   | { kind: 'Forge'; mode: ForgeMode; apis: readonly ToolApi[]; domains: readonly string[]; paths: readonly string[] }
   | { kind: 'Network'; host: string; port: number }
   | { kind: 'File'; path: string; access: 'read' | 'write' }
@@ -57,6 +66,8 @@ export interface PolicySnapshot {
   generation?: number;
   /** The session contains untrusted content. */
   tainted: boolean;
+  /** The session contains private data. It matters in a tainted session only. */
+  hasPrivateData?: boolean;
   /** Absolute POSIX path. Relative file paths of the agent are resolved against it. */
   workspace: string;
   /** Absolute POSIX path of the project that contains the workspace; file scope `Project` allows it. Absent: the workspace. */
@@ -93,6 +104,8 @@ export interface Decider {
   readonly forgeLimits: ForgeLimits;
   /** The effective level: the lower of the earned one and the policy's ceiling. */
   readonly level: string;
+  /** The programs that terminal tools, and what they start, may start. */
+  readonly programs: readonly string[] | 'any';
 }
 
 /** Upper bounds for every forged tool of the agent, from policy and level. */

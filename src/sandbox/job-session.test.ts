@@ -20,7 +20,7 @@ async function underHostileRunner(
     const stay = () => setInterval(() => {}, 1000);\n`;
   const plan = { command: process.execPath, args: ['--no-warnings', '--eval', prelude + script] };
   const runner = new RunnerProcess(plan, { frame: () => {}, ended: () => {} });
-  const limits = { durationMilliseconds: 2_000, ...changes.limits };
+  const limits = { durationMilliseconds: 60_000, ...changes.limits };
   const parts: JobSessionOptions = {
     runner,
     clock: systemClock,

@@ -17,7 +17,10 @@ class Isolate {
   isDisposed = false;
   constructor() { log('isolate'); }
   createContextSync() { return {}; }
-  compileScriptSync() { return { runSync: () => ({ applySync: () => entry }) }; }
+  compileScriptSync(_text, { cachedData, produceCachedData }) {
+    log(produceCachedData ? 'kept the code' : cachedData === undefined ? 'compiled' : 'used the ' + cachedData);
+    return { cachedData: produceCachedData ? 'kept code' : undefined, runSync: () => ({ applySync: () => entry }) };
+  }
   getHeapStatisticsSync() { return { used_heap_size: 0, externally_allocated_size: 0 }; }
   dispose() { this.isDisposed = true; log('disposed'); }
 }
@@ -25,7 +28,7 @@ module.exports = { Isolate, Callback: class {} };
 `;
 
 describe('the start of a runner', () => {
-  it('a runner has run a job of its own in another isolate before it is ready for the first job', async () => {
+  it('a runner has run a job of its own in another isolate, and kept its compiled code, before it is ready for the first job', async () => {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'temper-engine-')));
     try {
       const file = join(folder, 'engine.cjs');
@@ -46,10 +49,11 @@ describe('the start of a runner', () => {
       assert.deepEqual(frames, ['hello', 'ready']);
       // Written before `ready`, to another pipe.
       const asked = () => runner.stderr.trim().split('\n');
-      const lines = await pollValue('the engine of the runner', asked, ({ length }) => length >= 4);
+      const lines = await pollValue('the engine of the runner', asked, ({ length }) => length >= 7);
       runner.kill('the test ends');
       await runner.exited;
-      assert.deepEqual(lines, ['isolate', 'entered: start', 'disposed', 'isolate']);
+      const own = ['isolate', 'compiled', 'entered: start', 'kept the code', 'disposed'];
+      assert.deepEqual(lines, [...own, 'isolate', 'used the kept code']);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

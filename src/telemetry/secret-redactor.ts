@@ -22,7 +22,7 @@ export function createSecretRedactor(initial: readonly string[] = []): SecretRed
       if (secret.length < MIN_SECRET_LENGTH) {
         throw new RangeError(`a secret must have at least ${MIN_SECRET_LENGTH} characters`);
       }
-      forms.set(secret, formsOf(secret));
+      forms.set(secret, secretForms(secret));
       refresh();
     },
     remove(secret) {
@@ -40,7 +40,7 @@ export function createSecretRedactor(initial: readonly string[] = []): SecretRed
 }
 
 /** The secret as plain text, in JSON, URL and form encoding, in hexadecimal, and in base64 at each of its three alignments. */
-function formsOf(secret: string): string[] {
+export function secretForms(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const json = JSON.stringify(secret).slice(1, -1);
   const url = encodeURIComponent(secret.toWellFormed());

@@ -57,6 +57,17 @@ export const GATEWAY_METRICS = {
     help: 'From the acceptance of a message to its answer.',
     buckets: MESSAGE_BUCKETS,
   },
+  temper_brokered_calls_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Calls of tools that the gateway executed, by outcome: ok, or the code of the failure.',
+  },
+  temper_brokered_call_duration_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'Duration of calls that the gateway executed, without the checks before.',
+    buckets: MODEL_BUCKETS,
+  },
   temper_discovery_searches_total: {
     type: 'counter',
     labels: ['outcome'],
@@ -65,8 +76,29 @@ export const GATEWAY_METRICS = {
   temper_discovery_search_duration_seconds: {
     type: 'histogram',
     labels: [],
-    help: 'Duration of the ranking of a search, without reading the tools of its session.',
+    help: 'Duration of a search with its vectors, without reading the tools of its session.',
     buckets: SEARCH_BUCKETS,
+  },
+  temper_discovery_step_duration_seconds: {
+    type: 'histogram',
+    labels: ['step'],
+    help: 'Duration of the steps of a search by meaning: embed-query, embed-entries (in the background), vectors.',
+    buckets: SEARCH_BUCKETS,
+  },
+  temper_discovery_embeddings_total: {
+    type: 'counter',
+    labels: ['part', 'outcome'],
+    help: 'Requests to the embedder of discovery for a query or for entries, by outcome: ok, or an error code.',
+  },
+  temper_discovery_embedding_cache_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Texts of queries by outcome: hit (their vector was in the cache), miss.',
+  },
+  temper_discovery_vector_queries_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Requests to the vector index of discovery by outcome: ok, or an error code. After a failure a search uses words alone.',
   },
   temper_delivery_extensions_total: {
     type: 'counter',
@@ -146,6 +178,11 @@ export const GATEWAY_METRICS = {
     type: 'histogram',
     labels: ['route'],
     help: 'Duration of HTTP requests, without long polls.',
+  },
+  temper_mcp_sessions: {
+    type: 'gauge',
+    labels: [],
+    help: 'Open sessions of agents at MCP servers, those that are opening included.',
   },
   temper_long_polls: { type: 'gauge', labels: [], help: 'Current long polls.' },
   temper_nats_connected: { type: 'gauge', labels: [], help: '1 while NATS is connected, 0 while it is not.' },

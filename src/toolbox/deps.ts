@@ -3,8 +3,9 @@ import { TemperError } from '../lib/errors.ts';
 import type { Decision, PolicyRequest } from '../policy/types.ts';
 import type { CallerContext } from '../tools/contract.ts';
 import type { RemoteWorkspace } from '../tools/host/remote-workspace.ts';
+import type { WebDeps } from './web/deps.ts';
 
-export interface ToolboxDeps {
+export interface ToolboxDeps extends Pick<WebDeps, 'web'> {
   /** Absolute path of the folder that relative paths start from, and the only one that tools write to. */
   workspace: string;
   /** Absolute paths of the folders below which tools may read, including the workspace; only the workspace when absent. */

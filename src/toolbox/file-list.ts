@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import type { Json } from '../lib/json.ts';
 import { compilePattern, matches } from '../policy/patterns/pattern.ts';
-import type { Tool, ToolDescriptor } from '../tools/contract.ts';
+import { checkedTool } from '../tools/checks/checked-tool.ts';
+import type { CallerContext, Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
 import { assertFileAllowed } from './file-access.ts';
 import { optionalText } from './input.ts';
@@ -65,13 +66,13 @@ const DESCRIPTOR: ToolDescriptor = {
 
 /** Lists the entries of a folder, or the files below it that match a pattern. */
 export function fileListTool(deps: ToolboxDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: DESCRIPTOR,
+    check: (input, caller) => assertListingAllowed(deps, caller, 'file_list', input),
     async call(input, context) {
       const path = optionalText(input, 'path') ?? '.';
       const glob = optionalText(input, 'glob');
       const roots = deps.roots ?? [deps.workspace];
-      assertFileAllowed(deps, context, 'file_list', input);
       const { found, complete } = await walkDirectory(
         await resolveFolder(path, deps.workspace, roots, deps.protectedFolders),
         glob?.includes('/') ?? false,
@@ -82,7 +83,19 @@ export function fileListTool(deps: ToolboxDeps): Tool {
       const entries = await described(deps, path, selected.slice(0, MAX_ENTRIES));
       return { path, entries, complete: complete && selected.length <= MAX_ENTRIES };
     },
-  };
+  });
+}
+
+/** Refuses a folder that the caller may not read, and a malformed pattern. */
+export function assertListingAllowed(
+  deps: ToolboxDeps,
+  caller: CallerContext,
+  tool: 'file_list' | 'text_search',
+  input: Json,
+): void {
+  assertFileAllowed(deps, caller, tool, input);
+  const glob = optionalText(input, 'glob');
+  if (glob !== undefined) compilePattern(glob, 'path');
 }
 
 /** The files that match the pattern; never folders or links. Throws TEMPER_PATTERN_INVALID. */

@@ -1,6 +1,7 @@
 import { TemperError } from '../lib/errors.ts';
 import { printable } from '../lib/printable.ts';
 import type { Json } from '../lib/json.ts';
+import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import { readFileBelow } from '../tools/host/host-files.ts';
 import type { ToolboxDeps } from './deps.ts';
@@ -41,11 +42,11 @@ const DESCRIPTOR: ToolDescriptor = {
 
 /** Reads a text file below the roots: the whole file or a range of its lines. */
 export function fileReadTool(deps: ToolboxDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: DESCRIPTOR,
-    async call(input, context) {
+    check: (input, caller) => assertFileAllowed(deps, caller, 'file_read', input),
+    async call(input) {
       const path = requiredText(input, 'path');
-      assertFileAllowed(deps, context, 'file_read', input);
       const roots = deps.roots ?? [deps.workspace];
       const whole = await readFileBelow(path, deps.workspace, roots, () => undefined, deps.protectedFolders);
       if (whole.includes('\0'))
@@ -53,7 +54,7 @@ export function fileReadTool(deps: ToolboxDeps): Tool {
       const bytes = Buffer.byteLength(whole);
       return { path, text: range(whole, input), bytes, lines: countLines(whole) };
     },
-  };
+  });
 }
 
 function range(whole: string, input: Json): string {

@@ -12,13 +12,41 @@ export function isWithin(folder: string, path: string): boolean {
   return fromFolder !== '..' && !fromFolder.startsWith(`..${sep}`) && !isAbsolute(fromFolder);
 }
 
-/** The absolute form of a path as written, without resolving links. Throws TEMPER_FILE_DENIED for an invalid path and for a path outside the roots. */
-export function writtenPath(path: string, workspace: string, roots: readonly string[]): string {
+/**
+ * The absolute form of a path as written, without resolving links. Throws TEMPER_FILE_DENIED for an invalid path, a path outside the roots
+ * and a path in a folder of `closed`.
+ */
+export function writtenPath(
+  path: string,
+  workspace: string,
+  roots: readonly string[],
+  closed: readonly string[] = [],
+): string {
   if (path.includes('\0') || path.length > MAX_PATH) {
     throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is not a path`);
   }
   const written = resolve(workspace, path);
   if (!roots.some((root) => isWithin(resolve(root), written))) throw outside(path);
+  if (closed.some((folder) => isWithin(resolve(folder), written))) throw outside(path);
+  return written;
+}
+
+/** The same for a file: never the workspace itself. */
+export function writtenFile(
+  path: string,
+  workspace: string,
+  roots: readonly string[],
+  closed: readonly string[] = [],
+): string {
+  const written = writtenPath(path, workspace, roots, closed);
+  if (written !== resolve(workspace)) return written;
+  throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is the workspace itself; name a file in it`);
+}
+
+/** The same for an entry of the workspace that a tool changes: never a file of Git. */
+export function writtenTarget(path: string, workspace: string, closed: readonly string[] = []): string {
+  const written = writtenFile(path, workspace, [workspace], closed);
+  assertNotOfGit(written, resolve(workspace), path);
   return written;
 }
 
@@ -54,11 +82,8 @@ export async function resolveWriteTarget(
   workspace: string,
   closed: readonly string[] = [],
 ): Promise<{ folder: string; name: string }> {
-  const written = writtenPath(path, workspace, [workspace]);
+  const written = writtenTarget(path, workspace);
   const workspaceRoot = await realpath(workspace);
-  if (written === resolve(workspace)) {
-    throw new TemperError('TEMPER_FILE_DENIED', `"${printable(path, 200)}" is the workspace itself; name a file in it`);
-  }
   const folder = dirname(written);
   const existing = await nearestExisting(folder);
   if (!isWithin(workspaceRoot, existing.real)) throw outside(path);
@@ -66,11 +91,40 @@ export async function resolveWriteTarget(
   const isClosed = await protectedFolderCheck(closed);
   if (isClosed(resolve(existing.real, missing))) throw outside(path);
   const target = resolve(existing.real, missing);
+  assertNotOfGit(resolve(target, basename(written)), workspaceRoot, path);
   await mkdir(target, { recursive: true });
   // Check the real path again, because the folders may have changed meanwhile.
   const real = await realpath(target);
   if (!isWithin(workspaceRoot, real) || isClosed(resolve(real, basename(written)))) throw outside(path);
   return { folder: real, name: basename(written) };
+}
+
+/** What Git runs and where it writes is in this folder, also for the Git of the user. Its own tools change it. */
+function assertNotOfGit(real: string, workspaceRoot: string, path: string): void {
+  const isOfGit = relative(workspaceRoot, real)
+    .split(sep)
+    .some((segment) => segment.toLowerCase() === '.git');
+  if (!isOfGit) return;
+  throw new TemperError(
+    'TEMPER_FILE_DENIED',
+    `"${printable(path, 200)}" is a file of Git itself; use the git tools to change a repository`,
+  );
+}
+
+/** The real folder and the name of an existing entry below the workspace. The entry itself may be a link; no link above it leads outside. */
+export async function resolveExistingEntry(
+  path: string,
+  workspace: string,
+  closed: readonly string[] = [],
+): Promise<{ folder: string; name: string }> {
+  const written = writtenTarget(path, workspace);
+  const workspaceRoot = await realpath(workspace);
+  const folder = await realpath(dirname(written)).catch(() => undefined);
+  if (folder === undefined) throw new TemperError('TEMPER_FILE_FAILED', `"${printable(path, 200)}" does not exist`);
+  const isClosed = await protectedFolderCheck(closed);
+  if (!isWithin(workspaceRoot, folder) || isClosed(resolve(folder, basename(written)))) throw outside(path);
+  assertNotOfGit(resolve(folder, basename(written)), workspaceRoot, path);
+  return { folder, name: basename(written) };
 }
 
 async function nearestExisting(folder: string): Promise<{ written: string; real: string }> {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { Json } from '../lib/json.ts';
+import { checkedTool } from '../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../tools/contract.ts';
 import type { ToolboxDeps } from './deps.ts';
-import { assertFileAllowed } from './file-access.ts';
-import { matchingFiles } from './file-list.ts';
+import { assertListingAllowed, matchingFiles } from './file-list.ts';
 import { optionalText, requiredText } from './input.ts';
 import { resolveFolder } from './path-resolution.ts';
 import { readText } from './text-files.ts';
@@ -57,13 +57,13 @@ const DESCRIPTOR: ToolDescriptor = {
 
 /** Finds lines that contain an exact text. */
 export function textSearchTool(deps: ToolboxDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: DESCRIPTOR,
+    check: (input, caller) => assertListingAllowed(deps, caller, 'text_search', input),
     async call(input, context) {
       const path = optionalText(input, 'path') ?? '.';
       const glob = optionalText(input, 'glob') ?? '**';
       const roots = deps.roots ?? [deps.workspace];
-      assertFileAllowed(deps, context, 'text_search', input);
       const { found, complete } = await walkDirectory(
         await resolveFolder(path, deps.workspace, roots, deps.protectedFolders),
         true,
@@ -86,7 +86,7 @@ export function textSearchTool(deps: ToolboxDeps): Tool {
       }
       return { matches, complete: complete && matches.length < MAX_MATCHES };
     },
-  };
+  });
 }
 
 function addMatches(matches: Json[], path: string, content: string, text: string): void {

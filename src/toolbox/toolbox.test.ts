@@ -3,13 +3,12 @@ import { lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../test/support/stubs.ts';
+import { aCallContext } from '../../test/support/call-context.ts';
 import { systemClock } from '../lib/clock.ts';
 import { type ErrorCode } from '../lib/error-codes.ts';
 import { isTemperError } from '../lib/errors.ts';
 import type { Json } from '../lib/json.ts';
 import type { PolicyRequest } from '../policy/types.ts';
-import type { CallContext } from '../tools/contract.ts';
 import { createSchemaCompiler } from '../tools/json-schema/compiler.ts';
 import { createToolbox } from './toolbox.ts';
 
@@ -18,16 +17,7 @@ after(async () => {
   for (const folder of folders) await rm(folder, { recursive: true, force: true });
 });
 
-const context: CallContext = {
-  agent: 'analyst',
-  namespace: 'team-a',
-  session: 's-1',
-  rootMessage: 'root',
-  stack: [],
-  origin: 'Agent' as const,
-  op: { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'key' },
-  invoke: () => Promise.reject(new Error('not called')),
-};
+const context = aCallContext({ agent: 'analyst' });
 
 interface ToolboxFixture {
   workspace: string;

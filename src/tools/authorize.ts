@@ -1,5 +1,5 @@
 import { digestOf } from '../lib/canonical.ts';
-import type { Json } from '../lib/json.ts';
+import { type Json, textAt } from '../lib/json.ts';
 import { TemperError } from '../lib/errors.ts';
 import type { CallOptions } from '../lib/call-options.ts';
 import type { Ledger } from '../ledger/port.ts';
@@ -46,14 +46,25 @@ export interface ParkedRequest {
   parked: string;
 }
 
+/** Patterns for the hosts that a call may send to: those that a forged tool declares, those of a brokered tool, and the host of the URL of a tool for the web or for Git. */
+export function hostsOf({ forged, hosts, category }: ToolDescriptor, input: Json | undefined): readonly string[] {
+  if (hosts !== undefined) return hosts;
+  if (forged?.hosts !== undefined) return forged.hosts;
+  const hasUrl = category === 'web' || category === 'version_control';
+  const url = hasUrl && forged === undefined ? URL.parse(textAt(input, ['url'])) : null;
+  return url === null || url.host === '' ? [] : [url.host];
+}
+
 /** The policy request for a tool. Without arguments it asks whether the tool may be listed. */
 export function toolRequest(tool: ToolDescriptor, input?: Json): PolicyRequest {
+  const hosts = hostsOf(tool, input);
   return {
     kind: 'Tool',
     name: tool.name,
     category: tool.category,
     action: tool.action,
     forged: tool.forged !== undefined,
+    ...(hosts.length === 0 ? {} : { hosts }),
     ...(input === undefined ? {} : { arguments: input }),
   };
 }
@@ -110,8 +121,9 @@ function assertCovered(tool: ToolDescriptor, asked: Decision, current: Decision,
   );
 }
 
-function decideOrThrow(deps: AuthorizeDeps, request: PolicyRequest): Decision {
-  const decision = deps.decide(request);
+/** The decision about a call, when it is no denial. Throws TEMPER_POLICY_DENIED. */
+export function decideOrThrow({ decide }: Pick<AuthorizeDeps, 'decide'>, request: PolicyRequest): Decision {
+  const decision = decide(request);
   if (decision.effect === 'Deny') throw policyDenied(decision);
   return decision;
 }

@@ -44,8 +44,10 @@ export interface ToolDescriptor {
   sideEffects: boolean;
   /** Local: effects end in the pod. Brokered: gateway or egress decides and acts. */
   locality: 'Local' | 'Brokered';
-  /** Its results are content of an MCP server, whatever its category is. */
-  resultOrigin?: 'Mcp';
+  /** Its results are content of an MCP server or of a host, whatever its category is. */
+  resultOrigin?: 'Mcp' | 'Web';
+  /** Of a tool that a gateway executes: the hosts that its calls are sent to. */
+  hosts?: readonly string[];
   /** Present for forged tools only. */
   forged?: {
     digest: Digest;
@@ -56,6 +58,8 @@ export interface ToolDescriptor {
     steps?: readonly string[];
     /** Its output depends on its input alone. */
     pure?: boolean;
+    /** The hosts that it may send to, as it declares them. */
+    hosts?: readonly string[];
     /** A user imported it for all sessions of the agent. */
     imported?: boolean;
   };
@@ -100,6 +104,14 @@ export interface CallerContext {
   origin: CallOrigin;
   /** Absent for calls of the message itself. */
   run?: RunContext;
+  /** What an approver permitted this call: not the calls below it. */
+  approved?: ApprovedCall;
+}
+
+/** The rule that escalated a call, and patterns for the hosts that the approver saw. */
+export interface ApprovedCall {
+  rule: string;
+  hosts: readonly string[];
 }
 
 /** Calls another tool on behalf of a running one, with the same checks as a call by the agent. Returns failures as a result. */
@@ -118,6 +130,11 @@ export interface Tool {
   readonly nestedOrigin?: CallOrigin;
   /** The tool may run again below itself. It bounds the depth itself. */
   readonly mayCallItself?: true;
+  /**
+   * Throws what a call refuses by its arguments and its caller alone, before it opens a file, resolves a name or asks a server. `call`
+   * makes the same check; an explanation of a call ends with it.
+   */
+  check?(input: Json, caller: CallerContext): void;
   /** Returns the output or throws TemperError. The input is validated, and is a copy that the tool may change. */
   call(input: Json, context: CallContext): Promise<Json>;
 }

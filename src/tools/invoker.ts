@@ -11,8 +11,10 @@ import type { Ledger } from '../ledger/port.ts';
 import type { Decider, Decision, PolicyRequest } from '../policy/types.ts';
 import { ATTRIBUTES, inSpan, SPANS } from '../telemetry/spans.ts';
 import type { Approvals } from './approvals.ts';
-import { type AuthorizedCall, authorize, type ParkedRequest, policyDenied, toolRequest } from './authorize.ts';
+import { assertCallable } from './checks/admission.ts';
+import { type AuthorizedCall, authorize, hostsOf, type ParkedRequest, toolRequest } from './authorize.ts';
 import type {
+  ApprovedCall,
   CallerContext,
   Invoker,
   ParkedCall,
@@ -24,7 +26,6 @@ import type {
 } from './contract.ts';
 import { isForgeTestCall } from './forge-test-call.ts';
 import { type CallHooks, isHookCall } from './hooks/call-hooks.ts';
-import { assertInput } from './input-check.ts';
 import { type EventSink, inSession } from './events.ts';
 import { type LoopGuard, NO_LOOP_GUARD } from './loop-guard.ts';
 import type { SchemaCompiler } from './json-schema/compiler.ts';
@@ -65,6 +66,8 @@ export interface InvokerDeps {
   clock: Clock;
   /** The arguments with which a call is made; absent: as its caller gives them. */
   withDefaults?(name: string, input: Json, caller: CallerContext): Json;
+  /** The result as its caller gets it; absent: as the tool returned it. Results of calls by other tools, and those of a forge, are not scanned. */
+  scanResult?: ((tool: ToolDescriptor, result: ToolResult, caller: CallerContext) => ToolResult) | undefined;
   /** Time limit of one call of this tool, in milliseconds. */
   timeoutOf(tool: Tool['descriptor']): number;
   /** Receives each call that reached its tool, before the caller gets the result. Must return quickly. */
@@ -75,7 +78,7 @@ export interface InvokerDeps {
  * The only way to call a tool. Each call passes these steps:
  *
  *   look-up -> may it be listed? -> input schema -> authorize (policy for these arguments, loop guard, hooks, quota, approval)
- *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit -> hooks
+ *     -> call with a copy of the arguments and a timeout -> settle the reservation -> observe -> audit -> scan of the output -> hooks
  *
  * The calls that a forge makes to test a tool skip the loop guard and the reservation: the agent did not choose them, and
  * the forge bounds them itself. After a wait for an approval, the look-up and the policy are repeated, so that a demotion
@@ -90,10 +93,10 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     const input = deps.withDefaults?.(name, requested.input, caller) ?? requested.input;
     const call = { ...requested, input };
     const started = deps.clock.monotonic();
-    const shown = shownName(name);
-    const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: shown };
+    const spanName = shownName(name);
+    const attributes = { [ATTRIBUTES.operation]: 'execute_tool', [ATTRIBUTES.tool]: spanName };
     const { tool, reached, answer, recording } = await inSpan(
-      SPANS.executeTool(shown),
+      SPANS.executeTool(spanName),
       { attributes },
       async (span) => {
         const attempted = await attempt(deps, call);
@@ -122,8 +125,7 @@ export function createInvoker(deps: InvokerDeps): Invoker {
     }
     const facts = auditFacts(result, input, caller);
     await deps.audit.append(record(result.ok ? 'tool.called' : 'tool.call-failed', facts), 'written');
-    if (tool !== undefined) await deps.hooks?.afterCall({ tool: tool.descriptor.name, input, caller }, result, call.op);
-    return result;
+    return tool === undefined ? result : released(deps, tool, call, result);
   };
   const invoker: Invoker = {
     async invoke(name, input, caller, op) {
@@ -145,6 +147,19 @@ export function createInvoker(deps: InvokerDeps): Invoker {
   return invoker;
 }
 
+/** The result as its caller gets it. What one tool passes to another, and the tests of a forge, stay as they are. */
+async function released(
+  deps: InvokerDeps,
+  { descriptor }: Tool,
+  { input, caller, op }: RequestedCall,
+  result: ToolResult,
+): Promise<ToolResult> {
+  const isNested = caller.stack.length > 0 || isForgeTestCall(caller);
+  const shown = isNested ? result : (deps.scanResult?.(descriptor, result, caller) ?? result);
+  await deps.hooks?.afterCall({ tool: descriptor.name, input, caller }, shown, op);
+  return shown;
+}
+
 /** The call of a tool as its caller asked for it. */
 interface RequestedCall {
   /** A name, or `name@sha256:…`. */
@@ -155,6 +170,8 @@ interface RequestedCall {
   /** Calls the tools that this tool calls. */
   invoker: Invoker;
   mayPark: boolean;
+  /** What an approver permitted it. */
+  approved?: ApprovedCall;
 }
 
 type FailedAnswer = { ok: false; tool: string; error: ToolFailure; approval?: string };
@@ -190,9 +207,11 @@ async function attempt(deps: InvokerDeps, call: RequestedCall): Promise<Attempt>
   const permitted = admitted.value;
   if ('parked' in permitted) return { tool, reached: false, answer: { ...permitted, tool: tool.descriptor.name } };
   const recorder = tool.descriptor.forged === undefined ? undefined : new CallRecorder();
-  const ran = await runRecorded(deps, tool, progress, call, recorder);
+  const { approval, decision } = permitted;
+  const approvedCall = { rule: decision.rule, hosts: hostsOf(tool.descriptor, call.input) };
+  const made = approval === undefined ? call : { ...call, approved: approvedCall };
+  const ran = await runRecorded(deps, tool, progress, made, recorder);
   const committed = await outcomeOf(call, () => permitted.commit());
-  const { approval } = permitted;
   const approved = approval === undefined ? {} : { approval };
   const answer = { ...('failure' in committed ? committed.failure : ran), ...approved };
   return { tool, reached: true, answer, recording: recorder?.recording };
@@ -250,9 +269,7 @@ async function admit(
   { name, input, caller, op, mayPark }: RequestedCall,
 ): Promise<AuthorizedCall | ParkedRequest> {
   const decide = (request: PolicyRequest): Decision => deps.decider(caller).decide(request);
-  const listed = decide(toolRequest(tool.descriptor));
-  if (listed.effect === 'Deny') throw policyDenied(listed);
-  assertInput(deps.schemas, tool.descriptor, input);
+  assertCallable(tool.descriptor, input, { decide, schemas: deps.schemas });
   return authorize(
     tool.descriptor,
     input,
@@ -371,7 +388,7 @@ function checkLoop(guard: LoopGuard, name: string, input: Json): string | undefi
 async function execute(
   deps: InvokerDeps,
   tool: Tool,
-  { input, caller, op, invoker }: RequestedCall,
+  { input, caller, op, invoker, approved }: RequestedCall,
   recorder: CallRecorder | undefined,
 ): Promise<Json> {
   const nested = nestedCaller(tool, caller);
@@ -380,6 +397,7 @@ async function execute(
   return await withTimeout(interruptible, deps.clock, deps.timeoutOf(tool.descriptor), (inner) => {
     const work = tool.call(structuredClone(input), {
       ...nested,
+      ...(approved === undefined ? {} : { approved }),
       op: inner,
       ...(recorder === undefined ? {} : { recorder }),
       invoke: nestedCalls(invoker, nested, inSession(deps.events, caller.session)),

@@ -5,6 +5,7 @@
 #   nats-server, nats-exporter, helm, coredns, kwok, pause, registry (CNCF distribution)
 #   gitea (needs a C compiler; its folder also contains its templates and settings)
 #   qwen-code (an agent program from npm, with settings.json beside it; needs npm and openssl, not Go)
+#   mcp-servers (MCP servers from npm, and on Linux from PyPI for /usr/bin/python3; needs npm and pip, not Go)
 # KUBERNETES_VERSION=1.33.13 builds the control plane of the oldest supported Kubernetes instead, without the parts of a node.
 # The cache is outside the checkout: TEMPER_TOOLS, or ${XDG_CACHE_HOME:-~/.cache}/temper/tools.
 set -euo pipefail
@@ -25,6 +26,7 @@ registry=3.1.2
 qwen_code=0.24.4
 qwen_code_sha512=pmexy/Nj+BKd3Un1ogqGQE8V4GJn5B6N9PQOrU1GH+lMR29kn6Bgf6YdbZa8hNIoTmAKT1LTPK+P8TibZRPPVg==
 qwen_code_settings=$here/../fixtures/qwen-code/settings.json
+mcp_servers=$here/mcp-servers
 
 case $kubernetes in
   "$newest") sources=hyperkube components='etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl' ;;
@@ -47,13 +49,17 @@ key_of() {
     gitea) echo "gitea-$gitea" ;;
     registry) echo "registry-$registry" ;;
     qwen-code) echo "qwen-code-$qwen_code-$(digest <"$qwen_code_settings")" ;;
+    mcp-servers) echo "mcp-servers-$(cat "$mcp_servers"/* | digest)-$(python_version)" ;;
     pause) echo "pause-$(digest <"$here/pause/main.go")" ;;
     *)
-      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry, gitea and qwen-code" >&2
+      echo "build-tools: unknown tool $1; known tools: control-plane, nats-server, nats-exporter, helm, coredns, kwok, pause, registry, gitea, qwen-code and mcp-servers" >&2
       return 1
       ;;
   esac
 }
+
+# Packages with native code are for one version of Python. The launcher starts programs of the system, so it is that of the system.
+python_version() { [ "$(uname -s)" != Linux ] || /usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])'; }
 
 # macOS has shasum but not sha256sum.
 digest() { (command -v sha256sum >/dev/null && sha256sum || shasum -a 256) | cut -c1-12; }
@@ -113,6 +119,15 @@ build() {
       rm "$2/archive.tgz"
       cp "$qwen_code_settings" "$2"
       ;;
+    mcp-servers)
+      mkdir "$2/mcp-servers"
+      cp "$mcp_servers"/* "$2/mcp-servers"
+      # The lock file and the requirements have the digest of each package; no script of a package runs.
+      (cd "$2/mcp-servers" && npm ci --silent --ignore-scripts --no-audit --no-fund >&2)
+      [ "$(uname -s)" != Linux ] || python3 -m pip --quiet --disable-pip-version-check --python /usr/bin/python3 install \
+        --target "$2/mcp-servers/python" --root-user-action ignore \
+        --require-hashes --only-binary :all: --no-deps --requirement "$mcp_servers/requirements.txt" >&2
+      ;;
     pause) go_ build -ldflags '-s -w' -o "$2/pause" "$here/pause/main.go" ;;
   esac
 }
@@ -125,7 +140,7 @@ provide() {
   key=$(key_of "$1")
   folder=$cache/$key
   if [ ! -d "$folder" ]; then
-    if [ "$1" != qwen-code ] && ! command -v go >/dev/null; then
+    if [[ ! $1 =~ ^(qwen-code|mcp-servers)$ ]] && ! command -v go >/dev/null; then
       echo "build-tools: Go 1.26 or later is needed to build $key (https://go.dev/dl)" >&2
       return 1
     fi

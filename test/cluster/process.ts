@@ -23,16 +23,20 @@ export interface Program {
 const DEATH_SIGNAL_COMMAND = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : [];
 
 /**
- * Starts a program that writes `<name>.log` in the folder. It gets only PATH from the environment, because etcd reads settings from
- * environment variables.
+ * Starts a program that writes `<name>.log` in the folder. It gets only PATH and GOGC from the environment, because etcd reads settings
+ * from environment variables.
  */
 export async function startServer(folder: string, { name, path, flags, env: added = {} }: Program): Promise<Server> {
   const log = join(folder, `${name}.log`);
   const file = await open(log, 'a');
   try {
     const [program = path, ...args] = [...DEATH_SIGNAL_COMMAND, path, ...flags];
-    const env = { PATH: process.env['PATH'], ...added };
-    const child = spawn(program, args, { cwd: folder, stdio: ['ignore', file.fd, file.fd], env });
+    const { PATH, GOGC } = process.env;
+    const child = spawn(program, args, {
+      cwd: folder,
+      stdio: ['ignore', file.fd, file.fd],
+      env: { PATH, GOGC, ...added },
+    });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     return { name, child, log };
   } finally {

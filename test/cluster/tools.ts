@@ -21,6 +21,7 @@ const BUILDS = {
   gitea: 'gitea',
   registry: 'registry',
   'qwen-code': 'qwen-code',
+  'mcp-servers': 'mcp-servers',
 } as const;
 
 export type ToolName = keyof typeof BUILDS;

@@ -67,6 +67,10 @@ export function storesContract(adapter: string, make: () => Promise<Stores>): vo
       await store.append('s-1', 0, [userMessage('a')], { tainted: true });
       await store.append('s-1', 1, [userMessage('b')]);
       assert.equal((await (await stores.sessions(systemClock)).load('s-1')).tainted, true);
+      assert.equal((await (await stores.sessions(systemClock)).load('s-1')).private, undefined);
+      await store.append('s-1', 2, [userMessage('c')], { private: true });
+      await store.append('s-1', 3, [userMessage('d')]);
+      assert.equal((await (await stores.sessions(systemClock)).load('s-1')).private, true);
     });
     it('closing a session removes it and keeps the other sessions', async () => {
       const store = await (await make()).sessions(systemClock);

@@ -4,13 +4,17 @@ import { after, before, describe } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { agentPrograms } from './suites/agent-programs.ts';
 import { idleAgents } from './suites/idle.ts';
+import { egress } from './suites/egress/egress.ts';
 import { conversations } from './suites/conversations.ts';
 import { gatewayAccess } from './suites/gateway-access.ts';
 import { podFaults } from './suites/pod-faults.ts';
+import { mcpServers, REMEMBERING } from './suites/mcp-servers.ts';
 import { namespaceProtection } from './suites/namespace-protection.ts';
 import { withForges } from './support/forging-script.ts';
 import { type InstalledCluster, startClusterWithImages } from './support/installed-cluster.ts';
-import { provideProgram } from './support/program-image.ts';
+import { fetchingRules } from './support/internet/fetching-script.ts';
+import { type Internet, startInternet } from './support/internet/internet.ts';
+import { provideMcpServer, provideProgram } from './support/program-image.ts';
 import { runnerConfinement } from './suites/runner-confinement.ts';
 import { warmPods } from './suites/warm-pods.ts';
 import { prometheus } from './suites/prometheus.ts';
@@ -32,8 +36,10 @@ const NAMESPACES = [
   'monitoring',
   'pooled',
   'programs',
+  REMEMBERING,
   'scraped',
   'forging',
+  'fetching',
   'unprotected',
 ];
 
@@ -42,14 +48,18 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   let cluster: InstalledCluster;
   let empty: ReadonlySet<string>;
   let values: readonly string[];
+  let internet: Internet;
 
   before(async () => {
     cluster = await startClusterWithImages();
     empty = await allObjects(cluster.node.admin);
+    internet = await startInternet(cluster);
     const script = join(dirname(cluster.node.kubeconfig), 'replay.yaml');
-    await writeFile(script, await withForges(file('acceptance-replay.yaml')));
+    await writeFile(script, await withForges(file('acceptance-replay.yaml'), fetchingRules()));
     const programs = `agentPrograms=${JSON.stringify([await provideProgram(cluster.node)])}`;
-    values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`, '--set-json', programs];
+    const servers = `mcpServers=${JSON.stringify([await provideMcpServer(cluster.node, REMEMBERING)])}`;
+    const lists = ['--set-json', programs, '--set-json', servers];
+    values = ['--values', file('acceptance.yaml'), '--set-file', `replay.script=${script}`, ...lists];
     await cluster.install(...values);
   });
 
@@ -62,12 +72,14 @@ describe('an installation on real pods', { skip, timeout: 2_400_000 }, () => {
   warmPods(current);
   conversations(current);
   agentPrograms(current);
+  mcpServers(current);
   forgedTools(current);
   namespaceProtection(current);
   gatewayAccess(current);
   runnerConfinement(current);
+  egress(current, () => internet);
   podFaults(current);
   prometheus(current);
   upgrades(current, (...more) => cluster.upgrade(...values, ...more));
-  removal(current, () => empty, NAMESPACES);
+  removal(current, () => empty, NAMESPACES, ['configmaps/internet']);
 });

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { type InstalledCluster, ROOT, startInstalledCluster, natsVolume } from './support/installed-cluster.ts';
 
 import { kill, pidsOf, PROCESSES } from './support/kills.ts';
+import { killedTeam, teamRules } from './suites/killed-team.ts';
 import { killedWalks, walkRules } from './suites/killed-walks.ts';
 import { assertCompletes, NAMESPACE, slowReplayScript, runQuickstart } from './support/quickstart-flow.ts';
 import { pollAssertion } from '../support/poll.ts';
@@ -20,7 +21,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
   before(async () => {
     cluster = await startInstalledCluster();
     const script = join(dirname(cluster.node.kubeconfig), 'slow-replay.yaml');
-    await writeFile(script, await slowReplayScript(walkRules));
+    await writeFile(script, await slowReplayScript((rules) => [...teamRules(), ...walkRules(rules)]));
     await cluster.upgrade('--set-file', `replay.script=${script}`);
     await cluster.kubectl('apply', '-k', join(ROOT, 'manifests/quickstart'));
     await cluster.waitFor('agent/analyst', 'Ready', NAMESPACE);
@@ -30,6 +31,7 @@ describe('the quick start while components are killed', { skip, timeout: 300_000
     await cluster?.[Symbol.asyncDispose]();
   });
 
+  killedTeam(() => cluster, Number(process.env['TIMES'] ?? 1));
   killedWalks(() => cluster, Number(process.env['TIMES'] ?? 1));
 
   for (const [name, words] of Object.entries(PROCESSES)) {

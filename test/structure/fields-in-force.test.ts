@@ -72,7 +72,7 @@ describe('every spec field', () => {
     const contradictory = [...LEAVES].flatMap(([kind, fields]) =>
       fields.filter((field) => {
         const entry = entryOf(kind, field);
-        const isWhole = entry !== undefined && entry.where === 'everywhere' && entry.inForce === undefined;
+        const isWhole = entry !== undefined && entry.where === 'everywhere';
         return isWhole && READ.has(`${kind}.${field}`);
       }),
     );

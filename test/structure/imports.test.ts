@@ -9,7 +9,7 @@ const SRC = resolve(import.meta.dirname, '../../src');
 const FOUNDATION = ['lib', 'telemetry'];
 const PORTS = ['bus', 'models', 'ledger', 'audit', 'sandbox'];
 const TOOLS_MAY = [...FOUNDATION, 'schedule', 'events', 'api', 'net', ...PORTS, 'policy'];
-const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'tempering', 'agent', 'toolbox'];
+const ENGINE_MAY = [...TOOLS_MAY, 'tools', 'forge', 'discovery', 'skills', 'tempering', 'agent', 'toolbox'];
 /** Cluster roles may import all modules below them, but not each other. */
 const ROLES_MAY = [
   ...ENGINE_MAY,
@@ -21,6 +21,7 @@ const ROLES_MAY = [
   'identity',
   'approvals',
   'connections',
+  'capabilities',
   'review',
 ];
 const MODULES: Record<string, readonly string[]> = {
@@ -42,23 +43,26 @@ const MODULES: Record<string, readonly string[]> = {
   forge: [...TOOLS_MAY, 'tools'],
   discovery: [...TOOLS_MAY, 'tools'],
   tempering: [...TOOLS_MAY, 'tools', 'forge', 'discovery'],
-  agent: [...TOOLS_MAY, 'tools', 'discovery'],
+  skills: ['lib', 'api'],
+  agent: [...TOOLS_MAY, 'tools', 'discovery', 'skills'],
   mcp: [...TOOLS_MAY, 'tools'],
   acp: [...TOOLS_MAY, 'tools', 'agent', 'mcp'],
-  toolbox: [...TOOLS_MAY, 'tools'],
+  git: ['lib', 'net'],
+  toolbox: [...TOOLS_MAY, 'tools', 'git'],
   engine: ENGINE_MAY,
   'tool-audit': [...ENGINE_MAY, 'engine'],
-  standalone: [...ENGINE_MAY, 'acp', 'mcp', 'engine', 'tool-audit'],
+  a2a: [...FOUNDATION, 'api', 'bus', 'gateway-api'],
+  standalone: [...ENGINE_MAY, 'a2a', 'acp', 'mcp', 'engine', 'tool-audit'],
   nats: [...ENGINE_MAY, 'engine', 'tool-audit'],
   'gateway-api': [...ENGINE_MAY, 'tool-audit'],
   'gateway-client': [...ENGINE_MAY, 'engine', 'gateway-api'],
   identity: [...FOUNDATION, 'kube', 'api'],
   connections: ['lib', 'net'],
+  capabilities: ['lib', 'api', 'tools', 'discovery', 'connections'],
   oci: ['lib', 'net'],
-  git: ['lib'],
   review: ['lib', 'api', 'net', 'audit', 'approvals', 'tempering', 'tool-audit', 'connections', 'git'],
   operator: ROLES_MAY,
-  gateway: [...ROLES_MAY, 'mcp'],
+  gateway: [...ROLES_MAY, 'a2a', 'gateway-client', 'mcp'],
   pod: [...ROLES_MAY, 'gateway-client', 'acp'],
   egress: ['lib', 'telemetry', 'api', 'net', 'kube', 'gateway-api', 'gateway-client'],
   interop: ['lib', 'events', 'api', 'policy'],
@@ -66,7 +70,7 @@ const MODULES: Record<string, readonly string[]> = {
 
 /** The modules that may import each npm package; `*` for all. Node's built-in modules are not restricted. */
 const PACKAGES: Record<string, readonly string[]> = {
-  typebox: ['api', 'connections', 'tools', 'gateway-api', 'gateway', 'egress', 'operator'],
+  typebox: ['a2a', 'api', 'capabilities', 'connections', 'tools', 'gateway-api', 'gateway', 'egress', 'operator'],
   yaml: ['api', 'models', 'tempering', 'review', 'cli', 'gateway', 'egress', 'operator'],
   ajv: ['api', 'tools'],
   'ajv-formats': ['tools'],
@@ -76,6 +80,7 @@ const PACKAGES: Record<string, readonly string[]> = {
   'isolated-vm': ['sandbox'],
   stemmer: ['discovery'],
   graphology: ['discovery'],
+  '@qdrant/js-client-rest': ['discovery'],
   // In `acp` only its tests, as clients of the endpoint.
   openai: ['models', 'acp'],
   '@anthropic-ai/sdk': ['models', 'acp'],
@@ -88,12 +93,15 @@ const PACKAGES: Record<string, readonly string[]> = {
   '@opentelemetry/resources': ['telemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry'],
   '@kubernetes/client-node': ['kube'],
-  'lru-cache': ['kube', 'net', 'gateway', 'egress', 'identity', 'nats', 'operator', 'tools'],
+  'lru-cache': ['discovery', 'events', 'kube', 'net', 'gateway', 'egress', 'identity', 'nats', 'operator', 'tools'],
   jose: ['identity'],
   '@nats-io/transport-node': ['nats'],
   '@nats-io/jetstream': ['nats'],
   '@nats-io/nkeys': ['operator'],
   '@peculiar/x509': ['operator'],
+  htmlparser2: ['toolbox'],
+  pg: ['toolbox'],
+  'pg-cursor': ['toolbox'],
   fastify: ['gateway'],
   '@fastify/type-provider-typebox': ['gateway'],
   '@fastify/swagger': ['gateway'],
@@ -104,12 +112,14 @@ const PACKAGES: Record<string, readonly string[]> = {
   'smol-toml': ['interop'],
   ulid: ['lib'],
   'fast-check': ['*'],
+  // Only its tests, which compare decisions.
+  '@cedar-policy/cedar-wasm': ['policy'],
   // Only its tests, which build a bundle.
   esbuild: ['cli'],
   '@agentclientprotocol/sdk': ['acp', 'cli'],
   '@modelcontextprotocol/server': ['mcp'],
   '@modelcontextprotocol/client': ['mcp'],
-  '@a2a-js/sdk': ['gateway'],
+  '@a2a-js/sdk': ['a2a', 'gateway', 'standalone'],
 };
 
 /** The command line may import every module. */

@@ -34,7 +34,7 @@ const WRITERS: Readonly<Record<Kind, readonly string[]>> = {
     'operator/tool',
     'tempering/registry/serialization.ts',
   ],
-  Capability: [],
+  Capability: ['api/generate/definitions.ts', 'capabilities', 'operator/capabilities', 'operator/spec-conditions.ts'],
   ApprovalRequest: ['operator/approval'],
   Approval: ['operator/approval'],
 };

@@ -6,10 +6,13 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { build } from 'esbuild';
 import { bundle, bundleVetting, writeDispatcher } from '../../sandbox-image/bundle.ts';
+import { UNDICI_EXPORTS, undiciCore } from '../../sandbox-image/bundle-plugins.ts';
 import { anArtifact } from '../../src/tempering/tempering.testing.ts';
 
-const ROLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'sandbox'] as const;
+const ROOT = join(import.meta.dirname, '../..');
+const ROLES = ['agent', 'verifier', 'gateway', 'egress', 'operator', 'sandbox', 'mcp-bridge'] as const;
 
 describe('the bundles of the images', { timeout: 600_000 }, () => {
   let folder: string;
@@ -78,6 +81,40 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
       );
       assert.deepEqual(unused, [], name);
     }
+  });
+
+  it('the bundles have what the code imports from undici, and nothing else', async () => {
+    const imported = new Set<string>();
+    for await (const file of glob('src/**/*.ts', { cwd: ROOT })) {
+      const [, list = ''] = /^import \{([^}]*)\} from 'undici';$/m.exec(await readFile(join(ROOT, file), 'utf8')) ?? [];
+      for (const name of list.split(',').map((part) => part.trim()))
+        if (name !== '' && !name.startsWith('type ')) imported.add(name);
+    }
+    assert.deepEqual([...imported].sort(), Object.keys(UNDICI_EXPORTS).sort());
+  });
+
+  it('a pool of a bundle sends requests over connections that the code opens', async () => {
+    const program = `
+      import { Pool } from 'undici';
+      import { createServer } from 'node:http';
+      import { connect } from 'node:net';
+      const server = createServer((request, response) => response.end(request.url)).listen(0, '127.0.0.1', async () => {
+        const { port } = server.address();
+        const open = (_ignored, done) => { const socket = connect(port, '127.0.0.1', () => done(null, socket)); };
+        const pool = new Pool('http://elsewhere.example.com', { connect: open, connections: 1, pipelining: 1 });
+        const { body } = await pool.request({ path: '/asked', method: 'GET' });
+        process.stdout.write(await body.text());
+        await pool.close();
+        server.close();
+      });`;
+    const banner = {
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+    };
+    const outfile = join(folder, 'pool.mjs');
+    const stdin = { contents: program, resolveDir: ROOT };
+    await build({ stdin, outfile, banner, bundle: true, platform: 'node', format: 'esm', plugins: [undiciCore()] });
+    const { stdout, stderr } = spawnSync(process.execPath, [outfile], { encoding: 'utf8', timeout: 60_000 });
+    assert.deepEqual([stdout, stderr], ['/asked', '']);
   });
 
   for (const [role, start, late] of [
@@ -156,7 +193,7 @@ describe('the bundles of the images', { timeout: 600_000 }, () => {
     }
   });
 
-  for (const image of ['Containerfile', 'sandbox-image/Containerfile']) {
+  for (const image of ['Containerfile', 'sandbox-image/Containerfile', 'sandbox-image/toolchain.Containerfile']) {
     it(`the entry point in ${image} starts its bundle with a small young generation`, async () => {
       const text = await readFile(join(import.meta.dirname, '../..', image), 'utf8');
       assert.match(text, /^ENV .*\bMALLOC_ARENA_MAX=2$/m);

@@ -53,6 +53,17 @@ const EXPECTED: Readonly<Record<string, Expectation>> = {
       output: /2026-04: 361 paid orders, 2026-05: 384 paid orders, 2026-06: 381 paid orders/,
       append: '--model-script manifests/nested/replay.yaml --state nested-sample',
     },
+  'bin/temper run -f manifests/skills/agent.yaml manifests/skills/policy.yaml --skills manifests/skills --workspace manifests/quickstart -m "Write the note for: tab completion of names."':
+    {
+      code: 0,
+      output: /Added: the command line completes names with the tab key\./,
+      append: '--model-script manifests/skills/replay.yaml --state skills-sample',
+    },
+  'temper skill check manifests/skills': {
+    code: 0,
+    output: /^skill:release-notes is valid, \d+ characters, 1 resources/,
+  },
+  'temper skill export manifests/skills --namespace team-a': { code: 0, output: /^ {2}type: Skill$/m },
   'bin/temper run -f manifests/approvals --model-script manifests/approvals/replay.yaml --workspace manifests/quickstart -m "Note that the figures of April are final."':
     { code: 3, output: /"type":"turn-parked"/, append: '--state approvals-sample' },
   'bin/temper run -f manifests/quickstart --workspace manifests/quickstart': {
@@ -113,13 +124,22 @@ const EXCLUDED: readonly (readonly [command: RegExp, reason: string])[] = [
   [/^temper tool export csv_rows --connection /, 'needs a server for Git; the tests of Gitea run it'],
   [/^temper tool (?:push|pull) .*oci:/, 'needs an OCI registry; the tests of the registry run it'],
   [
+    /^bin\/(?:temper|node) .*(?:manifests\/local\/|work-skills)/,
+    'needs services of its user; the tests of these samples run it',
+  ],
+  [/^temper skill (?:push|pull) /, 'needs a registry or a Git server; the tests of both run it'],
+  [
     /^temper tool import csv_rows\.json --agent analyst --attestation /,
     'needs a package that was pulled from a registry',
   ],
   [/^temper import openfang agents\/ -o imported$/, 'needs manifests of OpenFang; the tests of the verb run it'],
   [/^npm install --prefix \/opt\/qwen /, 'needs a registry; the test of Qwen Code installs the same package'],
   [/^vllm serve /, 'is a program of another project'],
-  [/^temper mcp (?:tools|accept) notes\b/, 'needs a server of the user; the tests of the verbs run it'],
+  [/^temper discover .* --providers /, 'needs an embedder; the tests of the verb run it'],
+  [
+    /^(?:bin\/)?temper mcp (?:tools|accept|manifest) (?:notes|search|weights)\b/,
+    'needs a server of the user; the tests of the verbs run it',
+  ],
   [/^temper run --serve /, 'runs until an interrupt; the tests of the verb run it'],
 ];
 

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
 import { stagePrograms } from '../../sandbox-image/programs.ts';
+import { buildLauncher } from '../support/launcher.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -37,9 +38,7 @@ describe('the launcher', { skip: CAN ? false : 'needs Linux on x86_64 or aarch64
   let launcher: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'temper-launcher-'));
-    launcher = join(folder, 'launcher');
-    const source = join(ROOT, 'sandbox-image/launcher/launcher.c');
-    await run('cc', ['-static', '-Os', '-Wall', '-Wextra', '-Werror', '-o', launcher, source]);
+    launcher = await buildLauncher(folder);
   });
   after(() => rm(folder, { recursive: true, force: true }));
 

@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import { chmod, chown, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
 import { stagePrograms } from '../../sandbox-image/programs.ts';
+import { buildLauncher } from '../support/launcher.ts';
 import {
   buildRunnerProbe,
   IN_RUNNER_WITHOUT_LANDLOCK,
@@ -20,7 +21,6 @@ import {
 } from '../support/runner-probe/runner-probe.ts';
 
 const run = promisify(execFile);
-const SOURCE = resolve(import.meta.dirname, '../../sandbox-image/launcher/launcher.c');
 const USER = { uid: 10_002, gid: 10_000 };
 const CAN = process.platform === 'linux' && process.getuid?.() === 0;
 
@@ -38,8 +38,7 @@ describe('a native process in the place of a runner', {
     folder = await mkdtemp(join(tmpdir(), 'temper-runner-'));
     await chmod(folder, 0o755);
     bin = join(folder, 'bin');
-    await run('cc', ['-static', '-Os', '-Wall', '-Wextra', '-Werror', '-o', join(folder, 'launcher'), SOURCE]);
-    const programs = { node: process.execPath, launcher: join(folder, 'launcher') };
+    const programs = { node: process.execPath, launcher: await buildLauncher(folder) };
     await stagePrograms(programs, bin, { unreadableNode: true });
     probe = join(bin, 'runner-probe');
     await copyFile(await buildRunnerProbe(folder), probe);
@@ -83,12 +82,12 @@ describe('a native process in the place of a runner', {
     assert.deepEqual((await attempt(...supervised())).attempts, IN_SANDBOX);
   });
 
-  it('a runner opens no socket, signals only itself, reads no memory, and with Landlock it writes nothing', async () => {
+  it('a runner opens no socket, signals and limits only itself, reads no memory, and with Landlock it writes nothing', async () => {
     const { landlock, attempts } = await attempt(...supervised(), ...asRunner());
     assert.deepEqual(attempts, inRunner(landlock));
   });
 
-  it('on a kernel without Landlock a runner opens no socket, signals only itself and reads no memory', async () => {
+  it('on a kernel without Landlock a runner opens no socket, signals and limits only itself and reads no memory', async () => {
     const { landlock, attempts } = await attempt(...supervised(), probe, 'without-landlock', ...asRunner());
     assert.equal(landlock, 0);
     assert.deepEqual(attempts, IN_RUNNER_WITHOUT_LANDLOCK);

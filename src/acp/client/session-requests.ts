@@ -34,8 +34,8 @@ export function readText(result: string): string {
 const TOOLS_OF_KIND: Partial<Record<ToolKind, readonly string[]>> = {
   read: ['file_read'],
   search: ['file_search', 'file_list'],
-  edit: ['file_write'],
-  delete: ['file_write'],
+  edit: ['file_write', 'file_edit'],
+  delete: ['file_delete', 'file_write'],
   move: ['file_write'],
 };
 

@@ -10,6 +10,7 @@ import type { EventSink } from '../../tools/events.ts';
 import type { ItemOrigin } from '../../models/item-origin.ts';
 import { originOfTool } from '../history/origins.ts';
 import { resultSummary } from '../../tools/nested/result-summary.ts';
+import { CallsWithEffects } from './calls-with-effects.ts';
 import { type RunJournalEntry, type Replay, requestDigest } from './journal.ts';
 
 /** How an entry of the journal is stored. `origin`: where the answer in it comes from. */
@@ -56,6 +57,7 @@ export class CodeHost {
   readonly #deps: CodeHostDeps;
   readonly #parked: string[] = [];
   readonly #notices = new Set<string>();
+  readonly #effects = new CallsWithEffects();
   #open = 0;
   #stored = 0;
   #calls = 0;
@@ -76,6 +78,11 @@ export class CodeHost {
   /** Hints for the model beside the results. */
   get notices(): readonly string[] {
     return [...this.#notices];
+  }
+
+  /** The calls with effects that the code made, for a run whose result does not tell. */
+  get effects(): string | undefined {
+    return this.#effects.describe();
   }
 
   /** The tool calls that the code made. */
@@ -142,7 +149,7 @@ export class CodeHost {
     }
     if (known.state === 'answered') {
       if (!isTimer && known.isStored && BARE_NAME.test(request.name)) this.#isExhausted = !this.#count();
-      return known.answer;
+      return isTimer ? known.answer : this.#answeredBefore(request, await known.answer);
     }
     const answer = isTimer ? await this.#wait(request.input, op) : await this.#invoke(request, digest, known.state, op);
     if (answer === undefined) return undefined;
@@ -152,6 +159,15 @@ export class CodeHost {
     await this.#deps.store(isTimer ? { ...entry, isTimer } : entry, how);
     await replay.isComplete;
     return result;
+  }
+
+  #answeredBefore({ call, name }: SessionRequest, answer: SessionAnswer): SessionAnswer {
+    if (!this.#deps.isRepeatable(this.#toolOf(name))) this.#effects.ended(call, name, answer);
+    return answer;
+  }
+
+  #toolOf(name: string): ToolDescriptor | undefined {
+    return this.#deps.invoker.visible(this.#deps.caller).find((one) => one.name === name);
   }
 
   /** The answer of a call whose first one was not stored. */
@@ -184,13 +200,17 @@ export class CodeHost {
     if (refusal !== undefined) return { result: refusal, ...OF_ENGINE };
     const { name, input, call } = request;
     const { invoker, caller, callId, events, store } = this.#deps;
-    const tool = invoker.visible(caller).find((one) => one.name === name);
+    const tool = this.#toolOf(name);
     const isRepeatable = this.#deps.isRepeatable(tool);
     if (state === 'unknown' && !isRepeatable) {
       const message = `the result of this call of "${name}" is not known after an interruption; it may have had its effect. Check before you call it again`;
+      this.#effects.started(call, name);
       return { result: this.#failed('TEMPER_TOOL_OUTCOME_UNKNOWN', message), isDeferrable: false, origin: 'Engine' };
     }
-    if (!isRepeatable) await store({ kind: 'started', call, digest }, { isDeferrable: false, origin: 'Engine' });
+    if (!isRepeatable) {
+      this.#effects.started(call, name);
+      await store({ kind: 'started', call, digest }, { isDeferrable: false, origin: 'Engine' });
+    }
     const { origin, stack } = caller;
     const shown = { id: `${callId}/${call}`, origin, depth: stack.length + 1, tool: name };
     events({ type: 'tool-call', ...shown, input });
@@ -205,7 +225,9 @@ export class CodeHost {
     const code = result.ok ? {} : { code: result.error.code };
     events({ type: 'tool-result', ...shown, ok, ...code, summary: resultSummary(result), milliseconds });
     const isDeferrable = isRepeatable && result.approval === undefined;
-    return { result: this.#answerOf(result), isDeferrable, origin: originOfTool(tool) };
+    const answer = this.#answerOf(result);
+    if (!isRepeatable) this.#effects.ended(call, name, answer);
+    return { result: answer, isDeferrable, origin: originOfTool(tool) };
   }
 
   /** Refuses a name that is not bare, and a call beyond the limit of the message. */

@@ -75,6 +75,42 @@ describe('code mode', () => {
     assert.match(thrown ?? '', /^\{"error":\{"code":"TEMPER_SANDBOX_EXCEPTION","message":"Error: gave up/);
   });
 
+  it('a program that fails leaves a note of its calls with effects: those that succeeded, and those that may have', async () => {
+    const open = Promise.withResolvers<Json>();
+    await using fixture = codeLoop(
+      sandbox,
+      [
+        invoke(`await ctx.manager.invoke('send', { n: 1 });
+          await ctx.manager.invoke('send', { n: 2 });
+          await ctx.manager.invoke('read', {});
+          await ctx.manager.invoke('refuse', {}).catch(() => {});
+          throw new Error('gave up');`),
+        invoke(`ctx.manager.invoke('wait', {}).catch(() => {});
+          for (let n = 0; n < 5000; n += 1) ctx.manager.invoke('read', { n }).catch(() => {});`),
+        invoke(`await ctx.manager.invoke('send', { n: 3 }); return 'sent';`),
+        says('done'),
+      ],
+      {
+        send: () => true,
+        read: () => 1,
+        wait: () => open.promise,
+        refuse: () => Promise.reject(new TemperError('TEMPER_POLICY_DENIED', 'no', { retry: 'never' })),
+      },
+      { effects: ['send', 'wait', 'refuse'], limits: { steps: 10_000 } },
+    );
+    await fixture.send('go');
+    const [thrown, killed, good] = fixture.results();
+    assert.match(
+      thrown ?? '',
+      /gave up.*\n\[These calls succeeded: send \(2 times\)\. Check before you call them again\.\]$/,
+    );
+    assert.match(
+      killed ?? '',
+      /\[These calls did not end, and may have had their effects: wait\. Check before you call them again\.\]/,
+    );
+    assert.equal(good, '"sent"');
+  });
+
   it('finish ends the message with its value, without another model call', async () => {
     await using fixture = codeLoop(sandbox, [invoke(`ctx.manager.finish({ count: 3 }); return 1;`)]);
     const handled = await fixture.send('count', 'm-1');

@@ -27,10 +27,13 @@ export interface RunNotes {
   /** The run started with the stored memory: functions and globals of earlier runs were lost. */
   isNew: boolean;
   notices: readonly string[];
+  /** The calls with effects that the code made. */
+  effects: string | undefined;
 }
 
-export function notesOn({ outcome, before, isNew, notices }: RunNotes): string[] {
+export function notesOn({ outcome, before, isNew, notices, effects }: RunNotes): string[] {
   const notes = notices.map((notice) => `LOOP GUARD: ${notice}`);
+  if (!outcome.ok && effects !== undefined) notes.push(effects);
   if (outcome.isLogCut) notes.push('The code printed more than is shown.');
   if (outcome.unawaited > 0) {
     notes.push(

@@ -191,7 +191,8 @@ class CodeCall {
   }
 
   #resultOf({ host, outcome, isNew }: EndedRun, verdict: FinishVerdict | undefined): CodeResult {
-    const notes = notesOn({ outcome, before: this.#state.memory, isNew, notices: host.notices });
+    const { notices, effects } = host;
+    const notes = notesOn({ outcome, before: this.#state.memory, isNew, notices, effects });
     const { log } = outcome;
     if (!outcome.ok) return { value: undefined, error: { code: outcome.code, message: outcome.message }, log, notes };
     if (verdict?.accepted !== false) return { value: outcome.value, error: undefined, log, notes };
@@ -211,7 +212,7 @@ class CodeCall {
       items.push({ role: 'assistant', text: reply, toolCalls: [] });
       this.#message.answers += 1;
     }
-    await historyWriter.write(items, { tainted: this.#deps.taint.has(caller.session), deferrable: false });
+    await historyWriter.write(items, { ...this.#deps.taint.marks(caller.session), deferrable: false });
     this.items.push(sent, ...items.slice(1));
     const milliseconds = this.#deps.clock.monotonic() - this.#started;
     const code = result.error === undefined ? {} : { code: result.error.code };
@@ -235,8 +236,8 @@ class CodeCall {
 
   async #store(entry: RunJournalEntry, { isDeferrable: deferrable, origin }: EntryStorage): Promise<void> {
     const { historyWriter, caller } = this.#message;
-    const tainted = this.#deps.taint.has(caller.session);
-    await historyWriter.write([journalItem(this.#call.id, entry, origin)], { tainted, deferrable });
+    const marks = this.#deps.taint.marks(caller.session);
+    await historyWriter.write([journalItem(this.#call.id, entry, origin)], { ...marks, deferrable });
   }
 
   #stepLimit(): CodeOutcome {

@@ -17,7 +17,7 @@ export interface ContextSources {
   memory: Pick<Memory, 'get'>;
   decide: (caller: CallerContext, request: PolicyRequest) => Decision;
   /** Called with what the session reads, before the model sees it. */
-  onRead: (caller: CallerContext, part: 'File' | 'UntrustedMemory') => void;
+  onRead: (caller: CallerContext, part: 'File' | 'Memory' | 'UntrustedMemory') => void;
 }
 
 /**
@@ -63,6 +63,6 @@ async function readMemoryPart(
   const found = await memory.get(key);
   if (found === undefined) return { ...part, state: 'Missing' };
   const { value, tainted } = found;
-  if (isUntrustedEntry({ key, tainted })) onRead(caller, 'UntrustedMemory');
+  onRead(caller, isUntrustedEntry({ key, tainted }) ? 'UntrustedMemory' : 'Memory');
   return { ...part, state: 'Included', text: typeof value === 'string' ? value : JSON.stringify(value) };
 }

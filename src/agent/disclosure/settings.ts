@@ -1,5 +1,6 @@
 import { DEFAULT_BODY_TOKENS, DEFAULT_INDEX_TOKENS, DEFAULT_UNLOAD_PERCENT } from '../../api/limits/disclosure.ts';
 import type { AgentSpec } from '../../api/v1alpha1/agent.ts';
+import type { SkillBudget } from '../skills/loaded-skills.ts';
 
 /** How an agent discloses its tools to its model. */
 export interface DisclosureSettings {
@@ -8,6 +9,12 @@ export interface DisclosureSettings {
   bodyTokens: number;
   /** A share of the context window, from 0 to 1. */
   unloadShare: number;
+}
+
+/** How long the instructions of skills stay in the requests of an agent, whatever its mode is. */
+export function skillBudget({ disclosure }: AgentSpec): SkillBudget {
+  const { bodyTokens = DEFAULT_BODY_TOKENS, unloadPercent = DEFAULT_UNLOAD_PERCENT } = disclosure ?? {};
+  return { bodyTokens, unloadShare: unloadPercent / 100 };
 }
 
 /** Undefined for an agent whose model always gets all tools. */

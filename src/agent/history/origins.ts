@@ -1,3 +1,4 @@
+import { isActionType } from '../../api/v1alpha1/actions.ts';
 import type { ItemOrigin } from '../../models/item-origin.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import { ASK_TOOL, TASK_TOOL } from '../tools/ask-tool.ts';
@@ -19,12 +20,23 @@ export function originOfTool(
       return 'Mcp';
     case 'file_system':
       return 'File';
+    // Programs and Git print what is in files, unless the call reaches a host.
+    case 'terminal':
+    case 'version_control':
+      return isOfHost(tool) ? 'Web' : 'File';
     case 'memory':
       return 'Memory';
+    case 'database':
+      return 'Database';
     default:
-      if (tool.action === 'comms:external') return 'Web';
+      if (isOfHost(tool)) return 'Web';
       return ANSWERING_TOOLS.has(tool.name) ? 'Reply' : 'Tool';
   }
+}
+
+/** A custom action may do whatever a policy says, so it may read what a host answers. */
+function isOfHost({ action }: Pick<ToolDescriptor, 'action'>): boolean {
+  return action === 'comms:external' || !isActionType(action);
 }
 
 /** Users and tools have origins; what the model itself said has those of all items before it. */

@@ -38,9 +38,12 @@ export async function callTools(
   state.toolCalls += Math.min(allowed, calls.length);
   const storeResult = async ({ message, tool, isCalled, isApproved }: StoredResult): Promise<void> => {
     const origin = originOfTool(tool);
-    if (isCalled && deps.isUntrusted(origin)) deps.taint.mark(caller.session, origin);
+    if (isCalled) {
+      if (deps.isUntrusted(origin)) deps.taint.mark(caller.session, origin);
+      deps.taint.read(caller.session, origin);
+    }
     const deferrable = !isCalled || (isRepeatable(tool) && !isApproved);
-    await historyWriter.write([{ ...message, origin }], { tainted: deps.taint.has(caller.session), deferrable });
+    await historyWriter.write([{ ...message, origin }], { ...deps.taint.marks(caller.session), deferrable });
   };
   const { outputCharacters } = limits;
   const { results, parked } = await runToolCalls(

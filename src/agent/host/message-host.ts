@@ -52,10 +52,10 @@ export class MessageHost implements ProviderHost {
 
   async append(items: ModelMessage[], deferrable: boolean): Promise<void> {
     this.#state.answers += items.filter(({ role }) => role === 'assistant').length;
-    const tainted = this.#deps.taint.has(this.#state.caller.session);
+    const marks = this.#deps.taint.marks(this.#state.caller.session);
     const { historyWriter } = this.#state;
     const added = items.map((item) => addedByProvider(item, historyWriter.items));
-    await historyWriter.write(added, { tainted, deferrable });
+    await historyWriter.write(added, { ...marks, deferrable });
   }
 
   async invoke(calls: ToolCall[]): Promise<CallsOutcome> {

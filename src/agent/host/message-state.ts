@@ -109,7 +109,7 @@ export async function openMessage(
   const origin = message.source ?? 'User';
   const added: ModelMessage = { role: 'user', text, origin, ...(id === undefined ? {} : { message: id }) };
   if (resume === undefined) {
-    await historyWriter.write([added], { tainted: deps.taint.has(session), deferrable: true });
+    await historyWriter.write([added], { ...deps.taint.marks(session), deferrable: true });
   }
   events({ type: 'message-received', text, ...(from === undefined ? {} : { from }) });
   for (const event of route.events) events(event);
@@ -140,7 +140,10 @@ async function loadHistory(
   session: string,
 ): Promise<SessionHistory> {
   const history = await sessions.load(session);
-  if (history.tainted || originsOf(history.items).some(isUntrusted)) taint.mark(session);
+  const origins = originsOf(history.items);
+  if (history.tainted || origins.some(isUntrusted)) taint.mark(session);
+  if (history.private === true) taint.markPrivate(session);
+  for (const origin of origins) taint.read(session, origin);
   return history;
 }
 

@@ -10,11 +10,14 @@ import { repairHistory } from '../history/repair-history.ts';
 import { isRepeatable } from '../history/repeatable.ts';
 import { afterAnswer, afterRefusal, lastCount } from '../history/request-tokens.ts';
 import type { ProviderHost, ProviderOffer, ProviderTask } from '../provider/port.ts';
+import { type SkillBudget, unloadSkills } from '../skills/loaded-skills.ts';
 import { callModel, type ModelAnswer, type ModelCallDeps } from './model-call.ts';
 
 export interface LoopDeps extends ModelCallDeps {
   /** Context window of a model in tokens. */
   contextTokens: (model: string) => number;
+  /** Absent for an agent that has no skills. */
+  skillBudget?: SkillBudget;
 }
 
 /** What the loop keeps while it works on one message. */
@@ -100,6 +103,7 @@ export async function requestAnswer(
   if (await compactHistory(deps, conversation, budget(), op)) {
     conversation.messages = repairHistory(itemsForModel(await host.history())).map(asSent);
   }
+  conversation.messages = withoutOldSkills(deps, conversation.messages, counted, windowTokens);
   conversation.messages = fit();
   const answer = await call().catch((error: unknown) => {
     if (!isOverflow(error)) throw error;
@@ -110,6 +114,19 @@ export async function requestAnswer(
   conversation.turns += 1;
   host.report({ type: 'usage', turns: 1, ...answer.usage });
   return answer;
+}
+
+/** Instructions of skills leave before messages do: they can be loaded again. */
+function withoutOldSkills(
+  { skillBudget }: LoopDeps,
+  messages: ModelMessage[],
+  fixed: ContextBudget['fixed'],
+  windowTokens: number,
+): ModelMessage[] {
+  if (skillBudget === undefined) return messages;
+  const { bodyTokens, unloadShare } = skillBudget;
+  const excess = estimateRequest(messages, fixed) - unloadShare * windowTokens;
+  return unloadSkills(messages, { bodyTokens, excess });
 }
 
 async function callOnce(

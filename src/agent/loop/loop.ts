@@ -22,6 +22,7 @@ import type { ModelCallDeps } from './model-call.ts';
 import type { SessionStore } from '../ports.ts';
 import { assertSessionId } from '../session/session-id.ts';
 import { createSessionLocks } from '../session/session-locks.ts';
+import type { SkillBudget } from '../skills/loaded-skills.ts';
 import { createTaintTracker, isFromHost, type TaintTracker } from './taint-tracker.ts';
 import { createTrace, type TraceEntry } from './trace.ts';
 
@@ -41,6 +42,8 @@ export interface AgentLoopDeps extends ModelCallDeps {
   disclosure?: DisclosureDeps | undefined;
   /** Absent for an agent without `spec.prompt.context`. */
   context?: ContextReader | undefined;
+  /** Absent for an agent that has no skills. */
+  skillBudget?: SkillBudget;
   /** The value that every answer must have; absent for an agent without `spec.returns`. */
   returns?: RequiredValue | undefined;
   /** What loops over the model. Default: the loop of this module. */
@@ -84,7 +87,8 @@ export function createAgentLoop(deps: AgentLoopDeps): AgentLoop {
   const contextTokens = deps.contextTokens ?? ((): number => 128_000);
   const { model, clock, invoker, sessions, code, hooks, context, disclosure, isUntrusted = isFromHost } = deps;
   const { messages = new MessagesInWork() } = deps;
-  const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens });
+  const budget = deps.skillBudget === undefined ? {} : { skillBudget: deps.skillBudget };
+  const provider = deps.provider ?? createLoopProvider({ model, clock, contextTokens, ...budget });
   const shared: HandlerDeps = {
     clock,
     invoker,

@@ -12,6 +12,7 @@ export interface HistoryWriter {
 interface WriteBatch {
   items: ModelMessage[];
   tainted: boolean;
+  isPrivate: boolean;
   isDeferrable: boolean;
   done: Promise<void>;
 }
@@ -30,6 +31,7 @@ export function createHistoryWriter(
     pending = undefined;
     const flags = {
       ...(batch.tainted ? { tainted: true } : {}),
+      ...(batch.isPrivate ? { private: true } : {}),
       ...(batch.isDeferrable ? { deferrable: true } : {}),
     };
     position = await sessions.append(session, position, batch.items, flags);
@@ -39,7 +41,8 @@ export function createHistoryWriter(
     write(items, marks = {}) {
       all.push(...items);
       if (pending === undefined) {
-        const batch: WriteBatch = { items: [], tainted: false, isDeferrable: true, done: Promise.resolve() };
+        const marked = { tainted: false, isPrivate: false, isDeferrable: true };
+        const batch: WriteBatch = { items: [], ...marked, done: Promise.resolve() };
         batch.done = tail.then(() => flush(batch));
         pending = batch;
         tail = batch.done;
@@ -48,6 +51,7 @@ export function createHistoryWriter(
       }
       pending.items.push(...items);
       pending.tainted ||= marks.tainted === true;
+      pending.isPrivate ||= marks.private === true;
       pending.isDeferrable &&= marks.deferrable === true;
       return pending.done;
     },

@@ -6,7 +6,7 @@ import type { RecordStore } from '../../lib/record-store.ts';
 import type { ModelMessage } from '../../models/port.ts';
 import { sessionPath, sessionRecordName, SESSIONS, type SessionScope } from '../../tools/session-path.ts';
 import type { SessionHistory, SessionStore } from '../ports.ts';
-import { parseHistoryEntry, toHistoryLine } from './history-entry.ts';
+import { historyEntry, parseHistoryEntry, toHistoryLine } from './history-entry.ts';
 import { CLOSED_LOCAL_SESSION_MS } from './session-age.ts';
 import { assertSessionId, sessionClosed } from './session-id.ts';
 
@@ -89,11 +89,7 @@ export function createRecordSessionStore(
       return position.writes.run(async () => {
         if (position.seq !== afterSeq)
           throw corrupt(session, `it has ${position.seq} items, not ${afterSeq}: another writer has appended to it`);
-        const line = {
-          after: afterSeq,
-          items: await form.toStored(sessionPath(scope), items),
-          tainted: marks.tainted === true,
-        };
+        const line = historyEntry(afterSeq, await form.toStored(sessionPath(scope), items), marks);
         await Promise.all([
           updateUsedAt(records, clock, scope, position),
           records.append(historyLog(scope), toHistoryLine(line)),
@@ -177,14 +173,16 @@ async function readHistory(records: RecordStore, scope: SessionScope): Promise<S
   const lines = await records.read(historyLog(scope));
   const items: ModelMessage[] = [];
   let tainted = false;
+  let isPrivate = false;
   for (const [index, line] of lines.entries()) {
     const entry = parseHistoryEntry(line);
     if (entry === undefined) throw corrupt(session, `line ${index + 1} of its history is not a valid entry`);
     if (entry.after !== items.length) throw corrupt(session, `line ${index + 1} was written by another writer`);
     items.push(...entry.items);
     tainted ||= entry.tainted;
+    isPrivate ||= entry.private === true;
   }
-  return { seq: items.length, items, tainted };
+  return { seq: items.length, items, tainted, ...(isPrivate ? { private: true } : {}) };
 }
 
 async function updateUsedAt(

@@ -4,9 +4,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type Json, type JsonObject, member } from '../../lib/json.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { CallContext, CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
-import { assertSessionId } from '../session/session-id.ts';
-import { messageRequest } from './send-tool.ts';
+import { assertMessageAllowed, receivingSession } from './send-tool.ts';
 
 export interface AskToolDeps {
   /** Questions of a session. Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
@@ -92,18 +92,12 @@ export function askTools(deps: AskToolDeps): Tool[] {
 }
 
 function askTool(deps: AskToolDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: ASK_TOOL,
+    check: (input, caller) => assertMessageAllowed(input, caller, deps),
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(
-        context,
-        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
-      );
-      if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
-      const named = textOf(input, 'session');
-      const session = named === '' ? context.session : named;
-      assertSessionId(session);
+      const session = receivingSession(input, context);
       const tainted = deps.isTainted(context) ? { tainted: true } : {};
       const draft = { to, session, text: textOf(input, 'text'), ...tainted };
       const stated = member(input, 'wait');
@@ -113,7 +107,7 @@ function askTool(deps: AskToolDeps): Tool {
       };
       return taskResult(await tasksOf(deps, context).ask(draft, wait, context.op), deps, context);
     },
-  };
+  });
 }
 
 function taskTool(deps: AskToolDeps): Tool {

@@ -34,12 +34,6 @@ export const KEY = {
   maxLength: 256,
   description: 'Dotted, such as "self.notes.today". Keys below "shared" belong to all agents of the namespace',
 };
-/** The policy request of a call that names one key; a search and a list ask for each key that they find. */
-export function memoryCallRequest(tool: string, input: Json): PolicyRequest | undefined {
-  if (tool === MEMORY_TOOLS.get) return memoryRequest(keyOf(input), 'read');
-  return tool === MEMORY_TOOLS.set || tool === MEMORY_TOOLS.delete ? memoryRequest(keyOf(input), 'write') : undefined;
-}
-
 export function memoryRequest(key: string, access: 'read' | 'write'): PolicyRequest {
   return { kind: 'Memory', key, access };
 }

@@ -1,4 +1,5 @@
 import { member } from '../../lib/json.ts';
+import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool } from '../../tools/contract.ts';
 import {
   assertAllowed,
@@ -16,7 +17,7 @@ export const DEFAULT_KEYS = 100;
 
 /** `memory_delete`: the right to write a key is the right to delete it. */
 export function deleteTool(deps: MemoryToolDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: {
       name: MEMORY_TOOLS.delete,
       description: 'Delete what was kept under a key. Gives {key, deleted}; deleted is false when there was nothing.',
@@ -32,12 +33,12 @@ export function deleteTool(deps: MemoryToolDeps): Tool {
       sideEffects: true,
       locality: 'Local',
     },
-    async call(input, context) {
+    check: (input, caller) => assertAllowed(deps, caller, memoryRequest(keyOf(input), 'write')),
+    async call(input) {
       const key = keyOf(input);
-      assertAllowed(deps, context, memoryRequest(key, 'write'));
       return { key, deleted: await deps.memory.delete(key) };
     },
-  };
+  });
 }
 
 /** `memory_list`: the keys that the agent may read. */

@@ -1,4 +1,5 @@
 import { member } from '../../lib/json.ts';
+import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { Tool } from '../../tools/contract.ts';
 import {
   assertAllowed,
@@ -21,7 +22,7 @@ export function createMemoryTools(deps: MemoryToolDeps): Tool[] {
 }
 
 function getTool(deps: MemoryToolDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: {
       name: MEMORY_TOOLS.get,
       description: 'Read what was kept under a key. Gives {found, value}.',
@@ -37,18 +38,18 @@ function getTool(deps: MemoryToolDeps): Tool {
       sideEffects: false,
       locality: 'Local',
     },
+    check: (input, caller) => assertAllowed(deps, caller, memoryRequest(keyOf(input), 'read')),
     async call(input, context) {
       const key = keyOf(input);
-      assertAllowed(deps, context, memoryRequest(key, 'read'));
       const found = await deps.memory.get(key);
       if (found !== undefined && isUntrustedEntry({ key, ...found })) deps.onUntrusted(context);
       return { found: found !== undefined, value: found?.value ?? null };
     },
-  };
+  });
 }
 
 function setTool(deps: MemoryToolDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: {
       name: MEMORY_TOOLS.set,
       description: 'Keep a JSON value under a key, beyond this conversation. Replaces what the key held. Gives {key}.',
@@ -69,13 +70,13 @@ function setTool(deps: MemoryToolDeps): Tool {
       sideEffects: true,
       locality: 'Local',
     },
+    check: (input, caller) => assertAllowed(deps, caller, memoryRequest(keyOf(input), 'write')),
     async call(input, context) {
       const key = keyOf(input);
-      assertAllowed(deps, context, memoryRequest(key, 'write'));
       await deps.memory.set(key, member(input, 'value') ?? null, { tainted: deps.isTainted(context) });
       return { key };
     },
-  };
+  });
 }
 
 function searchTool(deps: MemoryToolDeps): Tool {

@@ -3,6 +3,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { type Json, member } from '../../lib/json.ts';
 import { childPrefix } from '../../policy/children/child-name.ts';
 import type { Decision, PolicyRequest } from '../../policy/types.ts';
+import { checkedTool } from '../../tools/checks/checked-tool.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../tools/contract.ts';
 import { assertSessionId } from '../session/session-id.ts';
 
@@ -45,34 +46,48 @@ export const SEND_TOOL: ToolDescriptor = {
 
 /** `agent_send`: `grants.messages` decides which receivers are allowed. */
 export function sendTool(deps: SendToolDeps): Tool {
-  return {
+  return checkedTool({
     descriptor: SEND_TOOL,
+    check: (input, caller) => assertMessageAllowed(input, caller, deps),
     async call(input, context) {
       const to = textOf(input, 'to');
-      const { effect, reason, rule } = deps.decide(
-        context,
-        messageRequest(input, deps.hasChildren === true ? context.agent : undefined),
-      );
-      if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
       if (deps.bus === undefined) {
         throw new TemperError('TEMPER_NOT_FOUND', `agent "${to}" cannot be reached: this agent runs alone`);
       }
-      const named = textOf(input, 'session');
-      const session = named === '' ? context.session : named;
-      assertSessionId(session);
+      const session = receivingSession(input, context);
       const tainted = deps.isTainted(context) ? { tainted: true } : {};
       const draft = { to, session, text: textOf(input, 'text'), ...tainted };
       const { id } = await deps.bus(context.session).send(draft, context.op);
       return { id };
     },
-  };
+  });
+}
+
+/** Refuses a receiver that the policy does not allow, and an invalid session. */
+export function assertMessageAllowed(
+  input: Json,
+  caller: CallerContext,
+  { decide, hasChildren }: Pick<SendToolDeps, 'decide' | 'hasChildren'>,
+): void {
+  const request = messageRequest(input, hasChildren === true ? caller.agent : undefined);
+  const { effect, reason, rule } = decide(caller, request);
+  if (effect !== 'Allow') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
+  receivingSession(input, caller);
+}
+
+/** The session of the receiver that gets the message. Throws TEMPER_SESSION_INVALID. */
+export function receivingSession(input: Json, caller: CallerContext): string {
+  const named = textOf(input, 'session');
+  const session = named === '' ? caller.session : named;
+  assertSessionId(session);
+  return session;
 }
 
 /**
  * The policy request of a call of `agent_send` or `agent_message`. The names of children start with the name of their parent; whether the
  * receiver is a child is for the gateway to decide.
  */
-export function messageRequest(input: Json, sender?: string): PolicyRequest {
+function messageRequest(input: Json, sender?: string): PolicyRequest {
   const agent = textOf(input, 'to');
   const mayBeChild = sender !== undefined && agent.startsWith(childPrefix(sender));
   return { kind: 'Message', agent, ...(mayBeChild ? { child: true } : {}) };

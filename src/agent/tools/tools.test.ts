@@ -1,29 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
+import { aCallContext } from '../../../test/support/call-context.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import { ulids } from '../../lib/ids.ts';
 import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore } from '../../lib/record-store.ts';
 import { meteredStub } from '../../models/pipeline.testing.ts';
-import type { CallContext, Tool } from '../../tools/contract.ts';
+import type { Tool } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { generateTextTool } from './generate-text.ts';
 import { createMemoryTools } from './memory-tools.ts';
 import { createRecordMemory } from './memory.ts';
 import { type ScriptedAnswer, says, scriptedLedger, scriptedModel } from '../loop/scripted-loop.testing.ts';
 
-const context: CallContext = {
-  agent: 'analyst',
-  namespace: 'team-a',
-  session: 's-1',
-  rootMessage: 'root',
-  stack: [],
-  origin: 'Agent' as const,
-  op: { signal: NEVER_ABORTED, deadline: Number.POSITIVE_INFINITY, key: 'key' },
-  invoke: () => Promise.reject(new Error('not called')),
-};
+const context = aCallContext({ agent: 'analyst' });
 
 /** Calls a tool like the invoker does: validates input and output against the schemas. */
 async function callTool(tools: Tool[], name: string, input: Json): Promise<Json> {

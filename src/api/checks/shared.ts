@@ -38,19 +38,19 @@ export function checkPatterns(rules: PatternRules, kind: PatternKind, list: Text
   return [...itemsOf(list, path)].flatMap(([text, at]) => checkPattern(rules, kind, text, at));
 }
 
-/** A rule with an unregistered action type would silently have no effect. */
-export function checkActions(list: Texts, path: FieldPath): Finding[] {
+/** A rule with an unregistered action type would silently have no effect. `custom`: those that the policy registers. */
+export function checkActions(list: Texts, path: FieldPath, custom: readonly string[]): Finding[] {
   const findings: Finding[] = [];
   for (const [entry, at] of itemsOf(list, path)) {
-    if (expandActions(entry).length > 0) continue;
-    const near = suggestName(entry, [...ACTION_TYPES, ...ACTION_CATEGORIES]);
+    if (expandActions(entry, custom).length > 0) continue;
+    const near = suggestName(entry, [...ACTION_TYPES, ...ACTION_CATEGORIES, ...custom]);
     findings.push({
       path: at,
       rule: 'action-type',
       message: `${dottedPath(at)} ${quoted(entry)} is not a registered action type`,
       fix:
         near === undefined
-          ? `write category:action, or a category alone; categories: ${ACTION_CATEGORIES.join(', ')}`
+          ? `write category:action, or a category alone; categories: ${ACTION_CATEGORIES.join(', ')}; register custom ones in spec.actions`
           : `did you mean "${near}"?`,
     });
   }

@@ -1,7 +1,7 @@
 import { dottedPath } from '../findings.ts';
 import type { Finding, PatternRules, ValidPart } from '../findings.ts';
 import { parseDecimalMicros, parseDuration, parseMillicores, parseQuantityBytes } from '../quantities.ts';
-import { expandActions } from '../v1alpha1/actions.ts';
+import { builtInRisk, DEFAULT_BASE_ACTION, expandActions, RISKS } from '../v1alpha1/actions.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
 import { APPROVAL_SETTINGS_CHECKS } from './approval-settings.ts';
 import { customLevelsHaveNamesOfTheirOwn, elevatedNeedsHuman, initialIsBelowCeiling, levelsExist } from './levels.ts';
@@ -18,6 +18,7 @@ export const TRUST_POLICY_CHECKS: readonly TrustPolicyCheck[] = [
   initialIsBelowCeiling,
   customLevelsHaveNamesOfTheirOwn,
   actionsAreRegistered,
+  risksAreNotBelowBase,
   allowedActionsAreNotDenied,
   allowedToolsAreNotDenied,
   patternsAreWellFormed,
@@ -29,21 +30,46 @@ export const TRUST_POLICY_CHECKS: readonly TrustPolicyCheck[] = [
 ];
 
 function actionsAreRegistered(spec: Spec): Finding[] {
+  const custom = customActions(spec);
   return [
-    ...checkActions(spec.rules?.deny, ['spec', 'rules', 'deny']),
-    ...checkActions(spec.rules?.requireApproval, ['spec', 'rules', 'requireApproval']),
-    ...checkActions(spec.rules?.allow, ['spec', 'rules', 'allow']),
-    ...checkActions(spec.constraints?.requireApproval, ['spec', 'constraints', 'requireApproval']),
+    ...checkActions(spec.rules?.deny, ['spec', 'rules', 'deny'], custom),
+    ...checkActions(spec.rules?.requireApproval, ['spec', 'rules', 'requireApproval'], custom),
+    ...checkActions(spec.rules?.allow, ['spec', 'rules', 'allow'], custom),
+    ...checkActions(spec.constraints?.requireApproval, ['spec', 'constraints', 'requireApproval'], custom),
     ...[...itemsOf(spec.levels, ['spec', 'levels'])].flatMap(([level, path]) =>
-      checkActions(level.constraints?.requireApproval, [...path, 'constraints', 'requireApproval']),
+      checkActions(level.constraints?.requireApproval, [...path, 'constraints', 'requireApproval'], custom),
     ),
   ];
 }
 
+function customActions({ actions }: Spec): string[] {
+  return present(actions).flatMap(({ name }) => name ?? []);
+}
+
+/** A custom action never has less risk than the built-in one whose rules apply to it. */
+function risksAreNotBelowBase({ actions }: Spec): Finding[] {
+  return [...itemsOf(actions, ['spec', 'actions'])].flatMap(
+    ([{ base = DEFAULT_BASE_ACTION, risk }, path]): Finding[] => {
+      const least = builtInRisk(base);
+      if (risk === undefined || least === undefined || RISKS.indexOf(risk) >= RISKS.indexOf(least)) return [];
+      const message = `${dottedPath(path)} has risk ${risk}, and its base ${base} has risk ${least}`;
+      return [
+        {
+          path: [...path, 'risk'],
+          rule: 'action-risk',
+          message,
+          fix: `write ${least} or a higher risk, or another base`,
+        },
+      ];
+    },
+  );
+}
+
 function allowedActionsAreNotDenied(spec: Spec): Finding[] {
-  const denied = new Set(present(spec.rules?.deny).flatMap(expandActions));
+  const custom = customActions(spec);
+  const denied = new Set(present(spec.rules?.deny).flatMap((entry) => expandActions(entry, custom)));
   return [...itemsOf(spec.rules?.allow, ['spec', 'rules', 'allow'])].flatMap(([entry, path]): Finding[] => {
-    const both = expandActions(entry).filter((action) => denied.has(action));
+    const both = expandActions(entry, custom).filter((action) => denied.has(action));
     if (both.length === 0) return [];
     const message = `${dottedPath(path)} ${quoted(entry)} allows what spec.rules.deny denies: ${both.join(', ')}`;
     return [{ path, rule: 'overlap', message, fix: 'remove it from one of the two; deny takes precedence' }];
@@ -62,6 +88,9 @@ function allowedToolsAreNotDenied(spec: Spec, rules: PatternRules): Finding[] {
 function patternsAreWellFormed(spec: Spec, rules: PatternRules): Finding[] {
   const gitPath = spec.promotion?.toShared?.gitOps?.path;
   return [
+    ...[...itemsOf(spec.actions, ['spec', 'actions'])].flatMap(([{ tools }, path]) =>
+      checkPatterns(rules, 'tool', tools, [...path, 'tools']),
+    ),
     ...checkPatterns(rules, 'tool', spec.tools?.allow, ['spec', 'tools', 'allow']),
     ...checkPatterns(rules, 'tool', spec.tools?.deny, ['spec', 'tools', 'deny']),
     ...checkPatterns(rules, 'model', spec.models?.allow, ['spec', 'models', 'allow']),

@@ -3,7 +3,9 @@ import type { FieldPath, Finding, PatternRules, ValidPart } from '../findings.ts
 import { describeNotInForce, fieldsNotInForce, segmentsOf } from '../not-in-force.ts';
 import { GRANTABLE_CATEGORIES, LEVEL_CATEGORIES, type ToolCategoryName } from '../v1alpha1/actions.ts';
 import type { AgentSpec } from '../v1alpha1/agent.ts';
+import type { CapabilitySpec } from '../v1alpha1/capability.ts';
 import type { TrustPolicySpec } from '../v1alpha1/trustpolicy.ts';
+import { shellFindings } from './agent/shell-grants.ts';
 import { type Policies, type SetFinding, type SetMember, policiesByNamespace } from './set.ts';
 import { itemsOf, quoted } from './shared.ts';
 
@@ -14,6 +16,8 @@ export function manifestWarnings<M extends SetMember>(members: readonly M[], pat
     [
       ...notInForceFindings(member),
       ...grantFindings(member, patterns),
+      ...digestFindings(member),
+      ...(member.kind === 'Agent' ? shellFindings(member.spec as ValidPart<AgentSpec>) : []),
       ...judgeFindings(member, policies),
       ...levelFindings(member),
     ].map((finding) => ({ ...finding, member })),
@@ -30,6 +34,8 @@ export const TOOLS_OF_GRANTS = {
   schedules: ['schedule_create'],
   'events.publish': ['event_publish'],
   'events.subscribe': ['event_subscribe'],
+  shell: ['shell_exec'],
+  environment: ['shell_exec'],
 } as const;
 
 function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Finding[] {
@@ -47,6 +53,8 @@ function grantFindings({ kind, spec }: SetMember, patterns: PatternRules): Findi
     schedules: schedules > 0 ? [schedules] : [],
     'events.publish': events?.publish,
     'events.subscribe': events?.subscribe,
+    shell: grants.shell,
+    environment: grants.environment,
   };
   return Object.entries(TOOLS_OF_GRANTS).flatMap(([field, tools]): Finding[] => {
     const isUsed =
@@ -71,6 +79,21 @@ function notInForceFindings({ kind, spec }: SetMember): Finding[] {
     message: describeNotInForce(entry),
     fix: 'remove it, or keep it for a later version',
   }));
+}
+
+/** With `temper run`, the user has accepted the tool; on a cluster nothing but the digest says which tool is meant. */
+function digestFindings({ kind, spec }: SetMember): Finding[] {
+  if (kind !== 'Capability') return [];
+  const mcp = (spec as ValidPart<CapabilitySpec>).backend?.mcp;
+  if (mcp === undefined || mcp.digest !== undefined) return [];
+  return [
+    {
+      path: ['spec', 'backend', 'mcp'],
+      rule: 'mcp-digest',
+      message: 'no agent of a cluster has the tool: spec.backend.mcp.digest is missing',
+      fix: 'set it to the digest that temper mcp manifest prints, or keep the Capability for temper run',
+    },
+  ];
 }
 
 /** Categories of a custom level that neither its base nor a grant opens: a custom level never allows more than its base. */

@@ -59,18 +59,18 @@ const wide = (column: Column): Column => ({ ...column, wide: true });
  * The status until the first reconcile: `kubectl wait`, the printer columns and kstatus, which Flux and Argo CD use, then never see a new
  * object as finished. No generation is observed yet, and the time is the one that Gateway API uses.
  */
-const PENDING_STATUS = {
+const pendingStatus = (type: 'Ready' | 'Available') => ({
   observedGeneration: 0,
   conditions: [
     {
-      type: 'Ready',
+      type,
       status: 'Unknown',
       reason: 'Pending',
       message: 'waiting for the operator',
       lastTransitionTime: '1970-01-01T00:00:00Z',
     },
   ],
-};
+});
 
 const IMMUTABLE: CelRule = {
   at: [],
@@ -154,7 +154,7 @@ export const DEFINITIONS: readonly Definition[] = [
     plural: 'agents',
     shortName: 'ag',
     selectable: ['.spec.trustPolicyRef.name'],
-    defaultStatus: PENDING_STATUS,
+    defaultStatus: pendingStatus('Ready'),
     columns: [
       condition('Ready', 'Ready', 'status', 'Whether the agent is accepted, and running or intentionally idle.'),
       condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
@@ -212,7 +212,7 @@ export const DEFINITIONS: readonly Definition[] = [
     plural: 'trustpolicies',
     shortName: 'tp',
     selectable: [],
-    defaultStatus: PENDING_STATUS,
+    defaultStatus: pendingStatus('Ready'),
     columns: [
       condition('Ready', 'Ready', 'status', 'Whether the policy is in force.'),
       condition('Reason', 'Ready', 'reason', 'The reason of the Ready condition.'),
@@ -320,7 +320,11 @@ export const DEFINITIONS: readonly Definition[] = [
     plural: 'capabilities',
     shortName: 'cap',
     selectable: [],
+    defaultStatus: pendingStatus('Available'),
     columns: [
+      condition('Available', 'Available', 'status', 'Whether agents can use the capability.'),
+      condition('Reason', 'Available', 'reason', 'The reason of the Available condition.'),
+      text('Display-Name', '.spec.displayName', 'The name for human readers.'),
       text('Type', '.spec.type', 'The type of the capability.'),
       text('Category', '.spec.category', 'The category in lists of capabilities.'),
       AGE,
@@ -332,9 +336,19 @@ export const DEFINITIONS: readonly Definition[] = [
         message: 'tool is required with type Tool and not allowed otherwise',
       },
       {
+        at: ['spec'],
+        rule: "self.type == 'Skill' || !(has(self.content) || has(self.resources) || has(self.source))",
+        message: 'content, resources and source are for type Skill only',
+      },
+      {
         at: ['spec', 'backend'],
-        rule: 'has(self.mcp) != has(self.http)',
-        message: 'set exactly one of mcp and http',
+        rule: '[has(self.mcp), has(self.a2a), has(self.http)].exists_one(given, given)',
+        message: 'set exactly one of mcp, a2a and http',
+      },
+      {
+        at: ['spec', 'backend', 'mcp'],
+        rule: 'has(self.url) != has(self.server) && !(has(self.server) && has(self.connection))',
+        message: 'set exactly one of url and server, and connection with url only',
       },
     ],
   },

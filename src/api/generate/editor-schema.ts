@@ -55,13 +55,18 @@ export function schemaText(schema: EditorSchema): string {
 function plainSchema(schema: object): EditorSchema {
   const result: EditorSchema = {};
   for (const [keyword, value] of Object.entries(schema)) {
-    if (keyword === 'x-temper-enum') result['enum'] = value;
+    // Editors complete the names, and accept what has the form.
+    if (keyword === 'x-temper-enum') result['anyOf'] = [{ enum: value }, { pattern: formOf(schema) }];
     else if (keyword.startsWith('x-')) continue;
     else if (keyword === 'properties' || keyword === 'patternProperties')
       result[keyword] = plainMembers(value as object);
     else result[keyword] = plainValue(value);
   }
   return result;
+}
+
+function formOf(schema: object): unknown {
+  return Reflect.get(schema, 'x-temper-pattern');
 }
 
 function plainMembers(members: object): EditorSchema {

@@ -79,7 +79,8 @@ describe('each CRD', () => {
       );
       const fields = definition.columns.filter(({ jsonPath }) => /^\.status\.(?!conditions\[)/.test(jsonPath));
       assert.ok(
-        fields.length === 0 || ['Agent', 'TrustPolicy', 'EmergentTool', 'ApprovalRequest'].includes(definition.kind),
+        fields.length === 0 ||
+          ['Agent', 'TrustPolicy', 'EmergentTool', 'Capability', 'ApprovalRequest'].includes(definition.kind),
         'the operator writes no other',
       );
     });

@@ -35,7 +35,7 @@ export function structural(schema: object, path = 'spec'): Structural {
   const result: Structural = {};
   for (const [keyword, value] of Object.entries(source)) {
     if (KEPT.includes(keyword) || keyword.startsWith('x-kubernetes-')) result[keyword] = value;
-    else if (keyword === 'x-temper-enum') result['enum'] = value;
+    else if (keyword === 'x-temper-pattern') result['pattern'] = value;
     else if (keyword === 'properties') result[keyword] = children(value as Record<string, object>, path);
     else if (keyword === 'items') result[keyword] = structural(value as object, `${path}[]`);
     else if (!DROPPED.includes(keyword) && !keyword.startsWith('x-temper-')) {

@@ -87,10 +87,14 @@ const Grants = Type.Object(
       ),
     ),
     shell: Type.Optional(
-      patternsOf('Patterns for the names of the programs that the terminal tools of the agent may start.'),
+      patternsOf(
+        'Patterns for the command lines that `shell_exec` may run: the name of a program and its arguments, such as `rg *`. A program that runs can start only programs that this list names. See docs/reference/toolbox.md.',
+      ),
     ),
     environment: Type.Optional(
-      patternsOf('Patterns for the names of the environment variables that the tools of the agent may read.'),
+      patternsOf(
+        'Patterns for the names of the environment variables that programs of `shell_exec` get. Names of secrets, and names that choose what a program loads, are never given.',
+      ),
     ),
   },
   { ...closed, description: 'What the agent may access. Everything that is not listed is denied.' },

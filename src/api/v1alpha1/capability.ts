@@ -4,6 +4,7 @@ import {
   ActionName,
   Conditions,
   Decimal,
+  Digest,
   ObservedGeneration,
   Text,
   ToolName,
@@ -35,6 +36,27 @@ const ConnectionName = Type.String({
   description:
     'The name of a connection in the gateway configuration. A connection binds a secret to exact hosts and namespaces.',
 });
+
+const McpServerName = Type.String({
+  'x-temper-form': 'a name of lower-case letters, digits and dashes',
+  pattern: '^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$',
+  maxLength: 50,
+  description:
+    'The name of an MCP server that the platform runs, in place of `url`. With `temper run`, the name of a server of the user.',
+});
+
+const SkillResource = Type.Object(
+  {
+    path: Type.String({
+      'x-temper-form': 'a relative path without . and .. segments, such as references/style.md',
+      pattern: '^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,7}$',
+      maxLength: 200,
+      description: 'The path of the file in the folder of the skill, such as `references/style.md`.',
+    }),
+    text: Type.String({ maxLength: 131_072, description: 'The content of the file.' }),
+  },
+  closed,
+);
 
 export const CapabilitySpec = Type.Object(
   {
@@ -82,7 +104,22 @@ export const CapabilitySpec = Type.Object(
       ),
     ),
     content: Type.Optional(
-      Text(65_536, 'The full text of a skill or extension. Given to the model when the agent loads it.'),
+      Text(65_536, 'The instructions of a skill. `load_tool` returns them to the model. Only for type `Skill`.'),
+    ),
+    resources: Type.Optional(
+      Type.Array(SkillResource, {
+        maxItems: 64,
+        'x-kubernetes-list-type': 'map',
+        'x-kubernetes-list-map-keys': ['path'],
+        description:
+          'Texts beside the instructions, which `load_tool_resource` returns, at most 512 KiB together. Only for type `Skill`.',
+      }),
+    ),
+    source: Type.Optional(
+      Text(
+        1024,
+        'Where the text comes from when the team did not write it, such as an OCI reference or a URL. Searches withhold its description, and a session that loads it has untrusted content. Only for type `Skill`.',
+      ),
     ),
     examples: Type.Optional(atomicListOf(Text(1024, 'One example.'), 20, 'Usage examples.')),
     edges: Type.Optional(
@@ -111,11 +148,40 @@ export const CapabilitySpec = Type.Object(
           mcp: Type.Optional(
             Type.Object(
               {
-                url: Url,
+                url: Type.Optional(Url),
+                server: Type.Optional(McpServerName),
                 tool: Type.Optional(Text(128, 'The name of the tool on the MCP server. Defaults to `spec.tool.name`.')),
                 connection: Type.Optional(ConnectionName),
+                digest: Type.Optional({
+                  ...Digest,
+                  description:
+                    'The digest of the tool as the server describes it; `temper mcp manifest` prints it. On a cluster, no agent has the tool without it, and a tool that the server describes differently is not called.',
+                }),
               },
-              { ...closed, description: 'A tool of an MCP server with Streamable HTTP transport.' },
+              {
+                ...closed,
+                description:
+                  'A tool of an MCP server: by its `url` with Streamable HTTP transport, or by the name of a `server` that the platform runs.',
+              },
+            ),
+          ),
+          a2a: Type.Optional(
+            Type.Object(
+              {
+                url: Url,
+                version: Type.Optional(
+                  Type.Enum(['1.0', '0.3'], {
+                    default: '1.0',
+                    description: 'The version of A2A that the agent speaks.',
+                  }),
+                ),
+                connection: Type.Optional(ConnectionName),
+              },
+              {
+                ...closed,
+                description:
+                  'An agent elsewhere over A2A, by the JSON-RPC address of its card. The argument `message` is the text; `context` and `task` go on with what an earlier output names; all other arguments are data.',
+              },
             ),
           ),
           http: Type.Optional(
@@ -138,7 +204,7 @@ export const CapabilitySpec = Type.Object(
         {
           ...closed,
           description:
-            'Where the gateway executes a call: exactly one of `mcp` and `http`. When absent, the capability is only a catalogue entry.',
+            'Where the gateway executes a call: exactly one of `mcp`, `a2a` and `http`. When absent, the capability is only a catalogue entry.',
         },
       ),
     ),

@@ -1,6 +1,13 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import type { API_VERSION } from '../names.ts';
-import { ACTION_TYPES, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from './actions.ts';
+import {
+  ACTION_TYPES,
+  CUSTOM_ACTION_PATTERN,
+  FORGE_MODES,
+  MAX_ACTION_LENGTH,
+  TOOL_APIS,
+  TOOL_CATEGORIES,
+} from './actions.ts';
 
 /** An object schema that allows only the listed members. */
 export const closed = { additionalProperties: false } as const;
@@ -174,8 +181,12 @@ export const RequestNonce = Type.String({
   description: 'A random string, unique per request. An Approval with a different nonce has no effect.',
 });
 
-export const ActionName = Type.Enum([...ACTION_TYPES], {
-  description: 'A registered action type, `category:action`. Defaults to the action type of the tool category.',
+export const ActionName = Type.String({
+  'x-temper-form': `one of ${ACTION_TYPES.join(', ')}, or a custom action type such as example.com/crm:refund`,
+  pattern: `^(${ACTION_TYPES.join('|')}|${CUSTOM_ACTION_PATTERN})$`,
+  maxLength: MAX_ACTION_LENGTH,
+  description:
+    'A built-in action type, `category:action`, or a custom one, `domain/category:action`, that TrustPolicies register in `actions`. Defaults to the action type of the tool category.',
 });
 
 /** What exactly an approval covers. Contains everything that must not change after the approval. */

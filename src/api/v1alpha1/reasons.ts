@@ -245,7 +245,58 @@ export const CONDITIONS: Readonly<Record<Kind, readonly ConditionEntry[]>> = {
       },
     },
   ],
-  Capability: [],
+  Capability: [
+    {
+      type: 'Available',
+      meaning:
+        'Agents can use the capability, as far as the configuration and the objects of the namespace say. No host is asked.',
+      reasons: {
+        Pending: PENDING,
+        Callable: 'Gateways execute calls of the tool.',
+        Listed: 'Agents find the entry, and load it when it is a skill. No gateway executes calls for it.',
+        EgressDisabled: 'Gateways reach hosts through the egress proxy only. Set egress.enabled of the chart.',
+        ConnectionMissing:
+          'The connection that the backend or requiredSecrets names does not exist or is not for the namespace. The platform team adds the namespace to it.',
+        McpServerMissing:
+          'The platform runs no MCP server of this name for the namespace. The platform team adds it to mcpServers of the chart.',
+        HostNotPermitted:
+          'The connection names another host or port, or is for a private network. Correct the URL, or ask the platform team.',
+        CategoryNotAllowed: 'Another grant opens the tools of the category. Use another spec.tool.category.',
+        SchemaInvalid: 'A schema of spec.tool cannot be used. The message has the problem.',
+        NameTaken: 'A built-in tool or an older Capability has the name. Change spec.tool.name.',
+        ToolMissing:
+          'requiredTools names a tool that is neither built in nor shared nor of another Capability of the namespace.',
+        LimitReached: 'The older Capabilities of the namespace have as many tools as it may have. Delete some.',
+        DigestMissing: 'spec.backend.mcp.digest is missing. Set it to what temper mcp manifest prints.',
+        BackendNotExecuted: 'Gateways do not execute this kind of backend.',
+      },
+    },
+    {
+      type: 'Reconciling',
+      meaning:
+        'Available waits for something outside of the object. Present only then; kstatus reads it as in progress.',
+      reasons: {
+        EgressDisabled: 'See Available.',
+        ConnectionMissing: 'See Available.',
+        McpServerMissing: 'See Available.',
+        ToolMissing: 'See Available.',
+      },
+    },
+    {
+      type: 'Stalled',
+      meaning: 'Only a change of an object ends the fault in Available. Present only then; kstatus reads it as failed.',
+      reasons: {
+        HostNotPermitted: 'See Available.',
+        CategoryNotAllowed: 'See Available.',
+        SchemaInvalid: 'See Available.',
+        NameTaken: 'See Available.',
+        LimitReached: 'See Available.',
+        DigestMissing: 'See Available.',
+        BackendNotExecuted: 'See Available.',
+      },
+    },
+    FIELDS_IN_FORCE,
+  ],
   ApprovalRequest: [
     {
       type: 'Decided',

@@ -1,6 +1,14 @@
 import { Priority } from './agent/priority.ts';
 import { Type, type Static } from 'typebox';
-import { ACTION_CATEGORIES, ACTION_TYPES, BUILTIN_LEVELS, DEFAULT_LEVELS, TOOL_CATEGORIES } from './actions.ts';
+import {
+  ACTION_CATEGORIES,
+  ACTION_TYPES,
+  BUILTIN_LEVELS,
+  CUSTOM_ENTRY_PATTERN,
+  DEFAULT_LEVELS,
+  MAX_ACTION_LENGTH,
+  TOOL_CATEGORIES,
+} from './actions.ts';
 import {
   Autonomy,
   Bytes,
@@ -21,15 +29,20 @@ import {
 } from './common.ts';
 import type { Resource } from './common.ts';
 import { ChildLimits } from './trust/child-limits.ts';
+import { CustomActions } from './trust/custom-actions.ts';
+import { OutputScan } from './trust/output-scan.ts';
 import { ScheduleLimits } from './trust/schedule-limits.ts';
 import { Decay, Strategy } from './trust/strategy.ts';
+import { PrivateData } from './trust/private-data.ts';
 import { Tainted } from './trust/tainted.ts';
 
 const ActionEntry = Type.String({
   minLength: 1,
-  maxLength: 64,
-  description: 'A registered action type as `category:action`, or a category, which covers all its actions.',
+  maxLength: MAX_ACTION_LENGTH,
+  description:
+    'An action type as `category:action`, or a category, which covers all its actions: a built-in one, or one of `actions`.',
   'x-temper-enum': [...ACTION_TYPES, ...ACTION_CATEGORIES],
+  'x-temper-pattern': `^(${[...ACTION_TYPES, ...ACTION_CATEGORIES].join('|')}|${CUSTOM_ENTRY_PATTERN})$`,
 });
 
 const actionsOf = (description: string) => atomicListOf(ActionEntry, 100, description);
@@ -309,6 +322,7 @@ export const TrustPolicySpec = Type.Object(
     strategy: Type.Optional(Strategy),
     decay: Type.Optional(Decay),
     autonomy: Type.Optional({ ...Autonomy, default: 'Semi' }),
+    actions: Type.Optional(CustomActions),
     rules: Type.Optional(
       Type.Object(
         {
@@ -425,6 +439,8 @@ export const TrustPolicySpec = Type.Object(
       ),
     ),
     tainted: Type.Optional(Tainted),
+    privateData: Type.Optional(PrivateData),
+    outputScan: Type.Optional(OutputScan),
     maxPriority: Type.Optional({
       ...Priority,
       description: 'The highest `priority` that an agent may have.',

@@ -79,6 +79,8 @@ const KINDS: Readonly<Record<string, ToolKind>> = {
   file_read: 'read',
   file_list: 'read',
   file_write: 'edit',
+  file_edit: 'edit',
+  file_delete: 'delete',
   file_search: 'search',
   discover_capabilities: 'search',
 };

@@ -56,6 +56,10 @@ describe('completion', () => {
       ['get', '--state', ''],
       ['run', '--workspace', ''],
       ['init', ''],
+      ['skill', 'check', ''],
+      ['skill', 'push', ''],
+      ['skill', 'pull', 'oci://localhost/a:v1', '--folder', ''],
+      ['run', '--skills', ''],
     ])
       assert.deepEqual(await complete(...words), [':16'], words.join(' '));
   });

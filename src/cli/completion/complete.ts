@@ -14,7 +14,9 @@ const SAFE = /^[A-Za-z0-9._:@=/+-]+$/;
 
 /** Arguments that are files, by the full name of the command. */
 const FILE_ARGUMENTS: readonly string[] = ['tool check', 'tool call', 'tool import'];
-const FOLDER_ARGUMENTS: readonly string[] = ['init'];
+const FOLDER_ARGUMENTS: readonly string[] = ['init', 'skill push'];
+/** Any number of folders. */
+const FOLDERS_ARGUMENTS: readonly string[] = ['skill check', 'skill export'];
 /** The kind of the object that the first argument names. */
 const NAME_ARGUMENTS: Readonly<Record<string, string>> = {
   send: 'agents',
@@ -79,6 +81,7 @@ async function argumentsOf(words: ParsedWords, io: CliIo): Promise<Candidates> {
     return name === 'get' ? [...kinds, 'all'] : kinds;
   }
   if (FILE_ARGUMENTS.includes(name)) return 'files';
+  if (FOLDERS_ARGUMENTS.includes(name)) return 'folders';
   if (rest.length > 0) return [];
   if (FOLDER_ARGUMENTS.includes(name)) return 'folders';
   if (name === 'deadletters') return ['retry', 'drop'];

@@ -17,7 +17,7 @@ const FILE_OPTIONS: readonly string[] = [
   'tools',
   'path',
 ];
-const FOLDER_OPTIONS: readonly string[] = ['state', 'workspace', 'out-dir'];
+const FOLDER_OPTIONS: readonly string[] = ['state', 'workspace', 'out-dir', 'folder', 'skills'];
 
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   category: TOOL_CATEGORIES,

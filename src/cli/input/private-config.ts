@@ -10,6 +10,8 @@ import { readInputFile } from './input-files.ts';
 
 /** Write permission of the group and of others. */
 const WRITABLE_BY_OTHERS = 0o022;
+/** Every permission of the group and of others. */
+const OPEN_TO_OTHERS = 0o077;
 
 /** A file in the configuration folder of the user. Only this user decides what Temper starts and trusts. */
 export interface PrivateConfig {
@@ -19,16 +21,27 @@ export interface PrivateConfig {
   value: unknown;
 }
 
-/** Reads YAML or JSON. Throws TEMPER_MANIFEST_INVALID for a file that others can write or that cannot be parsed, and TEMPER_USAGE for one that cannot be read. */
-export async function readPrivateConfig(name: string, what: string, io: CliIo): Promise<PrivateConfig> {
+/**
+ * Reads YAML or JSON. Throws TEMPER_MANIFEST_INVALID for a file that others can write, or also read when it has secrets, or that cannot be
+ * parsed, and TEMPER_USAGE for one that cannot be read.
+ */
+export async function readPrivateConfig(
+  name: string,
+  what: string,
+  io: CliIo,
+  { hasSecrets = false }: { hasSecrets?: boolean } = {},
+): Promise<PrivateConfig> {
   const path = join(configFolder(io), name);
   const file = printable(path);
   const info = await lstat(path).catch(() => undefined);
   if (info === undefined) return { file, value: undefined };
-  if (!info.isFile() || (info.mode & WRITABLE_BY_OTHERS) !== 0)
+  const [mode, allowed, fix] = hasSecrets
+    ? [OPEN_TO_OTHERS, 'read and write', 'chmod go= it']
+    : [WRITABLE_BY_OTHERS, 'write', 'chmod go-w it'];
+  if (!info.isFile() || (info.mode & mode) !== 0)
     throw new TemperError(
       'TEMPER_MANIFEST_INVALID',
-      `${file} is ${what}, so it must be a file that only its user can write; chmod go-w it`,
+      `${file} is ${what}, so it must be a file that only its user can ${allowed}; ${fix}`,
     );
   const text = await readInputFile(path, what, io);
   try {

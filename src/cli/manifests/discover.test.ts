@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { startEmbeddingServer } from '../../../test/support/embedding-server.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import { aTerminal } from '../io.testing.ts';
 import { discover, type DiscoverOptions } from './discover.ts';
@@ -65,6 +66,34 @@ describe('temper discover', () => {
     assert.match(out, /^flie +file +\d+$/m);
     assert.match(out, /^skill:csv-guide +.*tool:file_read$/m);
     assert.match(out, /^tokens: all definitions \d+, map \d+, this result \d+$/m);
+  });
+
+  it('discover --providers searches by meaning, and --explain shows both parts or why there are no vectors', async () => {
+    await using server = await startEmbeddingServer();
+    const providers = `{providers: [{name: tei, type: openai-compatible, baseUrl: "${server.url}"}], discovery: {embedder: tei/m}}`;
+    await writeFile(join(folder, 'providers.yaml'), providers);
+    await writeFile(
+      join(folder, 'weather.yaml'),
+      `${MANIFESTS}---
+apiVersion: temper.dev/v1alpha1
+kind: Capability
+metadata: {name: bulletin}
+spec: {type: Skill, description: Whether rain is near.}
+`,
+    );
+    const options = { paths: ['weather.yaml'], providers: 'providers.yaml', explain: true };
+    const { code, out } = await run('do I need an umbrella', options);
+    assert.equal(code, 0);
+    assert.match(out, /^RESULT +BY WORDS +COSINE/m);
+    assert.match(out, /^skill:bulletin +0\.00 +(?:0\.9\d|1\.00) *$/m);
+    assert.match(out, /^vectors: 4 of 4 capabilities, by tei\/m, \d+ ms$/m);
+    server.status = 400;
+    const failed = await run('do I need a forecast', options);
+    assert.match(failed.out, /^vectors: none, so this is a search by words alone\. TEMPER_MODEL_/m);
+    await writeFile(join(folder, 'words.yaml'), providers.replace(/, discovery.*/, '}'));
+    const without = await run('umbrella', { ...options, providers: 'words.yaml' });
+    assert.equal(without.code, 2);
+    assert.match(without.error, /discovery\.embedder/);
   });
 
   it('discover prints JSON with the fields of the tool', async () => {

@@ -14,6 +14,7 @@ import type { PolicySnapshot } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
 import { table } from '../table.ts';
+import { type ComparedVectors, compareVectors, vectorsJson, vectorsText } from './discover-vectors.ts';
 import { type AgentQuestion, loadSnapshot, namespaceOf } from './policy-snapshot.ts';
 
 export interface DiscoverOptions extends AgentQuestion {
@@ -21,6 +22,8 @@ export interface DiscoverOptions extends AgentQuestion {
   kind?: string;
   category?: string;
   explain?: boolean;
+  /** File with model providers and `discovery.embedder`. Absent: a search by words alone. */
+  providers?: string;
   output: 'text' | 'json';
 }
 
@@ -28,6 +31,8 @@ interface Discovered {
   snapshot: PolicySnapshot;
   result: DiscoveryResult;
   explanation: SearchExplanation;
+  /** Absent without `providers`. */
+  vectors: ComparedVectors | undefined;
   /** Estimated tokens in requests of the agent. */
   tokens: { definitions: number; map: number; result: number };
 }
@@ -38,7 +43,7 @@ interface Discovered {
  */
 export async function discover(options: DiscoverOptions, tools: readonly ToolDescriptor[], io: CliIo): Promise<number> {
   try {
-    const found = await discovered(options, tools, io.cwd);
+    const found = await discovered(options, tools, io);
     if (options.output === 'json') writeJsonLine(io, jsonOf(found, options.explain === true));
     else io.out(textOf(found, options.explain === true));
     return EXIT.ok;
@@ -50,13 +55,9 @@ export async function discover(options: DiscoverOptions, tools: readonly ToolDes
   }
 }
 
-async function discovered(
-  options: DiscoverOptions,
-  tools: readonly ToolDescriptor[],
-  cwd: string,
-): Promise<Discovered> {
+async function discovered(options: DiscoverOptions, tools: readonly ToolDescriptor[], io: CliIo): Promise<Discovered> {
   const { query, kind, category } = options;
-  const { snapshot, objects } = await loadSnapshot(options, cwd);
+  const { snapshot, objects } = await loadSnapshot(options, io.cwd);
   const decider = createDecider(snapshot);
   const permits = ({ request }: DiscoveryEntry): boolean =>
     request === undefined || decider.decide(request).effect !== 'Deny';
@@ -66,7 +67,13 @@ async function discovered(
   );
   const indexes = [LexicalIndex.of(listed.map(toolEntry)), LexicalIndex.of(capabilities)];
   const asked = { query, ...assertKind(kind), ...(category === undefined ? {} : { category }) };
-  const explanation = explainSearch(asked, { indexes, permits });
+  const scope = { indexes, permits };
+  const { name, namespace } = snapshot.agent;
+  const vectors =
+    options.providers === undefined
+      ? undefined
+      : await compareVectors(options.providers, { query: asked, scope, agent: { name, namespace } }, io);
+  const explanation = explainSearch(asked, scope, vectors?.part.similarities);
   const result = buildResult(explanation.results, new Set(listed.map(({ name }) => name)));
   const definitions = listed.reduce((sum, tool) => sum + definitionTokens(tool), 0);
   const tokens = {
@@ -74,14 +81,14 @@ async function discovered(
     map: textSize(toolMap(listed)).tokens,
     result: jsonSize(resultJson(result)).tokens,
   };
-  return { snapshot, result, explanation, tokens };
+  return { snapshot, result, explanation, vectors, tokens };
 }
 
 function resultJson({ capabilities, more }: DiscoveryResult): JsonObject {
   return { capabilities: capabilities.map((found) => ({ ...found })), more };
 }
 
-function jsonOf({ snapshot, result, explanation, tokens }: Discovered, isExplained: boolean): Json {
+function jsonOf({ snapshot, result, explanation, vectors, tokens }: Discovered, isExplained: boolean): Json {
   const found = { agent: snapshot.agent.name, level: snapshot.level, ...resultJson(result) };
   if (!isExplained) return found;
   const { visible, clauses, words, results } = explanation;
@@ -90,9 +97,14 @@ function jsonOf({ snapshot, result, explanation, tokens }: Discovered, isExplain
     visible,
     clauses,
     words: words.map(({ word, readAs, entries }) => ({ word, readAs: [...readAs], entries })),
-    matches: results
-      .slice(0, MAX_RESULTS)
-      .map(({ entry, words: matched, links }) => ({ id: entry.id, words: matched, links })),
+    matches: results.slice(0, MAX_RESULTS).map(({ entry, words: matched, links, byWords, cosine }) => ({
+      id: entry.id,
+      words: matched,
+      links,
+      byWords,
+      ...(cosine === undefined ? {} : { cosine }),
+    })),
+    ...(vectors === undefined ? {} : { vectors: vectorsJson(vectors) }),
     tokens,
   };
 }
@@ -100,10 +112,14 @@ function jsonOf({ snapshot, result, explanation, tokens }: Discovered, isExplain
 function textOf(found: Discovered, isExplained: boolean): string {
   const { snapshot, result } = found;
   const { capabilities, more } = result;
-  const rows = capabilities.map(({ id, relevance, description, note }) => [
+  const rows = capabilities.map(({ id, displayName, relevance, description, note }) => [
     relevance.toFixed(2),
     id,
-    note === undefined ? description : `${description} ${note}`,
+    [
+      ...(displayName === undefined ? [] : [`${displayName}:`]),
+      description,
+      ...(note === undefined ? [] : [note]),
+    ].join(' '),
   ]);
   const none = `agent ${snapshot.agent.name} finds nothing; other words, or temper validate for its manifests\n`;
   const list = rows.length === 0 ? none : table(['RELEVANCE', 'ID', 'DESCRIPTION'], rows);
@@ -111,16 +127,23 @@ function textOf(found: Discovered, isExplained: boolean): string {
   return `${list}${rest}${isExplained ? explanationOf(found) : ''}`;
 }
 
-function explanationOf({ snapshot, explanation, tokens }: Discovered): string {
+function explanationOf({ snapshot, explanation, vectors, tokens }: Discovered): string {
   const { visible, clauses, words, results } = explanation;
   const shown = results.slice(0, MAX_RESULTS);
   const wordRows = words.map(({ word, readAs, entries }) => [word, readAs.join(' '), String(entries)]);
-  const matchRows = shown.map(({ entry, words: matched, links }) => [entry.id, matched.join(' '), links.join(' ')]);
+  const parts = vectors === undefined ? [] : ['BY WORDS', 'COSINE'];
+  const matchRows = shown.map(({ entry, words: matched, links, byWords, cosine }) => [
+    entry.id,
+    ...(vectors === undefined ? [] : [byWords.toFixed(2), cosine?.toFixed(2) ?? '-']),
+    matched.join(' '),
+    links.join(' '),
+  ]);
   return [
     `\n${visible} capabilities are visible to agent ${snapshot.agent.name} at level ${snapshot.level}`,
     clauses === 0 ? '\n' : `; ${clauses} sentences are ranked alone too\n`,
     `\n${table(['WORD', 'READ AS', 'ENTRIES'], wordRows)}`,
-    shown.length === 0 ? '' : `\n${table(['RESULT', 'WORDS', 'LINKS'], matchRows)}`,
+    shown.length === 0 ? '' : `\n${table(['RESULT', ...parts, 'WORDS', 'LINKS'], matchRows)}`,
+    vectors === undefined ? '' : `\n${vectorsText(vectors, visible)}\n`,
     `\ntokens: all definitions ${tokens.definitions}, map ${tokens.map}, this result ${tokens.result}\n`,
   ].join('');
 }

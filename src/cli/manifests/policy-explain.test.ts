@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ToolDescriptor } from '../../tools/contract.ts';
 import { aTerminal } from '../io.testing.ts';
 import { type PolicyExplainOptions, policyExplain } from './policy-explain.ts';
 
@@ -26,18 +25,6 @@ spec:
   forge: {enabled: true, modes: [Compose, Sandbox]}
 `;
 
-const TOOLS: readonly ToolDescriptor[] = [
-  {
-    name: 'file_read',
-    description: 'Reads a file.',
-    inputSchema: {},
-    category: 'file_system',
-    action: 'code:read',
-    sideEffects: false,
-    locality: 'Local',
-  },
-];
-
 let folder = '';
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'temper-explain-'));
@@ -49,7 +36,7 @@ after(async () => {
 
 async function explain(question: Partial<PolicyExplainOptions>): Promise<{ code: number; out: string; error: string }> {
   const terminal = aTerminal();
-  const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, TOOLS, {
+  const code = await policyExplain({ paths: ['all.yaml'], output: 'text', ...question }, [], {
     ...terminal,
     cwd: folder,
   });
@@ -115,11 +102,59 @@ describe('temper policy explain', () => {
     assert.match(other.out, /^Allow[^]*· level restricted$/m);
   });
 
+  it('policy explain knows the tools of Capabilities: their action, their schema and the host that a call opens', async () => {
+    const capability = (extra: string): string => `
+---
+apiVersion: temper.dev/v1alpha1
+kind: Capability
+metadata: {name: refund}
+spec:
+  type: Tool
+  description: Refunds an order.
+  tool: {name: refund, category: web, action: "example.com/crm:refund", inputSchema: {type: object, required: [order]}}
+  backend: {http: {url: "https://api.example.com/refund"${extra}}}
+`;
+    const granted = MANIFESTS.replace('[file_read]', '[file_read, refund]');
+    const registered = granted.replace('  egress:', '  actions: [{name: "example.com/crm:refund"}]\n  egress:');
+    const call = { paths: ['capability.yaml'], tool: 'refund', input: '{"order":"1"}' };
+    const cases: readonly (readonly [string, Partial<PolicyExplainOptions>, RegExp])[] = [
+      [granted + capability(''), call, /^Deny {2}by action\.unknown/],
+      [registered + capability(''), call, /^Escalate {2}by autonomy {2}\(risk high\)[^]*✓ grant\.network/],
+      [registered + capability(''), { ...call, input: '{}' }, /^Deny {2}by input-schema/],
+      [
+        registered.replace('network: [api.example.com]', 'network: []') + capability(''),
+        call,
+        /^Deny {2}by grant\.network/,
+      ],
+      [registered + capability(', connection: crm'), call, /^Escalate {2}by autonomy(?![^]*grant\.network)/],
+    ];
+    for (const [manifests, question, expected] of cases) {
+      await writeFile(join(folder, 'capability.yaml'), manifests);
+      assert.match((await explain(question)).out, expected);
+    }
+  });
+
+  it('with a workspace, policy explain protects what temper run protects there: its state, manifests and skills', async () => {
+    await mkdir(join(folder, 'skills'), { recursive: true });
+    const run = { workspace: '.', skills: ['skills'] };
+    const ruleOf = async (question: Partial<PolicyExplainOptions>): Promise<string> =>
+      JSON.parse((await explain({ output: 'json', ...run, ...question })).out).rule;
+    for (const path of ['.temper/audit', 'all.yaml', 'skills/x/SKILL.md', join(folder, 'all.yaml')]) {
+      assert.equal(await ruleOf({ file: path }), 'workspace', path);
+      assert.equal(await ruleOf({ tool: 'file_read', input: JSON.stringify({ path }) }), 'workspace', path);
+    }
+    assert.equal(await ruleOf({ file: 'data/a.csv' }), 'constraint.files');
+    assert.equal(await ruleOf({ file: 'kept/x', state: 'kept' }), 'workspace');
+    assert.equal(await ruleOf({ file: '.temper/x', state: 'kept' }), 'constraint.files');
+    const { out } = await explain({ output: 'json', file: 'all.yaml' });
+    assert.equal(JSON.parse(out).effect, 'Allow', 'a pod has no such files');
+  });
+
   it('policy explain reports invalid questions, and exits 2', async () => {
     const wrong: readonly (readonly [Partial<PolicyExplainOptions>, RegExp])[] = [
       [{}, /ask about exactly one of/],
       [{ tool: 'file_read', host: 'x' }, /exactly one/],
-      [{ tool: 'unknown' }, /no built-in tool is named "unknown".*file_read/],
+      [{ tool: 'unknown' }, /no tool is named "unknown".*file_read/],
       [{ tool: 'file_read', input: '{"a": 1,}' }, /--input is not JSON: .*position 8/],
       [{ tool: 'x', category: 'web', action: 'code:raed' }, /--action "code:raed".*did you mean code:read\?/],
       [
@@ -127,6 +162,8 @@ describe('temper policy explain', () => {
         /--level "nosuch" is not a level of TrustPolicy "standard"; it has sandboxed/,
       ],
       [{ model: 'a/b', namespace: 'elsewhere' }, /no agent in namespace "elsewhere".*found: analyst/],
+      [{ file: 'x', state: 'y' }, /--state works with --workspace only/],
+      [{ file: 'x', workspace: 'missing' }, /--workspace .*missing does not exist/],
       [{ forge: 'sandbox' }, /--forge "sandbox" is not one of Compose, Sandbox/],
       [{ forge: 'Sandbox', api: ['eval'] }, /--api "eval"/],
       [{ host: '::1' }, /brackets/],

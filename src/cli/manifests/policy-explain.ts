@@ -1,15 +1,18 @@
 import { isTemperError } from '../../lib/errors.ts';
-import { explainCall } from '../../engine/explain-call.ts';
+import { builtInDescriptors } from '../../engine/built-in.ts';
+import { explainCall } from '../../engine/explain/explain-call.ts';
 import { categoryOf } from '../../policy/category-decider.ts';
 import { createDecider } from '../../policy/decider.ts';
 import type { ExplainedDecision, PolicyRequest, PolicySnapshot } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
 import { type CliIo, EXIT, writeJsonLine } from '../io.ts';
+import { capabilityTools } from './capability-tools.ts';
 import { type PolicyQuestion, toPolicyRequest } from './policy-question.ts';
 import { type AgentQuestion, loadSnapshot } from './policy-snapshot.ts';
+import { foldersOf, type RunQuestion } from './run-folders.ts';
 
-export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion {
+export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion, RunQuestion {
   output: 'text' | 'json';
 }
 
@@ -19,15 +22,24 @@ export interface PolicyExplainOptions extends PolicyQuestion, AgentQuestion {
  */
 export async function policyExplain(
   options: PolicyExplainOptions,
-  tools: readonly ToolDescriptor[],
+  services: readonly ToolDescriptor[],
   io: CliIo,
 ): Promise<number> {
   try {
-    const request = toPolicyRequest(options, tools);
-    const { snapshot } = await loadSnapshot(options, io.cwd);
+    const { snapshot: ofPod, objects, loaded } = await loadSnapshot(options, io.cwd);
+    const { workspace, protectedFolders } = await foldersOf(options, loaded, ofPod, io);
+    const snapshot = { ...ofPod, workspace };
+    const external = [
+      ...services.map((descriptor) => ({ descriptor, requests: [] })),
+      ...capabilityTools(objects, snapshot.agent.namespace),
+    ];
+    const known = [...builtInDescriptors(), ...external.map(({ descriptor }) => descriptor)];
+    const request = toPolicyRequest(options, known);
     const decider = createDecider(snapshot);
-    const { workspace } = snapshot;
-    const explained = explainCall({ decider, tools, schemas: createSchemaCompiler(), workspace }, request);
+    const explained = explainCall(
+      { decider, external, schemas: createSchemaCompiler(), snapshot, protectedFolders },
+      request,
+    );
     const level = levelFor(request, snapshot) ?? decider.level;
     if (options.output === 'json') writeJson(snapshot, level, explained, io);
     else io.out(textOf(snapshot, level, explained));
@@ -52,6 +64,7 @@ function writeJson(snapshot: PolicySnapshot, level: string, explained: Explained
     policy: snapshot.policy.name,
     level,
     tainted: snapshot.tainted,
+    private: snapshot.hasPrivateData === true,
     effect,
     rule,
     reason,
@@ -66,12 +79,12 @@ function textOf(snapshot: PolicySnapshot, level: string, explained: ExplainedDec
   const { effect, rule, reason, risk, trace } = explained;
   const width = Math.max(...trace.map((step) => step.rule.length));
   const lines = trace.map((step) => `  ${MARKS[step.verdict]} ${step.rule.padEnd(width)}  ${step.detail}`);
-  const tainted = snapshot.tainted ? ' · tainted' : '';
+  const marks = `${snapshot.tainted ? ' · tainted' : ''}${snapshot.hasPrivateData === true ? ' · private data' : ''}`;
   return [
     `${effect}  by ${rule}  (risk ${risk})`,
     reason,
     '',
-    `Agent ${snapshot.agent.name} · policy ${snapshot.policy.name} · level ${level}${tainted}`,
+    `Agent ${snapshot.agent.name} · policy ${snapshot.policy.name} · level ${level}${marks}`,
     ...lines,
     '',
   ].join('\n');

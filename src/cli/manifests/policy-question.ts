@@ -1,4 +1,11 @@
-import { ACTION_TYPES, DEFAULT_ACTION, FORGE_MODES, TOOL_APIS, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
+import {
+  ACTION_TYPES,
+  DEFAULT_ACTION,
+  FORGE_MODES,
+  isCustomAction,
+  TOOL_APIS,
+  TOOL_CATEGORIES,
+} from '../../api/v1alpha1/actions.ts';
 import { messageOf, TemperError } from '../../lib/errors.ts';
 import { suggestName } from '../../lib/suggest.ts';
 import { printable } from '../../lib/printable.ts';
@@ -120,7 +127,7 @@ function toolRequest(name: string, options: PolicyQuestion, tools: readonly Tool
   const categoryName = options.category ?? known?.category;
   if (categoryName === undefined) {
     throw usageError(
-      `no built-in tool is named "${name}": give its --category, or one of ${tools.map((t) => t.name).join(', ')}`,
+      `no tool is named "${name}": give its --category, or one of ${tools.map((t) => t.name).join(', ')}`,
     );
   }
   const category = oneOf('category', categoryName, TOOL_CATEGORIES);
@@ -136,7 +143,7 @@ function toolRequest(name: string, options: PolicyQuestion, tools: readonly Tool
 
 /** An unregistered action would be answered with "high risk", so a typo would look like a decision. */
 function actionOf(action: string | undefined): string | undefined {
-  if (action === undefined || ACTION_TYPES.includes(action)) return action;
+  if (action === undefined || ACTION_TYPES.includes(action) || isCustomAction(action)) return action;
   const near = suggestName(action, ACTION_TYPES);
   const hint = near === undefined ? `one of ${ACTION_TYPES.join(', ')}` : `did you mean ${near}?`;
   throw usageError(`--action "${action}" is not an action; ${hint}`);

@@ -21,13 +21,15 @@ export interface AgentQuestion {
   /** Default: the policy's initial level, and those of its tool categories. */
   level?: string;
   tainted?: boolean;
+  /** As for a session with private data, which matters in a tainted one. */
+  private?: boolean;
 }
 
 /** The agent with its policy, and the objects of the manifests. Throws TEMPER_USAGE and TEMPER_MANIFEST_UNREADABLE. */
 export async function loadSnapshot(
   options: AgentQuestion,
   cwd: string,
-): Promise<{ snapshot: PolicySnapshot; objects: TemperObject[] }> {
+): Promise<{ snapshot: PolicySnapshot; objects: TemperObject[]; loaded: LoadedManifests }> {
   const paths = options.paths.map((path) => resolve(cwd, path));
   const loaded = await loadManifests(paths, { patterns: PATTERN_RULES });
   const agent = agentOf(loaded, options);
@@ -39,9 +41,10 @@ export async function loadSnapshot(
     level: options.level ?? policy.spec.level?.initial ?? DEFAULT_LEVELS.initial,
     ...(options.level === undefined ? { categoryLevels: initialCategoryLevels(agent, policy) } : {}),
     tainted: options.tainted === true,
+    hasPrivateData: options.private === true,
     workspace: '/workspace',
   };
-  return { snapshot, objects: loaded.objects.map(({ object }) => object) };
+  return { snapshot, objects: loaded.objects.map(({ object }) => object), loaded };
 }
 
 /** Those of a new agent. */

@@ -58,7 +58,7 @@ describe('temper validate', () => {
   it('validate exits 0 for valid manifests', async () => {
     const { io, out } = memoryIo(folder);
     assert.equal(await validate({ paths: [SAMPLES], output: 'text' }, io), 0);
-    assert.match(out(), /11 valid objects, no problems, 1 warning\n$/);
+    assert.match(out(), /13 valid objects, no problems\n$/);
   });
 
   it('validate exits 1 and prints location, object, field, rule, message and fix', async () => {
@@ -81,7 +81,7 @@ describe('temper validate', () => {
     // The third problem spans both sets: the samples contain policies of the namespace, but not the referenced one.
     assert.equal(await validate({ paths: ['.', SAMPLES], output: 'json' }, io), 1);
     const lines = jsonLines(out());
-    assert.deepEqual(lines.at(-1), { summary: { valid: 11, problems: 3, warnings: 1, skipped: 1, ignoredFiles: 0 } });
+    assert.deepEqual(lines.at(-1), { summary: { valid: 13, problems: 3, warnings: 0, skipped: 1, ignoredFiles: 0 } });
     assert.deepEqual(Object.keys(lines[0] ?? {}), [
       'severity',
       'file',
@@ -93,7 +93,7 @@ describe('temper validate', () => {
       'message',
       'fix',
     ]);
-    assert.equal(lines.length, 6);
+    assert.equal(lines.length, 5);
   });
 
   it('validate names in JSON and in text what it did not check: other groups, other files, a policy of another file', async () => {
@@ -137,20 +137,6 @@ describe('temper validate', () => {
     assert.equal(await validate({ paths: ['other.yaml'], output: 'text' }, foreign.io), 2);
     assert.match(foreign.error(), /no manifests in other\.yaml \(1 objects of other groups\)/);
     assert.equal(foreign.out(), '');
-  });
-
-  it('validate warns about a field that is not in force, with its position, and exits 0', async () => {
-    await writeFile(
-      join(folder, 'agents.yaml'),
-      'apiVersion: temper.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  trustPolicyRef: {name: p}\n  model: {primary: a/b}\n  prompt: {system: x}\n  grants: {shell: [ls]}\n',
-    );
-    const { io, out } = memoryIo(folder);
-    assert.equal(await validate({ paths: ['agents.yaml'], output: 'text' }, io), 0);
-    assert.match(
-      out(),
-      /agents\.yaml:8:12 {2}Agent\/a spec\.grants\.shell\n {2}warning: not-in-force: this value of spec\.grants\.shell has no effect yet; it will let/,
-    );
-    assert.match(out(), /1 valid object, no problems, 1 warning\n$/);
   });
 
   it('validate escapes control characters of manifests', async () => {

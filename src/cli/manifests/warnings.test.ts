@@ -53,12 +53,33 @@ describe('warnings about manifests', () => {
     assert.deepEqual(await warningsOf('', level('sandboxed', 'memory, communication')), []);
   });
 
-  it('a warning names the triggers that are webhooks, and no other trigger', async () => {
-    const triggers = (...list: string[]): string => `  schedule: {mode: Proactive, triggers: [${list.join(', ')}]}`;
-    const paid = '{name: paid, subject: orders.paid, message: Ship.}';
-    const shop = '{name: shop, webhook: {}, message: Ship.}';
-    assert.deepEqual(await warningsOf(triggers(paid), '  models: {}'), []);
-    assert.deepEqual(await warningsOf(triggers(paid, shop), '  models: {}'), ['not-in-force spec.schedule.triggers']);
+  it('a warning names the grants of programs that open more than they say', async () => {
+    const shell = (...patterns: string[]): string =>
+      `  grants: {tools: [shell_exec], shell: [${patterns.map((pattern) => JSON.stringify(pattern)).join(', ')}]}`;
+    assert.deepEqual(await warningsOf(shell('grep *', 'ls', 'wc -l *'), '  models: {}'), []);
+    const opening = ['python3.13 *', 'bash -c *', 'node', 'find . *', 'git log *', '*', 'py* x', '/bin/ls'];
+    const expected = opening.map((_, index) => `shell-grant spec.grants.shell[${index}]`);
+    assert.deepEqual(await warningsOf(shell(...opening), '  models: {}'), expected);
+    const unused = '  grants: {tools: [file_read], shell: [ls], environment: [LANG]}';
+    assert.deepEqual(await warningsOf(unused, '  models: {}'), [
+      'grant-without-tool spec.grants.shell',
+      'grant-without-tool spec.grants.environment',
+    ]);
+  });
+
+  it('a warning names a Capability of an MCP server without a digest', async () => {
+    const tool = 'tool: {name: find, category: web, inputSchema: {type: object}}';
+    const warnings = async (digest: string): Promise<string[]> => {
+      const backend = `backend: {mcp: {url: "https://mcp.example.com/mcp"${digest}}}`;
+      const spec = `{type: Tool, description: Finds., ${tool}, ${backend}}`;
+      const text = `{apiVersion: temper.dev/v1alpha1, kind: Capability, metadata: {name: c}, spec: ${spec}}`;
+      await writeFile(join(folder, 'capability.yaml'), text);
+      const loaded = await loadManifests([join(folder, 'capability.yaml')]);
+      assert.deepEqual(loaded.problems, []);
+      return loaded.warnings.map(({ rule, field }) => `${rule} ${field}`);
+    };
+    assert.deepEqual(await warnings(''), ['mcp-digest spec.backend.mcp']);
+    assert.deepEqual(await warnings(`, digest: "sha256:${'0'.repeat(64)}"`), []);
   });
 
   it('a warning names an agent that may forge under a policy that accepts none of its tools', async () => {

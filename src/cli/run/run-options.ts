@@ -10,7 +10,13 @@ export interface RunOptions {
   continue?: boolean;
   /** Starts the runs of schedules until an interrupt; no message of the user. */
   serve?: boolean;
+  /** The port on which the requests of webhooks are received; only with `serve`. */
+  webhooks?: number;
+  /** The port on which callers over A2A reach the agents that list them; only with `serve`. */
+  a2a?: number;
   workspace: string;
+  /** Folders with skills. */
+  skills?: string[];
   providers?: string;
   modelScript?: string;
   state: string;

@@ -29,7 +29,7 @@ import { assertMessages } from '../input/message-text.ts';
 import { createPrinter } from './printer.ts';
 import { environmentRedactor, redactingIo } from './redact.ts';
 import type { RunOptions } from './run-options.ts';
-import { noteIdle, serveTeam } from './schedules/serve-team.ts';
+import { noteIdle, readServedPorts, serveTeam } from './schedules/serve-team.ts';
 import { selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
 
 /**
@@ -39,16 +39,17 @@ import { selectServed, selectTeam, unusedObjectsNote } from './select-agent.ts';
 export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   const redact = environmentRedactor(outer.environment);
   const io = redactingIo(outer, redact);
-  if (options.session !== undefined) assertSessionId(options.session);
-  assertMessages(options.message);
+  assertOptions(options);
   const manifests = await readManifests(options, io);
   if (manifests === undefined) return EXIT.refused;
   const isServing = options.serve === true;
   const { agent, agents, note } = isServing ? selectServed(manifests, options) : selectTeam(manifests, options);
   if (note !== undefined) io.error(`note: ${note}\n`);
+  const ports = await readServedPorts(options, io);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const programs = await userPrograms(manifests, agents, { workspace, state }, io);
+  const programs = await userPrograms(manifests, agents, { workspace, state, skills: options.skills }, io);
+  using _folders = programs.skills.folders;
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const session = isServing ? '' : await sessionOf(options, agent, state);
@@ -58,18 +59,9 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   );
   const form = options.output ?? (io.terminal ? 'text' : 'json');
   const isTyped = options.message === undefined && io.openPrompt !== undefined && form === 'text';
-  const printer = createPrinter(
-    {
-      agent: agent.metadata.name,
-      session,
-      form,
-      usage,
-      isReplayed: options.modelScript !== undefined,
-      hidesMessages: isTyped,
-      redact,
-    },
-    io,
-  );
+  const shown = { agent: agent.metadata.name, session, form, usage, redact };
+  const isReplayed = options.modelScript !== undefined;
+  const printer = createPrinter({ ...shown, isReplayed, hidesMessages: isTyped }, io);
   const observers: TeamEvents[] = [(event, source) => printer.show(event, source)];
   let code: number;
   {
@@ -85,8 +77,8 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
       judges: source.config.judges,
       events: (event, source) => observers.forEach((observe) => observe(event, source)),
     });
-    noteIdle(programs.agents, isServing, io);
-    if (isServing) code = await serveTeam(standalone, programs.agents, io);
+    noteIdle(programs.agents, options, io);
+    if (isServing) code = await serveTeam(standalone, programs.agents, ports, io);
     else {
       const own = await standalone.open(scopeOf({ agent }));
       const conversation: Conversation = { standalone, own, agent, session, printer, options, form, state, observers };
@@ -96,6 +88,16 @@ export async function run(options: RunOptions, outer: CliIo): Promise<number> {
   // Only now: while the engine stops, events may still arrive, and the summary is the last line.
   printer.end();
   return interruptExitCode(io.signal) ?? code;
+}
+
+/** Throws TEMPER_USAGE or TEMPER_SESSION_INVALID. */
+function assertOptions({ session, message, serve, webhooks, a2a }: RunOptions): void {
+  const port = webhooks === undefined ? a2a : webhooks;
+  const option = webhooks === undefined ? '--a2a' : '--webhooks';
+  if (port !== undefined && serve !== true)
+    throw new TemperError('TEMPER_USAGE', `${option} works with --serve only; add --serve`);
+  if (session !== undefined) assertSessionId(session);
+  assertMessages(message);
 }
 
 /** The manifests; undefined after their problems were printed. */
@@ -134,15 +136,19 @@ async function sessionOf(options: RunOptions, { metadata }: Agent, state: string
   );
 }
 
-/** Files that agents must not open: manifests, providers, script and programs. An agent must not be able to change its own policy. */
+/** Files that agents must not open: manifests, providers, script, programs and skills. An agent must not be able to change its own policy. */
 export function governingFiles(
   { providers, modelScript }: Pick<RunOptions, 'providers' | 'modelScript'>,
   { objects }: LoadedManifests,
   cwd: string,
-  programs: UserPrograms = { agents: [], mcp: { servers: [], token: () => undefined } },
+  programs?: Pick<UserPrograms, 'agents' | 'mcp' | 'skills'>,
 ): string[] {
-  const { agents, mcp } = programs;
-  const named = [providers, modelScript, ...agents.map(({ program }) => program?.folder), ...serverFolders(mcp)];
+  const folders = programs === undefined ? [] : foldersOf(programs);
+  const named = [providers, modelScript, ...folders];
   const configFiles = named.filter((file) => file !== undefined).map((file) => resolve(cwd, file));
   return [...new Set(objects.map(({ file }) => resolve(cwd, file))), ...configFiles];
+}
+
+function foldersOf({ agents, mcp, skills }: Pick<UserPrograms, 'agents' | 'mcp' | 'skills'>) {
+  return [...agents.map(({ program }) => program?.folder), ...serverFolders(mcp), ...skills.roots];
 }

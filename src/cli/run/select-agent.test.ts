@@ -30,7 +30,8 @@ describe('the agent of a run', () => {
 
   it('objects that a run ignores are named', async () => {
     const manifests = await loadManifests([resolve(SAMPLES, 'samples')]);
-    assert.match(unusedObjectsNote(manifests) ?? '', /ignores .*Capability\/exchange-rate/);
+    assert.match(unusedObjectsNote(manifests) ?? '', /ignores .*EmergentTool\/file-rows/);
+    assert.doesNotMatch(unusedObjectsNote(manifests) ?? '', /Capability\/exchange-rate/);
     const used = await loadManifests([
       resolve(SAMPLES, 'quickstart/agent.yaml'),
       resolve(SAMPLES, 'quickstart/policy.yaml'),

@@ -1,10 +1,10 @@
 import type { LoadedManifests } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
+import type { CapabilitySpec } from '../../api/v1alpha1/capability.ts';
 import type { AnyResource } from '../../api/v1alpha1/resources.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { isOfMcpServer } from '../mcp/servers/capability-tools.ts';
 import { patternSet } from '../../policy/patterns/pattern-set.ts';
 import type { AgentDefinition } from '../../standalone/team/member.ts';
 
@@ -94,12 +94,16 @@ export function unusedObjectsNote({ objects }: LoadedManifests): string | undefi
   const unused = objects.filter(({ object }) => !isUsed(object));
   if (unused.length === 0) return undefined;
   const names = unused.map(({ object }) => `${object.kind}/${object.metadata.name}`).join(', ');
-  return `temper run uses Agents, TrustPolicies and Capabilities of MCP servers only, and ignores ${printable(names, 500)}`;
+  return `temper run uses Agents, TrustPolicies, and Capabilities with an HTTP or MCP backend or without a tool only, and ignores ${printable(names, 500)}`;
 }
 
 function isUsed(object: AnyResource): boolean {
-  if (object.kind === 'Capability') return isOfMcpServer(object);
+  if (object.kind === 'Capability') return object.spec.type !== 'Tool' || isExecuted(object.spec);
   return object.kind === 'Agent' || object.kind === 'TrustPolicy';
+}
+
+function isExecuted({ backend }: CapabilitySpec): boolean {
+  return backend?.http !== undefined || backend?.mcp !== undefined;
 }
 
 function noAgent(agents: readonly Agent[], found: number, { agent, namespace }: AgentChoice): TemperError {

@@ -27,7 +27,16 @@ export function serveSandboxRole(options: ServeSandboxOptions, io: CliIo): Promi
   const [run, workspace] = [resolve(io.cwd, options.run), resolve(io.cwd, options.workspace)];
   return runRole(log, async () => {
     const program = podProgram(options);
-    await serveSandbox({ run, workspace, agentUid, program, clock: systemClock, log, signal: io.signal });
+    await serveSandbox({
+      run,
+      workspace,
+      agentUid,
+      program,
+      environment: io.environment,
+      clock: systemClock,
+      log,
+      signal: io.signal,
+    });
   });
 }
 

@@ -45,7 +45,8 @@ export async function withServedAgent(
   if (note !== undefined) io.error(`note: ${note}\n`);
   const workspace = await existingFolder(resolve(io.cwd, options.workspace));
   const state = resolve(io.cwd, options.state);
-  const programs = await userPrograms(manifests, agents, { workspace, state }, io);
+  const programs = await userPrograms(manifests, agents, { workspace, state, skills: options.skills }, io);
+  using _folders = programs.skills.folders;
   await using _tracing = await startCommandTracing(io);
   await using source = await openModelSource(options, io);
   const models = openModels(source.config, { clock: systemClock, environment: io.environment, random: Math.random });

@@ -13,6 +13,7 @@ export function addAcp(program: Command, io: CliIo, finish: SetExitCode): void {
     .option('--agent <name>', 'agent name, when the manifests contain several agents')
     .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--skills <folder...>', 'folders with skills')
     .option('--providers <file>', 'file with model providers')
     .addOption(modelScript())
     .addOption(stateOption())
@@ -34,6 +35,7 @@ export function addMcp(mcp: Command, io: CliIo, finish: SetExitCode): void {
     .option('--namespace <name>', 'namespace of the agent, when several agents have its name')
     .option('--session <id>', 'session of the calls, with its tools; default: a new one')
     .option('--workspace <folder>', 'folder that the agent may read and write', '.')
+    .option('--skills <folder...>', 'folders with skills')
     .option('--providers <file>', 'file with model providers')
     .addOption(modelScript())
     .addOption(stateOption())
@@ -75,6 +77,18 @@ export function addMcpServers(mcp: Command, io: CliIo, finish: SetExitCode): voi
       refusePlugin('mcp accept', io);
       const { acceptTools } = await import('../mcp/servers/accept-tools.ts');
       finish(await acceptTools({ ...options, server }, io));
+    });
+  mcp
+    .command('manifest <server>', { hidden: isPlugin(io) })
+    .description('print accepted tools of an MCP server as Capabilities for a cluster')
+    .option('--tool <name...>', 'print only these tools')
+    .option('--connection <name>', 'connection of the gateway with the credential of the server')
+    .option('-n, --namespace <name>', 'namespace of the objects')
+    .addOption(new Option('-o, --output <form>', 'output format').choices(['yaml', 'json']).default('yaml'))
+    .action(async (server: string, options) => {
+      refusePlugin('mcp manifest', io);
+      const { printManifests } = await import('../mcp/servers/print-manifests.ts');
+      finish(await printManifests({ ...options, server }, io));
     });
 }
 

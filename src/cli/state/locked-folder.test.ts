@@ -53,6 +53,7 @@ const VERBS: readonly (readonly [words: string, code: number, printed: RegExp])[
   ['reactivate double --reason checked', 0, /the running process applies it now/],
   ['rate analyst s-1 9', 0, /rated 9 of 10; it counts when the next run starts/],
   ['trust explain analyst', 0, /analyst/],
+  ['policy explain -f agent.yaml --tool file_read --workspace .', 0, /file_read/],
   ['audit', 0, /tool\.accepted/],
   ['audit verify', 0, /intact/],
   ['audit show double', 0, /tool\.accepted.*chain intact/s],

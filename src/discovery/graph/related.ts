@@ -22,11 +22,11 @@ const MIN_COMMON_TAGS = 2;
  * needs or is composed with is a result too, and what one of the first results needs follows it. Only links between visible entries count
  * that a visible entry declares. Pure.
  */
-export function withRelated(ranked: readonly RankedEntry[], visible: VisibleEntries): RankedEntry[] {
+export function withRelated(ranked: RankedEntry[], visible: VisibleEntries): RankedEntry[] {
   const first = ranked.slice(0, MAX_LINKED);
   const links = new Map(first.map(({ entry }) => [entry.id, visible.linksOf(entry.id)]));
   if (first.every(({ entry }) => links.get(entry.id)?.length === 0 && topicsOf(entry).length < MIN_COMMON_TAGS))
-    return [...ranked];
+    return ranked;
   const all = new Map<string, RankedEntry>(ranked.map(({ entry, relevance }) => [entry.id, { entry, relevance }]));
   for (const from of first) {
     for (const link of links.get(from.entry.id) ?? []) follow(from, link, all, visible, ranked.length + MAX_PULLED);

@@ -2,7 +2,7 @@ import type { DiscoveryQuery } from '../port.ts';
 import type { RankedEntry } from '../ranked-entry.ts';
 import { matchWords } from './matched-words.ts';
 import { partsOf } from './query-parts.ts';
-import { search } from './search.ts';
+import { type EntrySimilarities, search } from './search.ts';
 import { type SearchScope, VisibleEntries } from './visible-entries.ts';
 
 /** How a search came to its results. */
@@ -29,10 +29,18 @@ interface ExplainedResult extends RankedEntry {
   words: string[];
   /** The IDs that visible links lead to. */
   links: string[];
+  /** Its relevance in a search by words alone. */
+  byWords: number;
+  /** The cosine with the nearest part of the query; absent without vectors, and for an entry that is not among the nearest. */
+  cosine?: number;
 }
 
 /** The search again, with what it counted. It shows visible entries only, as the search does. */
-export function explainSearch(query: DiscoveryQuery, scope: SearchScope): SearchExplanation {
+export function explainSearch(
+  query: DiscoveryQuery,
+  scope: SearchScope,
+  similarities?: EntrySimilarities,
+): SearchExplanation {
   const visible = new VisibleEntries(scope, query);
   const { words, count } = partsOf(query.query);
   const matched = matchWords(words, visible);
@@ -43,15 +51,22 @@ export function explainSearch(query: DiscoveryQuery, scope: SearchScope): Search
       if (id !== undefined) wordsOf.set(id, [...(wordsOf.get(id) ?? []), form]);
     });
   }
+  const byWords = new Map(search(query, scope).map(({ entry, relevance }) => [entry.id, relevance]));
   return {
     visible: visible.count,
     clauses: count - 1,
     words: matched.map(({ word, forms, count: entries }) => ({ word, readAs: forms, entries })),
-    results: search(query, scope).map(({ entry, relevance }) => ({
+    results: search(query, scope, similarities).map(({ entry, relevance }) => ({
       entry,
       relevance,
       words: wordsOf.get(entry.id) ?? [],
       links: [...new Set(visible.linksOf(entry.id).map(({ other }) => other))],
+      byWords: byWords.get(entry.id) ?? 0,
+      ...cosineOf(similarities?.of(entry)),
     })),
   };
+}
+
+function cosineOf(similar: ArrayLike<number> | undefined): Pick<ExplainedResult, 'cosine'> {
+  return similar === undefined ? {} : { cosine: Math.max(...Array.from(similar)) };
 }

@@ -21,10 +21,13 @@ const TAG_WEIGHT = 2;
 const MAX_TAGS = 20;
 const MAX_WORDS = 192;
 const MAX_STEMS = 20_000;
+const POSITION_DIGITS = 10;
 
 /** An inverted index from words to entries. The cost of a change depends only on the changed entry. */
 export class LexicalIndex {
   readonly #byKey = new Map<string, IndexedEntry>();
+  readonly #byId = new Map<string, IndexedEntry[]>();
+  readonly #sharedIds = new Set<string>();
   readonly #weights = new Map<string, Map<number, number>>();
   readonly #named = new Map<string, Set<number>>();
   readonly #slots: (IndexedEntry | undefined)[] = [];
@@ -33,9 +36,10 @@ export class LexicalIndex {
   readonly vocabulary = new Vocabulary();
   readonly graph = new CapabilityGraph();
 
+  /** Of entries with one ID, the first in the list precedes the others: keys are compared as text, so positions have one length. */
   static of(entries: readonly DiscoveryEntry[]): LexicalIndex {
     const index = new LexicalIndex();
-    entries.forEach((entry, position) => index.set(String(position), entry));
+    entries.forEach((entry, position) => index.set(String(position).padStart(POSITION_DIGITS, '0'), entry));
     return index;
   }
 
@@ -48,8 +52,25 @@ export class LexicalIndex {
     return this.#slots;
   }
 
+  *entries(): Generator<DiscoveryEntry> {
+    for (const { entry } of this.#byKey.values()) yield entry;
+  }
+
   has(key: string): boolean {
     return this.#byKey.has(key);
+  }
+
+  /** The IDs that several entries have. */
+  get sharedIds(): ReadonlySet<string> {
+    return this.#sharedIds;
+  }
+
+  get ids(): Iterable<string> {
+    return this.#byId.keys();
+  }
+
+  withId(id: string): readonly IndexedEntry[] {
+    return this.#byId.get(id) ?? [];
   }
 
   set(key: string, entry: DiscoveryEntry): void {
@@ -58,6 +79,12 @@ export class LexicalIndex {
     const indexed = { key, entry, slot, ...readWords(entry, (word) => this.#stemOf(word)) };
     this.#byKey.set(key, indexed);
     this.#slots[slot] = indexed;
+    const others = this.#byId.get(entry.id);
+    if (others === undefined) this.#byId.set(entry.id, [indexed]);
+    else {
+      others.push(indexed);
+      this.#sharedIds.add(entry.id);
+    }
     this.graph.set(key, entry);
     for (const [word, weight] of indexed.words) {
       const weights = this.#weights.get(word);
@@ -81,10 +108,19 @@ export class LexicalIndex {
     this.graph.delete(key);
     this.#slots[indexed.slot] = undefined;
     this.#freeSlots.push(indexed.slot);
+    this.#forgetId(indexed);
     for (const word of indexed.words.keys()) {
       if (removeFrom(this.#weights, word, indexed.slot)) this.vocabulary.delete(word);
     }
     for (const word of indexed.name) removeFrom(this.#named, word, indexed.slot);
+  }
+
+  #forgetId(indexed: IndexedEntry): void {
+    const { id } = indexed.entry;
+    const left = this.withId(id).filter((other) => other !== indexed);
+    if (left.length === 0) this.#byId.delete(id);
+    else this.#byId.set(id, left);
+    if (left.length < 2) this.#sharedIds.delete(id);
   }
 
   /** The slots of the entries with the word, and its weight in each. */
@@ -122,6 +158,7 @@ function readWords(
   };
   const name = tokenize(entry.name, stem);
   count(name, NAME_WEIGHT);
+  count(tokenize(entry.displayName ?? '', stem), 1);
   for (const tag of entry.tags.slice(0, MAX_TAGS)) count(tokenize(tag, stem), TAG_WEIGHT);
   count(tokenize(entry.category, stem), 1);
   count(tokenize(entry.description, stem), 1);

@@ -13,6 +13,8 @@ export interface QueryParts {
   words: QueryWord[];
   /** 1 for a query without clauses. */
   count: number;
+  /** The text of each part. */
+  texts: string[];
 }
 
 const MAX_CHARACTERS = 2_048;
@@ -24,33 +26,42 @@ const QUOTED_WEIGHT = 0.5;
 
 /** Reads a query: its words, and its clauses, because a request for several tools has a clause for each. Takes linear time. */
 export function partsOf(query: string): QueryParts {
-  const clauses = clausesOf(query.slice(0, MAX_CHARACTERS));
-  const long = clauses.filter((words) => words.size >= MIN_CLAUSE_WORDS).slice(0, MAX_CLAUSES);
+  const whole = query.slice(0, MAX_CHARACTERS);
+  const clauses = clausesOf(whole);
+  const long = clauses.filter(({ words }) => words.size >= MIN_CLAUSE_WORDS).slice(0, MAX_CLAUSES);
   const isDivided = long.length > 1;
   const words = new Map<string, QueryWord>();
   for (const clause of clauses) {
     const part = isDivided ? long.indexOf(clause) + 1 : 0;
-    for (const [word, weight] of clause) {
+    for (const [word, weight] of clause.words) {
       const known = words.get(word);
       if (known === undefined && words.size >= MAX_WORDS) continue;
       const parts = [...(known?.parts ?? [0]), ...(part > 0 ? [part] : [])];
       words.set(word, { word, weight: Math.max(weight, known?.weight ?? 0), parts });
     }
   }
-  return { words: [...words.values()], count: isDivided ? long.length + 1 : 1 };
+  const texts = [whole, ...(isDivided ? long.map(({ text }) => text) : [])];
+  return { words: [...words.values()], count: texts.length, texts };
 }
 
-/** The words of each sentence with their weights. A quotation belongs to the sentence around it. */
-function clausesOf(text: string): Map<string, number>[] {
-  let current = new Map<string, number>();
+interface Clause {
+  /** The words with their weights. */
+  words: Map<string, number>;
+  text: string;
+}
+
+/** The sentences of a text. A quotation belongs to the sentence around it. */
+function clausesOf(text: string): Clause[] {
+  let current: Clause = { words: new Map(), text: '' };
   const clauses = [current];
   for (const [index, piece] of text.split(/["\u201c\u201d\u201e]/).entries()) {
     const isQuoted = index % 2 === 1;
     const sentences = isQuoted ? [piece] : piece.split(/[.;?!]\s|[\u3002\uff1b\uff1f\uff01\n]/);
     for (const [position, sentence] of sentences.entries()) {
-      if (position > 0) clauses.push((current = new Map()));
+      if (position > 0) clauses.push((current = { words: new Map(), text: '' }));
+      current.text += isQuoted ? `"${sentence}"` : sentence;
       for (const word of tokenize(sentence)) {
-        current.set(word, Math.max(isQuoted ? QUOTED_WEIGHT : 1, current.get(word) ?? 0));
+        current.words.set(word, Math.max(isQuoted ? QUOTED_WEIGHT : 1, current.words.get(word) ?? 0));
       }
     }
   }

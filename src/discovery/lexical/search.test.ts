@@ -124,6 +124,21 @@ describe('a search', () => {
     assert.deepEqual(found('xyzzyq', made), []);
   });
 
+  it('a search finds, of the entries of a list with one ID, the first that the agent may see', () => {
+    const fill = Array.from({ length: 9 }, (_, number) => anEntry(`fill_${number}`));
+    const [third, eleventh] = ['third', 'eleventh'].map((description) => anEntry('csv', { description }));
+    const index = LexicalIndex.of(
+      [...fill.slice(0, 2), third, ...fill.slice(2), eleventh].flatMap((entry) => entry ?? []),
+    );
+    const seen = (permits: (entry: DiscoveryEntry) => boolean): string[] =>
+      search({ query: 'csv' }, { indexes: [index], permits }).map(({ entry }) => entry.description);
+    assert.deepEqual(seen(all), ['third']);
+    assert.deepEqual(
+      seen((entry) => entry !== third),
+      ['eleventh'],
+    );
+  });
+
   it('the policy decides about every entry, whatever the words of the query are', () => {
     const index = LexicalIndex.of([anEntry('csv'), anEntry('mail'), anEntry('secret_plan')]);
     const asked = (text: string): string[] => {
@@ -248,7 +263,7 @@ describe('answerOf', () => {
     });
     const note = (callable: ReadonlySet<string>) =>
       buildResult([{ entry, relevance: 1 }], callable).capabilities[0]?.note;
-    const why = 'needs connection rates-api; it cannot be called yet';
+    const why = 'needs connection rates-api; it cannot be called';
     assert.equal(note(nothing), `[not available: needs 1 tool this agent does not have; ${why}]`);
     assert.equal(note(new Set(['secret_tool'])), `[not available: ${why}]`);
     assert.equal(note(new Set(['secret_tool', 'exchange_rate'])), undefined, 'the agent has a tool of this name');

@@ -16,23 +16,41 @@ const NAME_BONUS = 0.3;
 const WHOLE_WEIGHT = 0.5;
 /** Entries below this share of the best score are no results: they have a common word of the query only. */
 const MIN_SHARE = 0.1;
+/** The same for entries without words of the query: something is nearest in meaning to any query. */
+const MIN_SHARE_WITHOUT_WORDS = 0.5;
+
+/** The weight of the similarity of meaning beside the score of the words, which is at most 1. See docs/adr/0119-vectors-join-a-search-by-words.md. */
+const SIMILARITY_WEIGHT = 1.5;
+
+/** How near entries are in meaning to the parts of the query. */
+export interface EntrySimilarities {
+  /** For each part of the query, from 0 to 1. Undefined for an entry that is not near. */
+  of(entry: DiscoveryEntry): ArrayLike<number> | undefined;
+}
 
 /** The scores of the entries for one part of a query, by position. */
 interface PartScores {
   scores: Float64Array;
   /** How much of the words of its name the part has, from 0 to 1. */
   named: Float64Array;
-  /** The best score, and the best possible one. */
+  /** The best score, and the best possible one of words. */
   top: number;
   possible: number;
+  /** How much of the part the best entry has, from 0 to 1. */
+  relevance: number;
+}
+
+interface RankedPosition {
+  position: number;
+  score: number;
 }
 
 /**
  * Returns the entries with a word of the query, best first, ties by id. Entries that the agent may not see are removed before
  * anything is counted, so neither the result nor its scores reveal them. An entry is as good as its best clause of the query, and
- * better when the rest of the query has its words too.
+ * better when the rest of the query has its words too. With similarities, entries that are near in meaning are results without its words.
  */
-export function search(query: DiscoveryQuery, scope: SearchScope): RankedEntry[] {
+export function search(query: DiscoveryQuery, scope: SearchScope, similarities?: EntrySimilarities): RankedEntry[] {
   const visible = new VisibleEntries(scope, query);
   const { words, count } = partsOf(query.query);
   const size = visible.entries.length;
@@ -41,6 +59,7 @@ export function search(query: DiscoveryQuery, scope: SearchScope): RankedEntry[]
     named: new Float64Array(size),
     top: 0,
     possible: 0,
+    relevance: 0,
   }));
   for (const word of matchWords(words, visible)) {
     const wordParts = word.parts.flatMap((part) => parts[part] ?? []);
@@ -48,7 +67,10 @@ export function search(query: DiscoveryQuery, scope: SearchScope): RankedEntry[]
   }
   for (const part of parts) addNames(part);
   const [whole, ...clauses] = parts;
-  return whole === undefined ? [] : withRelated(rank(whole, clauses, visible), visible);
+  if (whole === undefined) return [];
+  const byWords = whole.scores.slice();
+  if (similarities !== undefined) addSimilarities(parts, visible, similarities);
+  return withRelated(rank(whole, clauses, visible, byWords), visible);
 }
 
 function addWord(word: MatchedWord, parts: readonly PartScores[], visible: VisibleEntries): void {
@@ -77,21 +99,48 @@ function addNames(part: PartScores): void {
     scores[position] = score;
     part.top = Math.max(part.top, score);
   }
-  part.possible *= 1 + NAME_BONUS;
+  part.relevance = part.possible === 0 ? 0 : part.top / (part.possible * (1 + NAME_BONUS));
 }
 
-function rank(whole: PartScores, clauses: readonly PartScores[], { entries }: VisibleEntries): RankedEntry[] {
+/** The score of words as a share of the best one, plus the weighted similarity. */
+function addSimilarities(parts: readonly PartScores[], { entries }: VisibleEntries, near: EntrySimilarities): void {
+  const factors = parts.map(({ top }) => (top === 0 ? 0 : 1 / top));
+  for (const part of parts) part.top = 0;
+  for (const [position, indexed] of entries.entries()) {
+    if (indexed === undefined) continue;
+    const similar = near.of(indexed.entry);
+    for (const [at, part] of parts.entries()) {
+      const similarity = similar?.[at] ?? 0;
+      const score = (part.scores[position] ?? 0) * (factors[at] ?? 0) + SIMILARITY_WEIGHT * similarity;
+      part.scores[position] = score;
+      part.top = Math.max(part.top, score);
+      part.relevance = Math.max(part.relevance, similarity);
+    }
+  }
+}
+
+function rank(
+  whole: PartScores,
+  clauses: readonly PartScores[],
+  { entries }: VisibleEntries,
+  byWords: Float64Array,
+): RankedEntry[] {
   const scores = clauses.length === 0 ? whole.scores : combine(whole, clauses);
-  const first = scores.reduce((max, score) => Math.max(max, score), 0);
-  const found: { entry: DiscoveryEntry; score: number }[] = [];
+  let first = 0;
+  for (let position = 0; position < scores.length; position += 1) first = Math.max(first, scores[position] ?? 0);
+  const found: RankedPosition[] = [];
   for (let position = 0; position < scores.length; position += 1) {
     const score = scores[position] ?? 0;
-    const entry = entries[position]?.entry;
-    if (entry !== undefined && score > first * MIN_SHARE) found.push({ entry, score });
+    const share = (byWords[position] ?? 0) > 0 ? MIN_SHARE : MIN_SHARE_WITHOUT_WORDS;
+    if (score > first * share) found.push({ position, score });
   }
-  found.sort((a, b) => b.score - a.score || compareText(a.entry.id, b.entry.id));
-  const relevance = Math.max(...[whole, ...clauses].map(({ top, possible }) => (possible === 0 ? 0 : top / possible)));
-  return found.map(({ entry, score }) => ({ entry, relevance: (relevance * score) / first }));
+  const idOf = ({ position }: RankedPosition): string => entries[position]?.entry.id ?? '';
+  found.sort((a, b) => b.score - a.score || compareText(idOf(a), idOf(b)));
+  const relevance = Math.max(...[whole, ...clauses].map((part) => part.relevance));
+  return found.flatMap(({ position, score }) => {
+    const entry = entries[position]?.entry;
+    return entry === undefined ? [] : { entry, relevance: (relevance * score) / first };
+  });
 }
 
 /** The best clause of each entry, relative to the best entry of the clause, and the whole query. */

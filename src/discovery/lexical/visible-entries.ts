@@ -11,6 +11,12 @@ export interface SearchScope {
   permits: (entry: DiscoveryEntry) => boolean;
 }
 
+/** An index, and the position of its first slot. */
+interface PlacedIndex {
+  index: LexicalIndex;
+  offset: number;
+}
+
 /**
  * The entries that an agent may see and the filters of a query keep, by position. It is computed for all entries whatever the words of the
  * query are, so the work for a query does not tell whether a hidden entry has its words.
@@ -20,37 +26,48 @@ export class VisibleEntries {
   readonly count: number;
   /** The length of each entry as a fraction of the average one; 0 where no entry is visible. */
   readonly lengths: Float64Array;
-  readonly #indexes: { index: LexicalIndex; offset: number }[] = [];
-  readonly #byId = new Map<string, IndexedEntry>();
+  readonly #indexes: readonly PlacedIndex[];
 
   constructor({ indexes, permits }: SearchScope, query: Pick<DiscoveryQuery, 'kind' | 'category'>) {
-    const entries: (IndexedEntry | undefined)[] = [];
-    for (const index of indexes) {
-      const offset = entries.length;
-      this.#indexes.push({ index, offset });
-      for (const indexed of index.slots) {
-        entries.push(undefined);
-        if (indexed === undefined || !permits(indexed.entry)) continue;
-        const other = this.#byId.get(indexed.entry.id);
-        if (other !== undefined && !replaces(indexed, other, index)) continue;
-        if (other !== undefined) entries[offset + other.slot] = undefined;
-        this.#byId.set(indexed.entry.id, indexed);
-        entries[offset + indexed.slot] = indexed;
-      }
-    }
+    this.#indexes = placed(indexes);
+    const entries = permitted(this.#indexes, permits);
+    hideRepeated(entries, this.#indexes);
     const isKept = keeps(query);
-    const kept = entries.map((indexed) => (indexed !== undefined && isKept(indexed) ? indexed : undefined));
-    const lengths = kept.flatMap((indexed) => indexed?.length ?? []);
-    const average = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
-    this.entries = kept;
-    for (const [id, indexed] of this.#byId) if (!isKept(indexed)) this.#byId.delete(id);
-    this.count = lengths.length;
-    this.lengths = Float64Array.from(kept, (indexed) => (indexed === undefined ? 0 : indexed.length / average));
+    const lengths = new Float64Array(entries.length);
+    let count = 0;
+    let sum = 0;
+    for (let position = 0; position < entries.length; position += 1) {
+      const indexed = entries[position];
+      if (indexed === undefined) continue;
+      if (!isKept(indexed)) {
+        entries[position] = undefined;
+        continue;
+      }
+      lengths[position] = indexed.length;
+      count += 1;
+      sum += indexed.length;
+    }
+    const average = sum / count;
+    for (let position = 0; position < lengths.length; position += 1) {
+      const length = lengths[position] ?? 0;
+      if (length !== 0) lengths[position] = length / average;
+    }
+    this.entries = entries;
+    this.count = count;
+    this.lengths = lengths;
   }
 
   /** The visible entry with the ID. */
   byId(id: string): DiscoveryEntry | undefined {
-    return this.#byId.get(id)?.entry;
+    return this.#withId(id)?.entry;
+  }
+
+  #withId(id: string): IndexedEntry | undefined {
+    for (const { index, offset } of this.#indexes) {
+      const found = index.withId(id).find((indexed) => this.entries[offset + indexed.slot] === indexed);
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   /** The links between visible entries that visible entries declare, of the entry with the ID. */
@@ -61,7 +78,7 @@ export class VisibleEntries {
   }
 
   #isVisible(id: string, { other, key }: Link, index: LexicalIndex): boolean {
-    const ends = [this.#byId.get(id), this.#byId.get(other)];
+    const ends = [this.#withId(id), this.#withId(other)];
     if (ends.includes(undefined)) return false;
     return ends.some((end) => end?.key === key && index.slots[end.slot] === end);
   }
@@ -78,10 +95,10 @@ export class VisibleEntries {
   /** Calls `visit` for each visible entry with the word in its name, with the fraction of the name that the word is. */
   forEachNamed(word: string, visit: (position: number, fraction: number) => void): void {
     for (const { index, offset } of this.#indexes) {
-      for (const slot of index.namedWith(word) ?? []) {
+      index.namedWith(word)?.forEach((slot) => {
         const indexed = this.entries[offset + slot];
         if (indexed !== undefined) visit(offset + slot, 1 / indexed.name.size);
-      }
+      });
     }
   }
 
@@ -100,15 +117,53 @@ export class VisibleEntries {
   }
 }
 
-/** Within one index, the agent's own entry precedes one of all agents; other entries with one id are ordered by key, the same at every replica. */
-function replaces(indexed: IndexedEntry, other: IndexedEntry, index: LexicalIndex): boolean {
-  if (index.slots[other.slot] !== other) return false;
-  const [own, otherOwn] = [indexed, other].map(({ entry }) => entry.agent !== undefined);
-  return own === otherOwn ? indexed.key < other.key : own === true;
+function placed(indexes: readonly LexicalIndex[]): PlacedIndex[] {
+  let offset = 0;
+  return indexes.map((index) => {
+    const own = { index, offset };
+    offset += index.slots.length;
+    return own;
+  });
+}
+
+function permitted(indexes: readonly PlacedIndex[], permits: SearchScope['permits']): (IndexedEntry | undefined)[] {
+  const entries: (IndexedEntry | undefined)[] = [];
+  for (const { index } of indexes) {
+    for (const indexed of index.slots) {
+      entries.push(indexed !== undefined && permits(indexed.entry) ? indexed : undefined);
+    }
+  }
+  return entries;
+}
+
+/** Of the permitted entries with one ID, only the first stays: the one of an earlier index, or the one that precedes the others of its index. */
+function hideRepeated(entries: (IndexedEntry | undefined)[], indexes: readonly PlacedIndex[]): void {
+  const permittedWith = ({ index, offset }: PlacedIndex, id: string): IndexedEntry[] =>
+    index.withId(id).filter((indexed) => entries[offset + indexed.slot] === indexed);
+  for (const [position, later] of indexes.entries()) {
+    for (const id of later.index.sharedIds) {
+      const [, ...others] = permittedWith(later, id).toSorted(ownFirst);
+      for (const { slot } of others) entries[later.offset + slot] = undefined;
+    }
+    for (const earlier of indexes.slice(0, position)) {
+      const ids = earlier.index.size < later.index.size ? earlier.index.ids : later.index.ids;
+      for (const id of ids) {
+        if (permittedWith(earlier, id).length === 0) continue;
+        for (const { slot } of permittedWith(later, id)) entries[later.offset + slot] = undefined;
+      }
+    }
+  }
+}
+
+/** The agent's own entry precedes one of all agents; other entries with one id are ordered by key, the same at every replica. */
+function ownFirst(one: IndexedEntry, other: IndexedEntry): number {
+  const [isOwn, isOtherOwn] = [one, other].map(({ entry }) => entry.agent !== undefined);
+  return isOwn === isOtherOwn ? compareText(one.key, other.key) : isOwn === true ? -1 : 1;
 }
 
 /** Whether the entry passes the filters and has words. */
 function keeps({ kind, category }: Pick<DiscoveryQuery, 'kind' | 'category'>): (indexed: IndexedEntry) => boolean {
+  if (kind === undefined && category === undefined) return ({ length }) => length > 0;
   const [wantedKind, wantedCategory] = [kind?.toLowerCase(), category?.toLowerCase()];
   return ({ entry, length }) =>
     length > 0 &&

@@ -6,21 +6,41 @@ const MIN_WORD = 4;
 const TWO_EDITS_FROM = 8;
 const MIN_HALF = 3;
 
+/** Words of one length, each with the set of its letters. */
+interface WordsOfLength {
+  readonly words: string[];
+  readonly letters: number[];
+  readonly positions: Map<string, number>;
+}
+
 /** The words of an index by length, each with the set of its letters, so that a search for near words compares few of them. */
 export class Vocabulary {
-  readonly #byLength = new Map<number, Map<string, number>>();
+  readonly #byLength = new Map<number, WordsOfLength>();
 
   add(word: string): void {
     if (!isComparable(word)) return;
-    const words = this.#byLength.get(word.length);
-    if (words === undefined) this.#byLength.set(word.length, new Map([[word, lettersOf(word)]]));
-    else words.set(word, lettersOf(word));
+    const known = this.#byLength.get(word.length) ?? { words: [], letters: [], positions: new Map<string, number>() };
+    this.#byLength.set(word.length, known);
+    if (known.positions.has(word)) return;
+    known.positions.set(word, known.words.length);
+    known.words.push(word);
+    known.letters.push(lettersOf(word));
   }
 
   delete(word: string): void {
-    const words = this.#byLength.get(word.length);
-    words?.delete(word);
-    if (words?.size === 0) this.#byLength.delete(word.length);
+    const known = this.#byLength.get(word.length);
+    const position = known?.positions.get(word);
+    if (known === undefined || position === undefined) return;
+    const { words, letters, positions } = known;
+    positions.delete(word);
+    const last = words.pop() ?? word;
+    const lastLetters = letters.pop() ?? 0;
+    if (last !== word) {
+      words[position] = last;
+      letters[position] = lastLetters;
+      positions.set(last, position);
+    }
+    if (words.length === 0) this.#byLength.delete(word.length);
   }
 
   /** Words that one edit turns into the given word, or two in a long word, by the number of edits and then in the order of the alphabet. */
@@ -30,9 +50,12 @@ export class Vocabulary {
     const letters = lettersOf(word);
     const found: { word: string; distance: number }[] = [];
     for (let length = word.length - edits; length <= word.length + edits; length += 1) {
-      for (const [known, knownLetters] of this.#byLength.get(length) ?? []) {
+      const candidates = this.#byLength.get(length);
+      if (candidates === undefined) continue;
+      for (let position = 0; position < candidates.words.length; position += 1) {
         // An edit changes at most two members of the set of letters.
-        if (bitsOf(letters ^ knownLetters) > edits * 2) continue;
+        if (bitsOf(letters ^ (candidates.letters[position] ?? 0)) > edits * 2) continue;
+        const known = candidates.words[position] ?? '';
         const distance = editDistance(word, known);
         if (distance > 0 && distance <= edits) found.push({ word: known, distance });
       }
@@ -60,8 +83,9 @@ function lettersOf(word: string): number {
   return letters;
 }
 
+/** Adds the bits of neighbours, in pairs, fours and eights. */
 function bitsOf(value: number): number {
-  let bits = 0;
-  for (let rest = value; rest !== 0; rest &= rest - 1) bits += 1;
-  return bits;
+  const pairs = value - ((value >>> 1) & 0x55555555);
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

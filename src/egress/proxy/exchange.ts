@@ -52,7 +52,7 @@ export class Exchange {
     this.#client = client;
     this.#startedAt = deps.clock.monotonic();
     this.#facts = { audit: 'egress', method: printable(request.method ?? '', 32), from: client.remoteAddress };
-    client.once('close', this.#onClientClose);
+    client.once('close', this.#onClientClose).once('error', this.#onClientError);
   }
 
   /** Authorizes the request and connects it to its target: names resolve only after the host is allowed. */
@@ -86,7 +86,7 @@ export class Exchange {
 
   /** Closes the connection to the target and writes the line. The error, if any, is the result of the request. */
   close(failure: unknown): TemperError | undefined {
-    this.#client.off('close', this.#onClientClose);
+    this.#client.off('close', this.#onClientClose).off('error', this.#onClientError);
     this.#upstream?.destroy();
     const error = failure === undefined ? undefined : this.#causeOf(failure);
     if (this.#connection !== undefined) this.#deps.connections.close(this.#connection);
@@ -119,6 +119,11 @@ export class Exchange {
 
   readonly #onClientClose = (): void => {
     this.#clientGone.abort(new TemperError('TEMPER_CANCELLED', 'the client closed the connection'));
+  };
+
+  /** A broken connection has its error before it closes. A pipeline gives the error of one end to the other, so the first one counts. */
+  readonly #onClientError = (): void => {
+    if ((this.#upstream?.errored ?? null) === null) this.#onClientClose();
   };
 
   async #dial(target: Target, signal: AbortSignal): Promise<Socket> {

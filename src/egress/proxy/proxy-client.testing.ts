@@ -7,6 +7,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 export const CREDENTIALS = 'Proxy-Authorization: Bearer a.b.c\r\ntemper-delivery-token: d1.x.y\r\n';
 
 export class ProxyClient {
+  host = '127.0.0.1';
   port = 0;
   /** Of the hosts behind the proxy, PEM. */
   certificate = '';
@@ -14,7 +15,7 @@ export class ProxyClient {
 
   /** A TLS connection to the proxy. */
   async open(): Promise<TLSSocket> {
-    const socket = connectTls({ host: '127.0.0.1', port: this.port, rejectUnauthorized: false });
+    const socket = connectTls({ host: this.host, port: this.port, rejectUnauthorized: false });
     socket.on('error', () => undefined);
     this.sockets.push(socket);
     await new Promise<void>((resolve, reject) => {

@@ -70,6 +70,23 @@ describe('a tunnel through the proxy', { timeout: 600_000 }, () => {
     assert.equal((await auditLines(2))[1]?.['outcome'], 'TEMPER_CANCELLED');
   });
 
+  it('a tunnel is served also when its client ends it in the middle of an answer', async () => {
+    await start();
+    test.handler = (_request, response) => {
+      const chunk = Buffer.alloc(65_536);
+      const write = (): void => {
+        while (response.writable && response.write(chunk));
+      };
+      response.on('drain', write).on('error', () => undefined);
+      write();
+    };
+    for (let leaving = 1; leaving <= 10; leaving += 1) {
+      await test.getAndLeave('api.example.com:443');
+      const lines = await auditLines(leaving);
+      assert.equal(lines.at(-1)?.['outcome'], 'ok', JSON.stringify(lines.at(-1)));
+    }
+  });
+
   it('a request without valid credentials is refused before anything is asked', async () => {
     await start();
     for (const head of ['', 'Proxy-Authorization: Bearer a.b.c\r\n', 'temper-delivery-token: d1.x.y\r\n']) {

@@ -24,7 +24,8 @@ export function agentContext({ agent, ports, decider, taint }: EngineContext): C
     },
     onRead({ session }, part) {
       if (part === 'UntrustedMemory') taint.mark(session, 'Memory');
-      else if (taintsByFile) taint.mark(session, 'File');
+      else if (part === 'File' && taintsByFile) taint.mark(session, 'File');
+      taint.read(session, part === 'File' ? 'File' : 'Memory');
     },
   });
 }

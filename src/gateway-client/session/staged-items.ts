@@ -16,10 +16,11 @@ export class StagedItems {
   #sent: SessionAppend | undefined;
   #waiting: SessionAppend | undefined;
 
-  add(afterSeq: number, items: readonly ModelMessage[], { tainted = false }: AppendFlags): void {
-    const { afterSeq: start = afterSeq, items: before = [], tainted: was = false } = this.#waiting ?? {};
-    const all = [...before, ...items];
-    this.#waiting = { afterSeq: start, items: all, ...(tainted || was ? { tainted: true } : {}) };
+  add(afterSeq: number, items: readonly ModelMessage[], flags: AppendFlags): void {
+    const before: SessionAppend = this.#waiting ?? { afterSeq, items: [] };
+    const has = (mark: 'tainted' | 'private') =>
+      flags[mark] === true || before[mark] === true ? { [mark]: true } : {};
+    this.#waiting = { ...before, items: [...before.items, ...items], ...has('tainted'), ...has('private') };
   }
 
   /** The append for a model call. The words of a user wait for the answer: until then the inbox has them. */

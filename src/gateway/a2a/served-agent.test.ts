@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { isTemperError } from '../../lib/errors.ts';
 import { buildAgent } from '../../../test/support/builders.ts';
 import type { AgentState } from '../agent-state.ts';
-import { agentCard } from './card.ts';
+import { agentCard } from '../../a2a/card.ts';
 import { requireServed } from './served-agent.ts';
 
 const A2A = { enabled: true, callers: [{ serviceAccount: 'planner' }, { serviceAccount: 'web', namespace: 'team-b' }] };
@@ -57,7 +57,11 @@ describe('agents that are available over A2A', () => {
   it('a card has the skills of the manifest, and without them one with the name of the agent', () => {
     const skills = [{ id: 'sum', name: 'Sums', description: 'Adds.', tags: ['math'], examples: ['1 + 1'] }];
     const caller = peer('team-a', 'planner');
-    const cardOf = (spec: object) => agentCard(requireServed(PATH, caller, directoryOf(spec)), 'https://gateway:8443');
+    const cardOf = (spec: object) =>
+      agentCard(requireServed(PATH, caller, directoryOf(spec)).state.agent, {
+        url: 'https://gateway:8443',
+        tokens: 'x',
+      });
     const card = cardOf({ description: 'Own.', a2a: { ...A2A, description: 'For callers.', skills } });
     assert.equal(card.description, 'For callers.');
     assert.deepEqual(

@@ -1,39 +1,46 @@
 import { TaskState } from '@a2a-js/sdk';
 import { TaskNotCancelableError } from '@a2a-js/sdk/errors';
+import type { TaskChangesOptions } from '../../a2a/peer-calls.ts';
+import { isFinal, type TaskView, viewOfEnd, viewOfRecord, WAITS_FOR_APPROVAL } from '../../a2a/task.ts';
+import { peerSession } from '../../bus/peer-task.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
-import { type PeerTask, peerSession } from '../../nats/tasks/peer-tasks.ts';
 import type { SessionEnd } from '../../nats/session-replies.ts';
+import type { StoredPeerTask } from '../../nats/tasks/peer-tasks.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ServedAgent } from './served-agent.ts';
-import { isFinal, type TaskView, viewOfEnd, viewOfRecord, WAITS_FOR_APPROVAL } from './task.ts';
 
 const MESSAGE_ID = /^msg-[0-9a-f]{32}$/;
 /** As long as a message may wait in an inbox, with all its approvals. */
 const MAX_AGE_MS = 8 * 24 * 3_600_000;
 
 /** A task of this caller. Throws TEMPER_NOT_FOUND, also for tasks of others. */
-export async function requireTask({ state, caller }: ServedAgent, id: string, deps: GatewayDeps): Promise<PeerTask> {
+export async function requireTask(
+  { state, caller }: ServedAgent,
+  id: string,
+  deps: GatewayDeps,
+): Promise<StoredPeerTask> {
   const task = MESSAGE_ID.test(id) ? await deps.peerTasks.get(state.uid, caller, id) : undefined;
   if (task !== undefined) return task;
   throw new TemperError('TEMPER_NOT_FOUND', `this caller has no task "${printable(id, 80)}" of the agent`);
 }
 
 /** The task at this moment. */
-export async function viewOf(agentUid: string, task: PeerTask, deps: GatewayDeps): Promise<TaskView> {
+export async function viewOf(agentUid: string, task: StoredPeerTask, deps: GatewayDeps): Promise<TaskView> {
   const now = deps.clock.now();
   // First: a message that is not in work any more has its end stored already.
   const open = task.ended === undefined ? await openState(agentUid, task, deps) : undefined;
-  if (open !== undefined && open.state !== TaskState.TASK_STATE_SUBMITTED) return open;
+  // A message is in work for a moment after its end is stored.
   const end = await endOf(agentUid, task, deps);
   if (end !== undefined) return viewOfEnd(task, end, now.toISOString());
+  if (open !== undefined && open.state !== TaskState.TASK_STATE_SUBMITTED) return open;
   if (task.ended !== undefined) return viewOfRecord(task, task.ended);
   if (now.getTime() - Date.parse(task.time) < MAX_AGE_MS)
     return { task, state: TaskState.TASK_STATE_SUBMITTED, since: task.time };
   return { task, state: TaskState.TASK_STATE_FAILED, since: now.toISOString(), note: 'the message is lost' };
 }
 
-async function openState(agentUid: string, task: PeerTask, { inbox }: GatewayDeps): Promise<TaskView> {
+async function openState(agentUid: string, task: StoredPeerTask, { inbox }: GatewayDeps): Promise<TaskView> {
   const [parked, inFlight] = await Promise.all([inbox.parked(agentUid), inbox.inFlight(agentUid)]);
   const since = task.time;
   if (parked.some(({ message }) => message === task.message))
@@ -42,8 +49,8 @@ async function openState(agentUid: string, task: PeerTask, { inbox }: GatewayDep
   return { task, state: isInWork ? TaskState.TASK_STATE_WORKING : TaskState.TASK_STATE_SUBMITTED, since };
 }
 
-function endOf(agentUid: string, task: PeerTask, { events }: GatewayDeps): Promise<SessionEnd | undefined> {
-  const session = peerSession(task.caller, task.context);
+function endOf(agentUid: string, task: StoredPeerTask, { events }: GatewayDeps): Promise<SessionEnd | undefined> {
+  const session = peerSession(task);
   return events.end(agentUid, { session, message: task.message, after: task.afterReply });
 }
 
@@ -53,11 +60,11 @@ function endOf(agentUid: string, task: PeerTask, { events }: GatewayDeps): Promi
  */
 export async function* taskChanges(
   agentUid: string,
-  task: PeerTask,
-  { after, signal, untilInterrupted }: { after: number; signal: AbortSignal; untilInterrupted: boolean },
+  task: StoredPeerTask,
+  { after, signal, untilInterrupted }: TaskChangesOptions,
   { events, clock }: GatewayDeps,
 ): AsyncGenerator<TaskView> {
-  const session = peerSession(task.caller, task.context);
+  const session = peerSession(task);
   let state: TaskState | undefined;
   for await (const line of events.follow(agentUid, session, { after, signal, failOnStoreLoss: true })) {
     const now = clock.now().toISOString();
@@ -77,9 +84,9 @@ export async function* taskChanges(
 }
 
 /** Ends a task that has not ended. Throws TaskNotCancelableError for one that has. */
-export async function cancelTask(agentUid: string, task: PeerTask, deps: GatewayDeps): Promise<TaskView> {
+export async function cancelTask(agentUid: string, task: StoredPeerTask, deps: GatewayDeps): Promise<TaskView> {
   const { message, sequence } = task;
-  const session = peerSession(task.caller, task.context);
+  const session = peerSession(task);
   const line = { kind: 'failed', message, code: 'TEMPER_CANCELLED', text: 'the caller canceled the task' } as const;
   const isCanceled =
     sequence !== undefined &&

@@ -15,6 +15,7 @@ import type { ApprovalSummary } from '../cluster/demotions.ts';
 import {
   addCall,
   approverDecision,
+  coversHost,
   type CallQuestion,
   decisionOf,
   isApproved,
@@ -106,6 +107,21 @@ export class CallApprovals {
       return withCall(all, found.request, (one) => ({ ...one, brokered: call.key }));
     });
     return isPermitted;
+  }
+
+  /**
+   * Whether the used approval of a call of this message covers a connection to the host: an approver permitted it by this rule, and the
+   * tool declares the host.
+   */
+  async permitsHost(claims: DeliveryTokenClaims, { rule, target }: { rule: string; target: string }): Promise<boolean> {
+    const { calls, clock, agent } = this.#deps;
+    const policy = agent(claims.agentUid)?.policy;
+    const now = clock.now();
+    return (await calls.of(claims.agentUid)).some(
+      (call) =>
+        coversHost(call, { message: claims.message, rule, target }) &&
+        isApproved(call, this.#records(call), policy, now),
+    );
   }
 
   /** When the message of these requests is delivered again without a decision. Throws TEMPER_NOT_FOUND for another request. */

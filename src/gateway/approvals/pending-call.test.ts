@@ -8,6 +8,7 @@ import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import {
   addCall,
+  coversHost,
   type CallQuestion,
   decisionOf,
   isApproved,
@@ -133,5 +134,24 @@ describe('a pending call', () => {
     const patient = aCall({}, aPolicy({ timeout: '1m' }));
     assert.equal(parkedUntil([patient, strict], NOW), later(3_600_000).getTime());
     assert.equal(parkedUntil([patient], NOW), later(7 * 24 * 3_600_000).getTime());
+  });
+
+  it('a used approval covers the hosts that the tool declares, for its message and its rule', () => {
+    assert.ok(FILE_READ !== undefined);
+    const forged = { digest: 'sha256:0', tier: 'Session', hosts: ['*.example.com'] } as const;
+    const decision = { effect: 'Escalate', rule: 'private.network', reason: 'it sends', risk: 'high' } as const;
+    const asked = { message: 'msg-1', rule: 'private.network', target: 'api.example.com:443' };
+    const call = aCall({ descriptor: { ...FILE_READ, forged } as never, decision });
+    const used = { ...call, used: { key: 'k', at: NOW.toISOString() } };
+    assert.equal(coversHost(used, asked), true);
+    assert.equal(coversHost(call, asked), false);
+    for (const change of [
+      { message: 'msg-2' },
+      { rule: 'autonomy' },
+      { target: 'example.org:443' },
+      { target: 'api.example.com:22' },
+    ])
+      assert.equal(coversHost(used, { ...asked, ...change }), false, JSON.stringify(change));
+    assert.equal(coversHost({ ...aCall({ decision }), used: used.used }, asked), false);
   });
 });

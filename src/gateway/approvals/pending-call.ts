@@ -7,8 +7,11 @@ import { TemperError } from '../../lib/errors.ts';
 import { type Json, textAt } from '../../lib/json.ts';
 import type { CallDecision, PendingCall } from '../../nats/pending-calls.ts';
 import { approvalRules, decidedByTimeout, requestTimes } from '../../policy/approval-rules.ts';
+import { patternSet } from '../../policy/patterns/pattern-set.ts';
+import { parseSubject } from '../../policy/patterns/pattern-subjects.ts';
 import type { Decision } from '../../policy/types.ts';
 import { callIdOf } from '../../tools/approvals.ts';
+import { hostsOf } from '../../tools/authorize.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
 import { FORGE_TOOL_NAME } from '../../tools/forge-test-call.ts';
 import { shownArguments } from '../../tools/shown-arguments.ts';
@@ -48,6 +51,7 @@ export function newPendingCall({
 }: CallQuestion): PendingCall {
   const { agent, agentUid, namespace, session, message, at } = claims;
   const argumentsDigest = digestOf(input);
+  const hosts = hostsOf(descriptor, input);
   const callId = callIdOf(callKey);
   const { rule, risk, reason } = decision;
   const identity = { agentUid, session, message, argumentsDigest, callId, rule, risk, ...identityOf(descriptor) };
@@ -65,6 +69,7 @@ export function newPendingCall({
     sequence: at.streamSequence,
     risk,
     rule,
+    ...(hosts.length === 0 ? {} : { hosts: [...hosts] }),
     summary: reason.slice(0, 1_024),
     arguments:
       descriptor.name === FORGE_TOOL_NAME && withholds
@@ -144,6 +149,15 @@ export function isApproved(
   if (decided !== undefined) return decided.decision === 'Approve';
   const { onTimeout } = approvalRules(policy?.spec.approvals, call.risk);
   return onTimeout === 'Approve' && decidedByTimeout(call, now) === 'Approve';
+}
+
+/** Whether the used approval of a call is about this rule, and its tool declares the host. */
+export function coversHost(
+  { message, rule, used, hosts }: PendingCall,
+  asked: { message: string; rule: string; target: string },
+): boolean {
+  if (message !== asked.message || rule !== asked.rule || used === undefined) return false;
+  return patternSet(hosts, 'host').covers(parseSubject('host', asked.target));
 }
 
 /** A message waits as long as NATS keeps it. */

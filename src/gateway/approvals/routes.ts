@@ -61,11 +61,11 @@ async function requestApproval(
 ): Promise<CallApproval> {
   const delivery = authorizeDelivery(request, deliveryToken, deps);
   const { claims, state } = delivery;
-  const [descriptor, tainted] = await Promise.all([
+  const [descriptor, { tainted, hasPrivateData }] = await Promise.all([
     descriptorOf(tool, delivery, deps),
-    deps.sessions.tainted(claims.agentUid, claims.session),
+    deps.sessions.marks(claims.agentUid, claims.session),
   ]);
-  const decision = deps.directory.decider(state, tainted).decide(toolRequest(descriptor, input));
+  const decision = deps.directory.decider(state, tainted, { hasPrivateData }).decide(toolRequest(descriptor, input));
   if (decision.effect === 'Deny') throw policyDenied(decision);
   const call = await deps.approvals.request({
     claims,
@@ -88,7 +88,7 @@ async function requestApproval(
 
 async function descriptorOf(name: string, { claims }: AuthorizedDelivery, deps: GatewayDeps): Promise<ToolDescriptor> {
   const { agent, namespace, session } = claims;
-  const view = descriptionOnlyView(await deps.toolsOf(claims, session), { agent, namespace, session });
+  const view = descriptionOnlyView(await deps.toolsOf(claims, session), { agent, namespace, session }, deps.brokered);
   const found = view.find(name)?.descriptor;
   if (found !== undefined) return found;
   throw new TemperError('TEMPER_TOOL_NOT_FOUND', `the session has no tool "${printable(name, 63)}"`);

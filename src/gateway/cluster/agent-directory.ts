@@ -10,7 +10,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { bindingOf, type EffectiveLevels, effectiveLevels, lowerLevels } from '../../policy/trust/effective.ts';
 import type { Decider, PolicySnapshot } from '../../policy/types.ts';
 import type { AgentState } from '../agent-state.ts';
-import type { AgentDirectory } from '../deps.ts';
+import type { AgentDirectory, DeciderOptions } from '../deps.ts';
 import { ChangeNotifier } from './change-notifier.ts';
 import { DeciderCache } from './decider-cache.ts';
 import { hasSameSpec } from './prune.ts';
@@ -89,7 +89,11 @@ export class WatchedAgentDirectory implements AgentDirectory {
     return this.#policies.get(`${namespace}/${name}`);
   }
 
-  snapshot({ agent, policy, level, categoryLevels, ancestors }: AgentState, tainted: boolean): PolicySnapshot {
+  snapshot(
+    { agent, policy, level, categoryLevels, ancestors }: AgentState,
+    tainted: boolean,
+    hasPrivateData = false,
+  ): PolicySnapshot {
     const { name, namespace = '' } = agent.metadata;
     if (policy === undefined) {
       const { name: missing } = agent.spec.trustPolicyRef;
@@ -105,12 +109,14 @@ export class WatchedAgentDirectory implements AgentDirectory {
       categoryLevels,
       generation: ancestors.length,
       tainted,
+      hasPrivateData,
       workspace: POD_PATHS.workspace,
     };
   }
 
-  decider(state: AgentState, tainted: boolean, model = state.agent.spec.model): Decider {
-    return this.#deciders.get(state.agent, state.policy, this.snapshot(state, tainted), model);
+  decider(state: AgentState, tainted: boolean, options: DeciderOptions = {}): Decider {
+    const { model = state.agent.spec.model, hasPrivateData } = options;
+    return this.#deciders.get(state.agent, state.policy, this.snapshot(state, tainted, hasPrivateData), model);
   }
 
   changed(of: { podUid?: string; state?: AgentState | undefined }, signal: AbortSignal): Promise<void> {

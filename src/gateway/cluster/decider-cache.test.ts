@@ -30,7 +30,7 @@ function aDirectory() {
   const decider = (tainted = false, model = MODEL): Decider => {
     const state = directory.byUid('u');
     assert.ok(state);
-    return directory.decider(state, tainted, model);
+    return directory.decider(state, tainted, { model });
   };
   return { agents, policies, decider };
 }

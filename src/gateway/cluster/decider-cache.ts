@@ -27,8 +27,8 @@ export class DeciderCache {
   get(agent: Agent, policy: TrustPolicy | undefined, snapshot: PolicySnapshot, model: Model): Decider {
     const { deciders } = this.#entryOf(agent, policy);
     // Levels and generation of a child depend on its parents.
-    const { tainted, level, categoryLevels, generation } = snapshot;
-    const key = JSON.stringify([tainted, level, categoryLevels, generation, modelNames(model)]);
+    const { tainted, hasPrivateData, level, categoryLevels, generation } = snapshot;
+    const key = JSON.stringify([tainted, hasPrivateData, level, categoryLevels, generation, modelNames(model)]);
     const existing = deciders.get(key);
     if (existing !== undefined) return existing;
     const spec = { ...snapshot.agent.spec, model };

@@ -24,7 +24,7 @@ export type WatchedTool = PromotedTool & ToolServiceStatus;
 
 const AGENTS = resourceType(API_VERSION, 'agents', 'Agent');
 const POLICIES = resourceType(API_VERSION, 'trustpolicies', 'TrustPolicy');
-const CAPABILITIES = resourceType(API_VERSION, 'capabilities', 'Capability');
+export const CAPABILITIES = resourceType(API_VERSION, 'capabilities', 'Capability');
 export const EMERGENT_TOOLS = resourceType(API_VERSION, 'emergenttools', 'EmergentTool');
 const APPROVALS = resourceType(API_VERSION, 'approvals', 'Approval');
 const PODS = resourceType('v1', 'pods', 'Pod');

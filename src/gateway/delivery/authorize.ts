@@ -63,6 +63,8 @@ export function claimsFor(
   if (claims.podUid !== pod.podUid || claims.agentUid !== pod.agentUid || claims.namespace !== pod.namespace) {
     throw new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token belongs to another pod');
   }
+  if (claims.connects !== undefined)
+    throw new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token is for a connection of a gateway');
   return claims;
 }
 
@@ -90,7 +92,8 @@ export function deliveryOf(
   if (token === undefined) return undefined;
   try {
     const claims = deliveryTokens.verify(token);
-    return claims.agentUid === agentUid && claims.podUid === podUid ? claims : undefined;
+    const isOwn = claims.agentUid === agentUid && claims.podUid === podUid && claims.connects === undefined;
+    return isOwn ? claims : undefined;
   } catch (error) {
     if (isTemperError(error, 'TEMPER_DELIVERY_TOKEN_INVALID')) return undefined;
     throw error;

@@ -3,12 +3,13 @@ import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Decider, Decision, PolicyRequest } from '../../policy/types.ts';
 import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { SessionMarks } from '../../nats/sessions/session-head.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { AuthorizedDelivery } from './authorize.ts';
 
 /** A call of a built-in tool that the gateway performs. */
 export interface BrokeredCall {
-  tool: Pick<ToolDescriptor, 'name' | 'category' | 'action'>;
+  tool: Pick<ToolDescriptor, 'name' | 'category' | 'action' | 'hosts'>;
   input: Json;
   /** What the tool does, beyond being called. */
   requests: readonly PolicyRequest[];
@@ -24,10 +25,12 @@ export interface BrokeredCall {
  */
 export async function assertBrokeredCall(
   delivery: AuthorizedDelivery,
-  { tool: { name, category, action }, input, requests, digests, key }: BrokeredCall,
+  { tool: { name, category, action, hosts }, input, requests, digests, key }: BrokeredCall,
   deps: Pick<GatewayDeps, 'directory' | 'sessions' | 'approvals'>,
 ): Promise<void> {
-  const all: PolicyRequest[] = [{ kind: 'Tool', name, category, action, forged: false, arguments: input }, ...requests];
+  const sent = hosts === undefined ? {} : { hosts };
+  const tool: PolicyRequest = { kind: 'Tool', name, category, action, forged: false, arguments: input, ...sent };
+  const all: PolicyRequest[] = [tool, ...requests];
   const decision = await decideFor(delivery, all, deps);
   if (decision.effect === 'Allow') return;
   const question = { tool: name, digests, key };
@@ -35,19 +38,26 @@ export async function assertBrokeredCall(
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
 }
 
-/** The strictest decision about what a session asks. Reads the taint of the session only when the decision depends on it. */
+/** What a decision about a session needs. */
+export interface DecisionDeps {
+  directory: Pick<GatewayDeps['directory'], 'decider'>;
+  sessions: Pick<GatewayDeps['sessions'], 'marks'>;
+}
+
+/** The strictest decision about what a session asks. Reads the marks of the session only when the decision depends on them. */
 export async function decideFor(
   { claims, state }: AuthorizedDelivery,
   requests: readonly PolicyRequest[],
-  deps: Pick<GatewayDeps, 'directory' | 'sessions'>,
+  deps: DecisionDeps,
 ): Promise<Decision> {
-  const decide = (tainted: boolean): Decision => firstDenial(deps.directory.decider(state, tainted), requests);
-  const tainted = decide(true);
-  if (tainted.effect === 'Allow') return tainted;
-  const clean = decide(false);
+  const decide = ({ tainted, hasPrivateData }: SessionMarks): Decision =>
+    firstDenial(deps.directory.decider(state, tainted, { hasPrivateData }), requests);
+  const guarded = decide({ tainted: true, hasPrivateData: true });
+  if (guarded.effect === 'Allow') return guarded;
+  const clean = decide({ tainted: false, hasPrivateData: false });
   // A denial that also a clean session gets has its reason in something else.
-  if (clean.effect === tainted.effect) return clean;
-  return (await deps.sessions.tainted(claims.agentUid, claims.session)) ? tainted : clean;
+  if (clean.effect === 'Deny' || clean.rule === guarded.rule) return clean;
+  return decide(await deps.sessions.marks(claims.agentUid, claims.session));
 }
 
 /** A denial before an escalation: what is denied is not a question for an approver. */

@@ -9,6 +9,7 @@ import { NextMessageRequest, PodDelivery } from '../../gateway-api/delivery-sche
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
+import { isPrivateMessage } from '../../policy/private-data/sources.ts';
 import { isUntrustedSource } from '../../policy/untrusted-source.ts';
 import { longPollSignal } from '../http/long-poll.ts';
 import { messageLogFields, traceReceive } from '../tracing/message-traces.ts';
@@ -198,10 +199,11 @@ function forReceiver(message: Envelope): PodDelivery['message'] {
 }
 
 /** Before the pod gets the message, so that the gateway does not depend on what the pod says about its session. */
-async function taintByMessage(message: Envelope, { agentUid }: PodIdentity, deps: GatewayDeps): Promise<void> {
+async function markByMessage(message: Envelope, { agentUid }: PodIdentity, deps: GatewayDeps): Promise<void> {
   const policy = deps.directory.byUid(agentUid)?.policy?.spec ?? {};
-  if (message.tainted !== true && !isUntrustedSource(message.source, policy)) return;
-  await deps.sessionsOf(agentUid).taint(message.session);
+  const sessions = deps.sessionsOf(agentUid);
+  if (isPrivateMessage(message, policy)) await sessions.markPrivate(message.session);
+  if (message.tainted === true || isUntrustedSource(message.source, policy)) await sessions.taint(message.session);
 }
 
 /** What the session brings with the message. A message of a closed session is rejected. */
@@ -211,7 +213,7 @@ async function contentOf(
   deps: GatewayDeps,
 ): Promise<Awaited<ReturnType<GatewayDeps['sessionContent']>> | 'closed'> {
   try {
-    await taintByMessage(delivery.message, pod, deps);
+    await markByMessage(delivery.message, pod, deps);
     return await deps.sessionContent(pod, delivery.message.session);
   } catch (error) {
     if (!isTemperError(error, 'TEMPER_SESSION_CLOSED')) throw error;

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
+import { hasRequiredForm } from '../../agent/returns/reply-format.ts';
 import { isErrorCode } from '../../lib/error-codes.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import { DeliveryOutcome, type OutcomeContent } from '../../gateway-api/delivery-schemas.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { TRACEPARENT } from '../../telemetry/traceparent.ts';
-import { replyFormat } from './reply-format.ts';
 import { publishParked } from '../approvals/routes.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type InboxDeliveryEnds, InboxReceiver } from '../../nats/inbox/message-ports.ts';
@@ -54,7 +54,9 @@ async function applyOutcome(request: FastifyRequest, outcome: DeliveryOutcome, d
     case 'ack': {
       const text = withinLimit(outcome.reply);
       const finishReason = text === outcome.reply ? outcome.finishReason : 'truncated';
-      const format = finishReason === 'complete' ? replyFormat(claims.agentUid, text, deps) : {};
+      // The gateway checks it itself: the pod may claim anything.
+      const { returns } = deps.directory.byUid(claims.agentUid)?.agent.spec ?? {};
+      const format = finishReason === 'complete' && hasRequiredForm(returns, text) ? { format: 'json' as const } : {};
       const line = { kind: 'reply', message: claims.message, text, finishReason, ...format } as const;
       // Reply before ack: after a crash in between the message is redelivered and its reply exists already.
       const storeReply = async (): Promise<void> => {

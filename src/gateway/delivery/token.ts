@@ -25,8 +25,17 @@ export interface DeliveryTokenClaims {
   source?: string;
   asker?: string;
   ancestors?: readonly string[];
+  /** In a token that a gateway made for one connection of a call that it executes. No pod has such a token. */
+  connects?: BrokeredConnection;
   /** The delivery in NATS. Tokens of older gateways have further numbers. */
   at: Pick<DeliveryCoordinates, 'streamSequence' | 'deliveries'>;
+}
+
+/** The host that a gateway connects to for an agent, and what permits it: the policy of the agent, or a Connection of the platform. */
+interface BrokeredConnection {
+  host: string;
+  port: number;
+  by: 'Policy' | 'Connection';
 }
 
 /** The NATS coordinates of the delivery of a token. */
@@ -102,6 +111,7 @@ function claimsOf(value: Json): DeliveryTokenClaims {
   const isComplete =
     isJsonObject(value) &&
     optional.every((text) => text === undefined || typeof text === 'string') &&
+    isBrokeredConnection(value['connects']) &&
     Array.isArray(ancestors) &&
     ancestors.every((uid) => typeof uid === 'string') &&
     texts.every((name) => textAt(value, [name]) !== '') &&
@@ -109,4 +119,11 @@ function claimsOf(value: Json): DeliveryTokenClaims {
     Number.isFinite(Date.parse(textAt(value, ['deadline'])));
   if (!isComplete) throw invalidToken();
   return value as JsonObject as unknown as DeliveryTokenClaims;
+}
+
+function isBrokeredConnection(value: Json | undefined): boolean {
+  if (value === undefined) return true;
+  const by = member(value, 'by');
+  const hasTarget = textAt(value, ['host']) !== '' && Number.isSafeInteger(member(value, 'port'));
+  return hasTarget && (by === 'Policy' || by === 'Connection');
 }

@@ -2,6 +2,7 @@ import { LABELS } from '../../api/cluster.ts';
 import type { Capability } from '../../api/v1alpha1/capability.ts';
 import type { EmergentTool, ToolArtifact } from '../../api/v1alpha1/emergenttool.ts';
 import { capabilityEntry, type DiscoveryEntry, forgedEntry } from '../../discovery/entry.ts';
+import { type BrokeredCapability, brokeredCapability } from '../../capabilities/capability-object.ts';
 import { builtInNames } from '../../engine/built-in.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';
 import { isDigest, type Digest } from '../../lib/canonical.ts';
@@ -12,6 +13,8 @@ import { storedToolProblem } from '../../tempering/registry/stored-artifact.ts';
 export interface CatalogObject extends KubeObject {
   /** Absent for an invalid object. */
   readonly entry?: DiscoveryEntry;
+  /** Of a Capability whose tool the gateway executes. */
+  readonly brokered?: BrokeredCapability;
 }
 
 /** The cached members of an EmergentTool: all but the artifact. */
@@ -27,11 +30,14 @@ export interface PromotedTool extends CatalogObject {
 
 const BUILT_IN = builtInNames();
 
-/** Transform of the Capability reflector: drops schemas, contents, examples and links. */
+/** Transform of the Capability reflector: drops contents and examples, and the schemas of tools that the gateway does not execute. */
 export function pruneCapability(object: CatalogObject): CatalogObject {
   const metadata = pruneMetadata(object);
   try {
-    return { metadata, entry: capabilityEntry(object as unknown as Capability) };
+    const capability = object as unknown as Capability;
+    const entry = capabilityEntry(capability);
+    const brokered = brokeredCapability(capability);
+    return { metadata, entry, ...(brokered === undefined ? {} : { brokered }) };
   } catch {
     // An object that an older schema accepted is not listed, and must not end the watch.
     return { metadata };

@@ -27,6 +27,28 @@ describe('the visibility of entries', () => {
     assert.deepEqual([allows.asked, denies.asked], [['csv_rows'], ['csv_rows']]);
   });
 
+  it('the first decisions about a namespace let other work run in between, and a search asks for none again', async () => {
+    const visibility = new EntryVisibility();
+    const entries = Array.from({ length: 1_000 }, (_, index) => toolEntry({ ...DISCOVER_TOOL, name: `tool_${index}` }));
+    const { asked, decider } = aDecider('tool_7');
+    const askedInBetween: number[] = [];
+    let isDone = false;
+    const other = (): void => {
+      askedInBetween.push(asked.length);
+      if (!isDone) setImmediate(other);
+    };
+    setImmediate(other);
+    await visibility.decide('analyst', decider, entries);
+    isDone = true;
+    assert.ok(
+      askedInBetween.some((count) => count > 0 && count < entries.length),
+      `other work ran after ${askedInBetween.join(', ')} of ${entries.length} decisions`,
+    );
+    const permits = visibility.of('analyst', decider);
+    assert.equal(entries.filter(permits).length, entries.length - 1);
+    assert.equal(asked.length, entries.length);
+  });
+
   it("an entry of tier Agent is visible to its agent only, also with the neighbour's decider", () => {
     const visibility = new EntryVisibility();
     const entry = { ...toolEntry({ ...DISCOVER_TOOL, name: 'csv_rows' }), agent: 'analyst' };

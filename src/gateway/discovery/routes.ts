@@ -2,11 +2,14 @@ import { buildResult } from '../../discovery/result.ts';
 import { DISCOVER_TOOL } from '../../discovery/discover-tool.ts';
 import { type DiscoveryEntry, forgedEntry, toolEntry } from '../../discovery/entry.ts';
 import { LexicalIndex } from '../../discovery/lexical/lexical-index.ts';
-import { search } from '../../discovery/lexical/search.ts';
+import type { EntryOwner } from '../../discovery/vector/hybrid-search.ts';
 import { builtInDescriptors } from '../../engine/built-in.ts';
 import type { SessionRegistry } from '../../nats/sessions/session-registry.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import { DiscoveryRequest, DiscoveryResponse } from '../../gateway-api/tool-schemas.ts';
+import type { Decider } from '../../policy/types.ts';
+import type { BrokeredTool } from '../brokered/port.ts';
+import { toolRequest } from '../../tools/authorize.ts';
 import { authorizeDelivery } from '../delivery/authorize.ts';
 import type { RouteModule } from '../http/routes.ts';
 import { type Demotions, inService } from '../cluster/demotions.ts';
@@ -14,21 +17,24 @@ import { ERROR_RESPONSES, POD_SECURITY } from '../http/schemas.ts';
 import type { PromotedTool } from './catalog-entries.ts';
 import type { CapabilityCatalog } from './catalog.ts';
 import { EntryVisibility } from './entry-visibility.ts';
+import type { RankCapabilities } from './rank-capabilities.ts';
 
 export interface DiscoveryRouteDeps {
   catalog: Pick<CapabilityCatalog, 'index' | 'promotedTools' | 'lostEntries'>;
   /** Tools of sessions. */
   registry: Pick<SessionRegistry, 'tools'>;
   demotions: Demotions;
+  rank: RankCapabilities;
 }
 
 const MAX_BODY_BYTES = 16 * 1_024;
-/** Full-text search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
-export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRouteDeps): RouteModule {
+/** Search for tools and capabilities the agent may use: built-in tools, forged tools and the catalog of its namespace. */
+export function discoveryRoutes({ catalog, registry, demotions, rank }: DiscoveryRouteDeps): RouteModule {
   const builtIn = builtInDescriptors()
     .filter(({ name }) => name !== DISCOVER_TOOL.name)
     .map(toolEntry);
   const builtInIndex = LexicalIndex.of(builtIn);
+  const everyones = builtIn.map((entry): [DiscoveryEntry, EntryOwner] => [entry, 'Everyone']);
   const visibility = new EntryVisibility();
   return (server, deps) => {
     server.post(
@@ -52,17 +58,17 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
           registry.tools(agentUid, session),
         ]);
         const tools = inService(sessionTools, (digest) => demotions.reason(claims, digest) !== undefined);
-        const lost = catalog.lostEntries(namespace, agent);
         const decider = deps.directory.decider(state, tainted);
+        await visibility.decide(agent, decider, catalog.index(namespace).entries());
+        const lost = catalog.lostEntries(namespace, agent);
         const forged = tools.map(({ artifact }) => forgedEntry(artifact, false));
         const permits = visibility.of(agent, decider);
         const visible = (entry: DiscoveryEntry | undefined): boolean =>
           entry !== undefined && !lost.has(entry) && permits(entry);
         const started = deps.clock.monotonic();
-        const ranked = search(query, {
-          indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)],
-          permits: visible,
-        });
+        const scope = { indexes: [builtInIndex, LexicalIndex.of(forged), catalog.index(namespace)], permits: visible };
+        const owners = new Map<DiscoveryEntry, EntryOwner>([...everyones, ...forged.map(ofAgent)]);
+        const ranked = await rank({ query, scope, owners, claims, state, request });
         const seconds = (deps.clock.monotonic() - started) / 1_000;
         deps.metrics.observe('temper_discovery_search_duration_seconds', {}, seconds);
         deps.metrics.count('temper_discovery_searches_total', { outcome: ranked.length === 0 ? 'empty' : 'found' });
@@ -75,11 +81,22 @@ export function discoveryRoutes({ catalog, registry, demotions }: DiscoveryRoute
             .promotedTools(namespace, agent)
             .filter(({ entry }) => visible(entry))
             .flatMap(namesOfPromoted),
+          ...brokeredNames(deps.brokered.list(namespace), decider),
         ]);
         return buildResult(ranked, callable);
       },
     );
   };
+}
+
+function brokeredNames(tools: readonly BrokeredTool[], decider: Decider): string[] {
+  return tools
+    .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
+    .map(({ descriptor }) => descriptor.name);
+}
+
+function ofAgent(entry: DiscoveryEntry): [DiscoveryEntry, EntryOwner] {
+  return [entry, 'Agent'];
 }
 
 /** The names of a forged tool in calls: its name, and its name pinned to the digest, as composed tools use it. */

@@ -7,6 +7,7 @@ import { isTemperError, TemperError } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.testing.ts';
 import type { Amounts, Denial } from '../../ledger/port.ts';
 import { createDecider } from '../../policy/decider.ts';
+import { PRIVATE_NETWORK_RULE } from '../../policy/private-data/sources.ts';
 import { aSnapshot } from '../../policy/policy.testing.ts';
 import type { AgentState } from '../agent-state.ts';
 import { createDeliveryTokens, type DeliveryTokenClaims } from '../delivery/token.ts';
@@ -44,7 +45,10 @@ interface World {
   ledgerFails: boolean;
   allowed: string[];
   charged: Amounts[];
-  taintReads: number;
+  markReads: number;
+  hasPrivateData: boolean;
+  /** Hosts of calls that an approver permitted. */
+  approved: string[];
 }
 
 describe('connections through the egress proxy', () => {
@@ -63,7 +67,9 @@ describe('connections through the egress proxy', () => {
       ledgerFails: false,
       allowed: ['**.example.com'],
       charged: [],
-      taintReads: 0,
+      markReads: 0,
+      hasPrivateData: false,
+      approved: [],
     };
     const state = (): AgentState =>
       ({
@@ -79,6 +85,7 @@ describe('connections through the egress proxy', () => {
       identity: {
         egressClient: async (token: string) => {
           if (token === 'pod-1') return POD;
+          if (token === 'gateway') return { ...POD, kind: 'egress-gateway' };
           throw new TemperError('TEMPER_TOKEN_INVALID', 'the token was rejected');
         },
         isStillBound: () => world.bound,
@@ -86,20 +93,25 @@ describe('connections through the egress proxy', () => {
       directory: {
         byUid: (uid: string) => (uid === 'a-1' ? state() : undefined),
         policy: () => undefined,
-        decider: (_state: AgentState, tainted: boolean) =>
+        decider: (_state: AgentState, tainted: boolean, { hasPrivateData = false } = {}) =>
           createDecider(
             aSnapshot({
               agent: { grants: { network: ['**'] } },
               policy: { egress: { allow: world.allowed }, tainted: { network: ['safe.example.com'] } },
               tainted,
+              hasPrivateData,
             }),
           ),
       },
       sessions: {
-        tainted: async () => {
-          world.taintReads += 1;
-          return world.tainted;
+        marks: async () => {
+          world.markReads += 1;
+          return { tainted: world.tainted, hasPrivateData: world.hasPrivateData };
         },
+      },
+      approvals: {
+        permitsHost: async ({ message }: DeliveryTokenClaims, asked: { rule: string; target: string }) =>
+          message === 'm-1' && asked.rule === PRIVATE_NETWORK_RULE && world.approved.includes(asked.target),
       },
       ledger: {
         ledger: () => ({
@@ -170,23 +182,58 @@ describe('connections through the egress proxy', () => {
     await refused(ask(), 'TEMPER_LEDGER_UNAVAILABLE');
   });
 
-  it('a tainted session reaches only the hosts for tainted sessions, and the taint is read only when it matters', async () => {
+  it('a tainted session reaches only the hosts for tainted sessions, whose marks are read for each', async () => {
     await ask({ host: 'safe.example.com' });
-    assert.equal(world.taintReads, 0);
     await ask();
-    assert.equal(world.taintReads, 1);
+    assert.equal(world.markReads, 2);
     world.tainted = true;
     await refused(ask(), 'TEMPER_POLICY_DENIED');
     await ask({ host: 'safe.example.com' });
   });
 
+  it('a gateway connects to the host that another gateway signed for a call, and a pod cannot use such a token', async () => {
+    world.allowed = [];
+    const connects = { ...HOST, by: 'Connection' } as const;
+    assert.equal((await ask({ token: 'gateway', claims: { connects } })).agent, 'scout');
+    await refused(ask({ claims: { connects } }), 'TEMPER_DELIVERY_TOKEN_INVALID');
+    await refused(ask({ token: 'gateway', claims: { connects }, port: 8443 }), 'TEMPER_DELIVERY_TOKEN_INVALID');
+    await refused(ask({ token: 'gateway' }), 'TEMPER_DELIVERY_TOKEN_INVALID');
+    world.suspended = true;
+    await refused(ask({ token: 'gateway', claims: { connects } }), 'TEMPER_AGENT_SUSPENDED');
+  });
+
+  it('without a connection of the platform the policy of the agent decides about the host of a call', async () => {
+    const connects = { ...HOST, by: 'Policy' } as const;
+    await ask({ token: 'gateway', claims: { connects } });
+    world.allowed = [];
+    await refused(ask({ token: 'gateway', claims: { connects } }), 'TEMPER_POLICY_DENIED');
+  });
+
+  it('a tainted session with private data reaches the hosts of calls that an approver permitted, for their message only', async () => {
+    world.tainted = true;
+    world.hasPrivateData = true;
+    const safe = { host: 'safe.example.com' };
+    await refused(ask(safe), 'TEMPER_POLICY_DENIED');
+    world.approved = ['safe.example.com:443', 'api.example.com:443'];
+    await ask(safe);
+    // An approval permits nothing that the policy denies.
+    await refused(ask(), 'TEMPER_POLICY_DENIED');
+    await refused(ask({ ...safe, claims: { message: 'm-2' } }), 'TEMPER_POLICY_DENIED');
+    world.tainted = false;
+    world.approved = [];
+    await ask(safe);
+  });
+
   it('a report charges the bytes of each agent at once, and lets allowed connections stay', async () => {
     assert.deepEqual(await report(10, 0, 32), { ended: [] });
     assert.deepEqual(world.charged, [{ networkBytes: 42 }]);
+    assert.equal(world.markReads, 1);
   });
 
   it('a report ends the connections of a suspended agent, and still charges their bytes', async () => {
     world.suspended = true;
+    // The operator may have taken its pod.
+    world.bound = false;
     const { ended } = await report(10, 5);
     assert.deepEqual(
       ended.map(({ id, code }) => [id, code]),

@@ -7,14 +7,19 @@ import type {
 } from '../../gateway-api/egress/egress-api.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import { isTemperError, TemperError } from '../../lib/errors.ts';
+import { PRIVATE_NETWORK_RULE } from '../../policy/private-data/sources.ts';
+import { hostTarget } from '../../policy/rules/rule-inputs.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { assertActive, type AuthorizedDelivery, boundDelivery, claimsFor } from '../delivery/authorize.ts';
 import { decideFor } from '../delivery/brokered-call.ts';
 import type { DeliveryTokenClaims } from '../delivery/token.ts';
 import { chargeNetwork, type NetworkQuotaDeps } from './network-quota.ts';
 
-export type EgressDeps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryTokens' | 'sessions'> &
-  Pick<NetworkQuotaDeps, 'ledger'>;
+export type EgressDeps = Pick<GatewayDeps, 'clock' | 'identity' | 'directory' | 'deliveryTokens'> &
+  Pick<NetworkQuotaDeps, 'ledger'> & {
+    sessions: Pick<GatewayDeps['sessions'], 'marks'>;
+    approvals: Pick<GatewayDeps['approvals'], 'permitsHost'>;
+  };
 
 type Reported = EgressReport['connections'][number];
 
@@ -28,8 +33,12 @@ export async function authorizeConnection(
   deps: EgressDeps,
   op: CallOptions,
 ): Promise<EgressAuthorization> {
-  const pod = await deps.identity.egressClient(token, address);
-  const delivery = boundDelivery(claimsFor(pod, deliveryToken, deps), deps);
+  const caller = await deps.identity.egressClient(token, address);
+  const claims =
+    caller.kind === 'pod'
+      ? claimsFor(caller, deliveryToken, deps)
+      : brokeredClaims(deliveryToken, { host, port }, deps);
+  const delivery = boundDelivery(claims, deps);
   await assertAllowed(delivery, { host, port }, deps);
   await chargeNetwork(delivery.state, 0, deps, op);
   const { agent, agentUid, namespace, session, message, deadline } = delivery.claims;
@@ -48,13 +57,27 @@ export async function reviewConnections(
 ): Promise<EgressReportResult> {
   const known = connections.map((connection) => ({ connection, claims: claimsIn(connection, deps) }));
   const refusals = await chargeAll(known, deps, op);
+  const once = { ...deps, sessions: readOnce(deps.sessions) };
   const results = await Promise.all(
     known.map(async ({ connection, claims }) => {
-      const error = refusals.get(claims?.agentUid) ?? (await refusalOf(connection, claims, deps));
+      const error = refusals.get(claims?.agentUid) ?? (await refusalOf(connection, claims, once));
       return error === undefined ? [] : [{ id: connection.id, code: error.code, message: error.message }];
     }),
   );
   return { ended: results.flat() };
+}
+
+/** The connections of a session share one read of its marks. */
+function readOnce({ marks }: EgressDeps['sessions']): EgressDeps['sessions'] {
+  const read = new Map<string, ReturnType<typeof marks>>();
+  return {
+    marks(agentUid, session) {
+      const key = `${agentUid}/${session}`;
+      const found = read.get(key) ?? marks(agentUid, session);
+      read.set(key, found);
+      return found;
+    },
+  };
 }
 
 interface KnownConnection {
@@ -95,6 +118,10 @@ async function refusalOf(
   deps: EgressDeps,
 ): Promise<TemperError | undefined> {
   if (claims === undefined) return new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token is not valid');
+  const { agent, agentUid } = claims;
+  // The operator takes the pod from a suspended agent; the reason is still the suspension.
+  if (deps.directory.byUid(agentUid)?.suspended === true)
+    return new TemperError('TEMPER_AGENT_SUSPENDED', `agent "${agent}" is suspended`);
   try {
     await assertAllowed(boundDelivery(claims, deps), connection, deps);
     return undefined;
@@ -113,14 +140,33 @@ function claimsIn({ deliveryToken }: Reported, { deliveryTokens }: EgressDeps): 
   }
 }
 
-/** A connection that the policy escalates is not allowed: no approval of a connection exists. */
+/** The claims of a token that a gateway made for a connection to this host. */
+function brokeredClaims(
+  deliveryToken: string,
+  { host, port }: { host: string; port: number },
+  { deliveryTokens }: Pick<EgressDeps, 'deliveryTokens'>,
+): DeliveryTokenClaims {
+  const claims = deliveryTokens.verify(deliveryToken);
+  if (claims.connects?.host === host && claims.connects.port === port) return claims;
+  throw new TemperError('TEMPER_DELIVERY_TOKEN_INVALID', 'the delivery token is not for a connection to this host');
+}
+
+/**
+ * A connection that the policy escalates is not allowed, unless it is of a call that an approver permitted: an approval is of a call,
+ * never of a connection.
+ */
 async function assertAllowed(
   delivery: AuthorizedDelivery,
   { host, port }: { host: string; port: number },
   deps: EgressDeps,
 ): Promise<void> {
   assertActive(delivery, deps);
+  // The platform tied the host to the namespace of the agent.
+  if (delivery.claims.connects?.by === 'Connection') return;
   const decision = await decideFor(delivery, [{ kind: 'Network', host, port }], deps);
   if (decision.effect === 'Allow') return;
+  const isOfCall = decision.effect === 'Escalate' && decision.rule === PRIVATE_NETWORK_RULE;
+  const approved = { rule: decision.rule, target: hostTarget(host, port) };
+  if (isOfCall && (await deps.approvals.permitsHost(delivery.claims, approved))) return;
   throw new TemperError('TEMPER_POLICY_DENIED', decision.reason, { details: { rule: decision.rule } });
 }

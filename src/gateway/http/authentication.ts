@@ -32,7 +32,7 @@ export async function authenticate(
   context: RequestContext,
   { identity, invalidTokens }: Authentication,
 ): Promise<void> {
-  const address = sourceAddress(request);
+  const { address } = context;
   const limited = <T>(token: string, kind: 'pods' | 'users', verification: () => Promise<T>): Promise<T> =>
     identity.isVerified(token) ? verification() : invalidTokens.verify(address, kind, verification);
   switch (request.routeOptions.config.access) {
@@ -101,11 +101,6 @@ function bearerToken(request: FastifyRequest): string {
 
 function missingToken(header: string): TemperError {
   return new TemperError('TEMPER_TOKEN_INVALID', `the request has no valid token in the header ${header}`);
-}
-
-/** The address of the TCP connection; forwarding headers are not trusted. */
-function sourceAddress(request: FastifyRequest): string {
-  return request.socket.remoteAddress ?? '';
 }
 
 /** Throws TEMPER_REQUEST_INVALID when the route needs an idempotency key and the header is missing or invalid. */

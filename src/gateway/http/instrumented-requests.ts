@@ -79,9 +79,9 @@ function logRequest(
   { context, refusals, sampling }: RequestLog,
 ): void {
   const { errorCode, logFields } = context;
-  const caller = callerFields(request, context);
+  const caller = callerFields(context);
   if (isRefusal(reply.statusCode, context)) {
-    const refused = refusals.add(callerOf(context)?.id ?? request.ip);
+    const refused = refusals.add(callerOf(context)?.id ?? context.address);
     if (refused >= MAX_LOGGED_REFUSALS && isMilestone(refused)) {
       log.warn({ ...caller, refused, code: errorCode }, 'the gateway refuses many requests of one caller');
     }
@@ -103,11 +103,11 @@ function logRequest(
 }
 
 /** Names the agent, the warm pod, the token or the ServiceAccount; for a caller without a valid token its address. */
-function callerFields(request: FastifyRequest, { pod, podToken, user, peer }: RequestContext): Record<string, string> {
+function callerFields({ address, pod, podToken, user, peer }: RequestContext): Record<string, string> {
   if (pod !== undefined) return { namespace: pod.namespace, agent: pod.agent };
   if (podToken !== undefined) return { namespace: podToken.namespace, pod: podToken.podName };
   if (peer !== undefined) return { namespace: peer.namespace, serviceAccount: peer.account };
-  return user === undefined ? { address: request.ip } : { namespace: user.namespace, token: user.tokenId };
+  return user === undefined ? { address } : { namespace: user.namespace, token: user.tokenId };
 }
 
 function isRefusal(status: number, context: RequestContext): boolean {

@@ -14,6 +14,8 @@ import type { GatewayServer } from './routes.ts';
 
 /** What the gateway knows about one request beside the request itself. */
 export interface RequestContext {
+  /** Of the TCP connection, also after its end; forwarding headers are not trusted. Empty when the client left before the request was read. */
+  readonly address: string;
   pod?: PodIdentity;
   podToken?: PodToken | PodIdentity;
   verifier?: VerifierIdentity;
@@ -40,7 +42,8 @@ export class RequestContexts {
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) disconnected.abort(new DOMException('the client disconnected', 'AbortError'));
     });
-    this.#contexts.set(request, { disconnected: disconnected.signal, logFields: {} });
+    const address = request.socket.remoteAddress ?? '';
+    this.#contexts.set(request, { address, disconnected: disconnected.signal, logFields: {} });
   }
 
   of(request: FastifyRequest): RequestContext {

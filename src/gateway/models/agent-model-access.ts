@@ -60,7 +60,7 @@ export function modelAccessFor(
   const snapshot = deps.directory.snapshot(state, tainted);
   const subject = { ...snapshot.agent, policy: snapshot.policy, level: snapshot.level };
   const agent = resolveModelAliases(subject, idOf);
-  const decider = deps.directory.decider(state, tainted, agent.spec.model);
+  const decider = deps.directory.decider(state, tainted, { model: agent.spec.model });
   const ledger = deps.ledger.ledger([...accountsOf(state, deps.directory), ...accounts]);
   const onCharged = deps.usageRecorder.of(state, root);
   const metered = compose(models.pipeline, [calledBy({ id: state.uid, ledger, onCharged })]);

@@ -3,8 +3,10 @@ import type { PodIdentity, PodToken } from '../../identity/types.ts';
 import { digestOf } from '../../lib/canonical.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
+import type { BrokeredToolDefinition } from '../../gateway-api/brokered/brokered-api.ts';
 import { Assignment, AssignmentQuery } from '../../gateway-api/assignment-schema.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
+import { toolRequest } from '../../tools/authorize.ts';
 import type { AgentState } from '../agent-state.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { longPollSignal } from '../http/long-poll.ts';
@@ -57,15 +59,44 @@ function assignmentOf(state: AgentState, deps: GatewayDeps): Assignment | undefi
   const specs = specsOf(state, deps);
   if (specs === undefined) return undefined;
   const { namespace = '', name } = state.agent.metadata;
-  const assignment = { ...specs, suspended: state.suspended, tools: deps.toolsVersion(namespace, name) };
+  const brokered = brokeredToolsOf(state, namespace, deps);
+  const assignment = {
+    ...specs,
+    suspended: state.suspended,
+    tools: deps.toolsVersion(namespace, name),
+    ...(deps.skills.any(namespace) ? { skills: true as const } : {}),
+    ...(brokered.length === 0 ? {} : { brokered }),
+  };
   return { version: digestOf(assignment as unknown as Json), ...assignment };
+}
+
+/** A pod does not get the definitions of tools that its agent may not list. A tainted session may list fewer; the engine decides that. */
+function brokeredToolsOf(
+  state: AgentState,
+  namespace: string,
+  { brokered, directory }: Pick<GatewayDeps, 'brokered' | 'directory'>,
+): BrokeredToolDefinition[] {
+  const tools = brokered.list(namespace);
+  if (tools.length === 0) return [];
+  const decider = directory.decider(state, false);
+  return tools
+    .filter(({ descriptor }) => decider.decide(toolRequest(descriptor)).effect !== 'Deny')
+    .map(({ definition, descriptor }) => {
+      const { locality: _locality, forged: _forged, examples, hosts, ...described } = descriptor;
+      return {
+        definition,
+        ...described,
+        ...(examples === undefined ? {} : { examples: [...examples] }),
+        ...(hosts === undefined ? {} : { hosts: [...hosts] }),
+      };
+    });
 }
 
 /** Everything that an engine of the agent needs. Undefined while its policy does not exist. */
 export function specsOf(
   { agent, policy, level, categoryLevels, uid, ancestors }: AgentState,
   { models }: Pick<GatewayDeps, 'models'>,
-): Omit<Assignment, 'version' | 'tools' | 'suspended'> | undefined {
+): Omit<Assignment, 'version' | 'tools' | 'skills' | 'brokered' | 'suspended'> | undefined {
   if (policy === undefined) return undefined;
   const { judge, reviewers = [] } = policy.spec.models ?? {};
   const names = [...modelNames(agent.spec.model), ...(judge === undefined ? [] : [judge]), ...reviewers];

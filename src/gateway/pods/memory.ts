@@ -4,6 +4,7 @@ import type { Memory } from '../../agent/ports.ts';
 import { isUntrustedEntry } from '../../agent/tools/memory-access.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { FairQueue } from '../../lib/async/fair-queue.ts';
+import { isPrivateSource } from '../../policy/private-data/sources.ts';
 import type { Decision } from '../../policy/types.ts';
 import { POD_API_PATHS } from '../../gateway-api/pod-api.ts';
 import {
@@ -78,7 +79,7 @@ function addValueRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): 
     const delivery = authorizeHeader(request, deps);
     assertReadable(delivery, key, deps);
     const found = await memoryOf(agentOf(request)).get(key);
-    if (found !== undefined) await taintByRead(delivery, isUntrustedEntry({ key, ...found }), deps);
+    if (found !== undefined) await markByRead(delivery, isUntrustedEntry({ key, ...found }), deps);
     signFor(delivery.claims, reply, memoryRead(key, found?.value), deps);
     if (found === undefined) throw new TemperError('TEMPER_NOT_FOUND', 'no value is stored under this key');
     return found;
@@ -123,7 +124,7 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     const { query, limit } = request.query;
     const delivery = authorizeHeader(request, deps);
     const found = await scan(request, delivery, (memory, isReadable) => memory.search(query, limit, isReadable));
-    await taintByRead(delivery, found.some(isUntrustedEntry), deps);
+    if (found.length > 0) await markByRead(delivery, found.some(isUntrustedEntry), deps);
     signFor(delivery.claims, reply, memorySearch(query, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
@@ -133,11 +134,8 @@ function addScanRoutes(server: Server, deps: GatewayDeps, memoryOf: MemoryOf): v
     const delivery = authorizeHeader(request, deps);
     const found = await scan(request, delivery, (memory, isReadable) => memory.list(prefix, limit, isReadable));
     const { tainted } = found;
-    await taintByRead(
-      delivery,
-      found.keys.some((key) => isUntrustedEntry({ key, tainted })),
-      deps,
-    );
+    const isUntrusted = found.keys.some((key) => isUntrustedEntry({ key, tainted }));
+    if (found.keys.length > 0) await markByRead(delivery, isUntrusted, deps);
     signFor(delivery.claims, reply, memoryList(prefix, limit, found), deps);
     request.holdResponse(Buffer.byteLength(JSON.stringify(found)));
     return found;
@@ -172,10 +170,12 @@ function assertAllowed({ effect, reason, rule }: Decision): void {
 }
 
 /** Before the pod gets the answer, so that the gateway does not depend on what the pod says about its session. */
-async function taintByRead(
-  { claims: { agentUid, session } }: AuthorizedDelivery,
+async function markByRead(
+  { claims: { agentUid, session }, state }: AuthorizedDelivery,
   isUntrusted: boolean,
   { sessionsOf }: GatewayDeps,
 ): Promise<void> {
-  if (isUntrusted) await sessionsOf(agentUid).taint(session);
+  const sessions = sessionsOf(agentUid);
+  if (isPrivateSource('Memory', state.policy?.spec ?? {})) await sessions.markPrivate(session);
+  if (isUntrusted) await sessions.taint(session);
 }

@@ -52,6 +52,7 @@ export function createSessionReports(deps: SessionReportsDeps): SessionReports {
       return mapInBatches(tools, (tool) => summaryOf(agentUid, tool));
     },
     tainted: (agentUid, session) => createSessionStore(bus, agentUid).isTainted(session),
+    marks: (agentUid, session) => createSessionStore(bus, agentUid).marks(session),
     async exists(agentUid, session) {
       const key = `${agentUid}/${session}`;
       if (existing.has(key)) return true;

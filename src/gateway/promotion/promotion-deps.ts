@@ -26,13 +26,15 @@ export function createPromotionDeps(context: {
   registry: SessionRegistry;
   audit: NatsAudit;
   demotions: Demotions;
+  /** The release runs an egress proxy. */
+  hasEgress: boolean;
   clock: Clock;
   log: Logger;
 }): Pick<GatewayDeps, 'uses' | 'sessions' | 'closeTools' | 'verifications'> {
-  const { bus, storage, sources, directory, registry, audit, demotions, clock, log } = context;
+  const { bus, storage, sources, directory, registry, audit, demotions, hasEgress, clock, log } = context;
   const evidence = createToolEvidence(bus, (agentUid) => storage.of(agentUid));
   const states = createPromotionStates(bus);
-  const promotionOf = createPromotionReports({ states, directory });
+  const promotionOf = createPromotionReports({ states, directory, hasEgress });
   const sessions = createSessionReports({ bus, registry, evidence, promotionOf, demotions });
   const isTainted = (agentUid: string, session: string) => sessions.tainted(agentUid, session);
   const requests = createPromotionRequests(bus);

@@ -6,6 +6,9 @@ import { recordingGaps } from '../../tempering/promotion/recording-rules.ts';
 import type { RegisteredTool, ToolStatistics } from '../../tempering/types.ts';
 import type { AgentDirectory } from '../deps.ts';
 
+const WITHOUT_EGRESS =
+  'it uses fetch, and this release runs no egress proxy, so its calls of fetch fail (TEMPER_EGRESS_UNAVAILABLE)';
+
 /** The state of the promotion of a session tool, its reason and its next step, for users. */
 export type ReportPromotion = (
   agentUid: string,
@@ -16,6 +19,8 @@ export type ReportPromotion = (
 export function createPromotionReports(deps: {
   states: Pick<PromotionStates, 'get'>;
   directory: Pick<AgentDirectory, 'byUid'>;
+  /** The release runs an egress proxy. */
+  hasEgress: boolean;
 }): ReportPromotion {
   return async (agentUid, tool, statistics) => {
     const { record } = await deps.states.get({ agentUid, digest: tool.digest });
@@ -28,7 +33,7 @@ export function createPromotionReports(deps: {
         next: 'create the TrustPolicy',
       };
     }
-    return describeGaps(tool, statistics, promotionRules(policy.spec));
+    return describeGaps(tool, statistics, { rules: promotionRules(policy.spec), hasEgress: deps.hasEgress });
   };
 }
 
@@ -36,7 +41,7 @@ export function createPromotionReports(deps: {
 export function describeGaps(
   tool: RegisteredTool,
   statistics: ToolStatistics,
-  rules: PromotionRules,
+  { rules, hasEgress }: { rules: PromotionRules; hasEgress: boolean },
 ): SessionToolPromotion {
   const missing = [...useGaps(tool, statistics, rules), ...recordingGaps(statistics, 'Agent', rules)];
   if (missing.length === 0) {
@@ -46,5 +51,10 @@ export function describeGaps(
       next: 'its next successful use requests it',
     };
   }
-  return { state: 'Candidate', reason: missing.join('; '), next: 'further successful uses request it' };
+  const reason = missing.join('; ');
+  if (hasEgress || !tool.artifact.requires.apis.includes('fetch')) {
+    return { state: 'Candidate', reason, next: 'further successful uses request it' };
+  }
+  const next = 'set egress.enabled of the chart, or forge a tool that needs no network';
+  return { state: 'Candidate', reason: `${reason}; ${WITHOUT_EGRESS}`, next };
 }

@@ -199,7 +199,7 @@ async function openReview(
     failed: (error) => log.warn({ error, ...messageLogFields(claims) }, 'an event of a review could not be published'),
   });
   const caller = callerOf(claims, modelAccess);
-  const view = descriptionOnlyView(tools, caller);
+  const view = descriptionOnlyView(tools, caller, deps.brokered);
   const withholds = withheld !== undefined;
   const sessionTools = toolsOf(own, deps, { claims, key, evidence: 'observed', withholds }, modelAccess);
   const review = createForgeReview({
@@ -267,7 +267,7 @@ function toolsOf(
     registry: own.registry,
     audit: { append },
     clock: deps.clock,
-    builtIn: builtInNames(),
+    builtIn: new Set([...builtInNames(), ...deps.brokered.list(namespace).map(({ descriptor }) => descriptor.name)]),
     limits: decider.forgeLimits,
     demoted: (digest) => own.demotions.reason({ namespace, agentUid }, digest),
     async removeEvidence(digest) {

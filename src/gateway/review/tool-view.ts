@@ -4,6 +4,7 @@ import type { ForgedToolDeps } from '../../forge/forged-tool.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
+import type { BrokeredTools } from '../brokered/port.ts';
 import type { Tool, ToolView } from '../../tools/contract.ts';
 
 const neverRun = (): Promise<never> =>
@@ -25,8 +26,10 @@ const FORGED: Omit<ForgedToolDeps, 'describe'> = {
 export function descriptionOnlyView(
   tools: readonly RegisteredTool[],
   scope: { agent: string; namespace: string; session: string },
+  brokered: BrokeredTools,
 ): ToolView {
-  const builtIn: Tool[] = builtInDescriptors().map((descriptor) => ({ descriptor, call: neverRun }));
+  const ofGateway = brokered.list(scope.namespace).map(({ descriptor }) => descriptor);
+  const builtIn: Tool[] = [...builtInDescriptors(), ...ofGateway].map((descriptor) => ({ descriptor, call: neverRun }));
   const store = { resolve: () => [...tools], onChange: () => () => undefined, drop: neverRun, closeSession: neverRun };
   return createToolViews({ tools: store, builtIn, forged: FORGED })(scope);
 }

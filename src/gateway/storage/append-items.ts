@@ -6,7 +6,10 @@ import { storedMessage } from '../models/request.ts';
 export function appendItems(
   store: Pick<NatsSessionStore, 'append'>,
   session: string,
-  { afterSeq, items, tainted }: SessionAppend,
+  { afterSeq, items, ...marks }: SessionAppend,
 ): Promise<number> {
-  return store.append(session, afterSeq, items.map(storedMessage), tainted === true ? { tainted } : {});
+  return store.append(session, afterSeq, items.map(storedMessage), {
+    ...(marks.tainted === true ? { tainted: true } : {}),
+    ...(marks.private === true ? { private: true } : {}),
+  });
 }

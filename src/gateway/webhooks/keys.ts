@@ -1,6 +1,6 @@
 import { triggersOf } from '../../api/schedule/triggers.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
-import { parseWebhookKeys } from '../../events/webhook-signature.ts';
+import { parseWebhookKeys } from '../../events/webhook/signature.ts';
 import { resourceType } from '../../kube/client/resource-path.ts';
 import type { KubeReader } from '../../kube/client/kube-client.ts';
 import type { KubeObject } from '../../kube/informer/store.ts';

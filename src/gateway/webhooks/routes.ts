@@ -1,20 +1,15 @@
 import { Type } from 'typebox';
 import { closed } from '../../api/v1alpha1/common.ts';
-import type { PublishedEvent } from '../../events/event.ts';
+import { WebhookLimits } from '../../events/webhook/limits.ts';
+import { MAX_WEBHOOK_BODY_BYTES, WEBHOOKS_PATH, webhookEvent } from '../../events/webhook/request.ts';
 import { AgentName } from '../../gateway-api/schema-parts.ts';
-import { sha256 } from '../../lib/canonical.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { TemperError } from '../../lib/errors.ts';
-import { type Json, parseUntrustedJson } from '../../lib/json.ts';
 import type { GatewayServer, RouteModule } from '../http/routes.ts';
 import { ERROR_RESPONSES } from '../http/schemas.ts';
 import { Namespace } from '../users/messages.ts';
-import { type VerifiedWebhook, verifyWebhook, type WebhookPath } from './verify.ts';
 import type { WebhookKeys } from './keys.ts';
-import { WebhookLimits } from './limits.ts';
+import { verifyWebhook } from './verify.ts';
 
-const WEBHOOKS_PATH = '/v1/webhooks';
-const MAX_BODY_BYTES = 32 * 1_024;
 const MAX_VALUES = 5_000;
 
 const Params = Type.Object({
@@ -38,7 +33,7 @@ export function webhookRoutes(keys: Pick<WebhookKeys, 'of'>): RouteModule {
       `${WEBHOOKS_PATH}/:namespace/:agent/:trigger`,
       {
         config: { access: 'anyone', rawBody: true, maxValues: MAX_VALUES },
-        bodyLimit: MAX_BODY_BYTES,
+        bodyLimit: MAX_WEBHOOK_BODY_BYTES,
         onRequest: async ({ params, socket }) => limits.take(socket.remoteAddress ?? '', params),
         schema: {
           summary: 'A signed request from outside',
@@ -49,10 +44,10 @@ export function webhookRoutes(keys: Pick<WebhookKeys, 'of'>): RouteModule {
       async (request, reply) => {
         const { params, headers } = request;
         const body = typeof request.body === 'string' ? request.body : '';
-        const verified = verifyWebhook(params, headers, body, { ...deps, keys });
-        const event = eventOf(verified, params, parse(body), deps.clock);
+        const { state, id } = verifyWebhook(params, { headers, body }, { ...deps, keys });
+        const event = webhookEvent(params, state.uid, { id, body }, deps.clock);
         const { namespace, trigger } = params;
-        const added = { namespace, ownerUid: verified.state.uid, event, trigger };
+        const added = { namespace, ownerUid: state.uid, event, trigger };
         const { messages, full } = await deps.namespaceEvents.publish(added);
         if (full > 0) {
           throw new TemperError('TEMPER_BUS_FULL', 'the inbox of the agent is full; send the request again later');
@@ -61,24 +56,4 @@ export function webhookRoutes(keys: Pick<WebhookKeys, 'of'>): RouteModule {
       },
     );
   };
-}
-
-/** A request that is repeated under its id is the same event. */
-function eventOf(
-  { state, id }: VerifiedWebhook,
-  { agent, trigger }: WebhookPath,
-  data: Json,
-  clock: Clock,
-): PublishedEvent {
-  const digest = sha256(`${state.uid}\n${trigger}\n${id}`).slice('sha256:'.length, 'sha256:'.length + 32);
-  const time = clock.now().toISOString();
-  return { id: `evt-${digest}`, subject: `webhook.${trigger}`, data, source: 'Webhook', agent, time, tainted: true };
-}
-
-function parse(body: string): Json {
-  try {
-    return parseUntrustedJson(body);
-  } catch (error) {
-    throw new TemperError('TEMPER_REQUEST_INVALID', 'the body is not JSON', { cause: error });
-  }
 }

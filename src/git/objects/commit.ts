@@ -8,6 +8,17 @@ export function treeOf(content: Buffer): string {
   return tree;
 }
 
+/** The parents of a commit, in its order. */
+export function parentsOf(content: Buffer): string[] {
+  const parents: string[] = [];
+  for (const line of content.toString('latin1').split('\n').slice(1)) {
+    const [, parent] = /^parent ([0-9a-f]{40})$/.exec(line) ?? [];
+    if (parent === undefined) break;
+    parents.push(parent);
+  }
+  return parents;
+}
+
 const AUTHOR = 'Temper <temper@localhost>';
 
 /** A commit of Temper. `message` is of Temper too: no text of a tool but its checked name. */

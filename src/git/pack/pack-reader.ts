@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { inflateSync } from 'node:zlib';
 import { gitFailure } from '../failure.ts';
-import { type GitObject, objectId } from '../objects/object-id.ts';
+import { type GitObject, objectId, type ObjectType } from '../objects/object-id.ts';
 import { applyDelta, deltaSize } from './delta.ts';
 
-/** Commits and trees by their ids. */
+/** Commits and trees by their ids, and contents of files when they were asked for. */
 export type PackObjects = ReadonlyMap<string, GitObject>;
 
 export interface PackLimits {
@@ -21,9 +21,10 @@ const HEADER_BYTES = 12;
 const CHECKSUM_BYTES = 20;
 const ID_BYTES = 20;
 const REF_DELTA = 7;
-const KEPT: Readonly<Record<number, 'commit' | 'tree'>> = { 1: 'commit', 2: 'tree' };
-/** Blobs and tags: this client has no use for their contents. */
-const DROPPED: ReadonlySet<number> = new Set([3, 4]);
+const TYPES: Readonly<Record<number, ObjectType>> = { 1: 'commit', 2: 'tree', 3: 'blob', 4: 'tag' };
+const FOLDERS: ReadonlySet<ObjectType> = new Set<ObjectType>(['commit', 'tree']);
+export const EVERYTHING: ReadonlySet<ObjectType> = new Set(Object.values(TYPES));
+export const FILES: ReadonlySet<ObjectType> = new Set<ObjectType>(['blob']);
 const TURN_OBJECTS = 200;
 const MIN_CHUNK_BYTES = 64;
 
@@ -48,10 +49,15 @@ class Budget {
 }
 
 /**
- * The commits and trees of a pack. Every id is computed from the content, so a server cannot send one object in place of another. Bytes are
- * counted before they are inflated. Contents of files are dropped; deltas of them never find their base, and are dropped too.
+ * The commits and trees of a pack, or its objects of other types. Every id is computed from the content, so a server cannot send one object
+ * in place of another. Bytes are counted before they are inflated. Other objects are dropped; deltas of them never find their base, and are
+ * dropped too.
  */
-export async function readPack(pack: Buffer, limits: PackLimits = PACK_LIMITS): Promise<PackObjects> {
+export async function readPack(
+  pack: Buffer,
+  limits: PackLimits = PACK_LIMITS,
+  kept: ReadonlySet<ObjectType> = FOLDERS,
+): Promise<PackObjects> {
   const count = objectCount(pack, limits);
   const budget = new Budget(limits);
   const objects = new Map<string, GitObject>();
@@ -63,13 +69,16 @@ export async function readPack(pack: Buffer, limits: PackLimits = PACK_LIMITS): 
     const { type, size, start, base } = entryAt(pack, offset, end);
     budget.spend(size);
     const { bytes, consumed } = inflated(pack.subarray(start, end), size);
-    const kept = KEPT[type];
+    const ownType = TYPES[type];
     if (base !== undefined) deltas.push({ base, bytes });
-    else if (kept !== undefined) objects.set(objectId({ type: kept, content: bytes }), { type: kept, content: bytes });
+    else if (ownType !== undefined && kept.has(ownType))
+      objects.set(objectId({ type: ownType, content: bytes }), { type: ownType, content: bytes });
     offset = start + consumed;
   }
   if (offset !== end) throw malformed();
-  await resolveDeltas(objects, deltas, budget);
+  const unresolved = await resolveDeltas(objects, deltas, budget);
+  // The base of a delta of another type was dropped; one that was never sent would make an object without a check.
+  if (unresolved > 0 && kept.size === EVERYTHING.size) throw malformed();
   return objects;
 }
 
@@ -109,7 +118,7 @@ function entryAt(pack: Buffer, offset: number, end: number): PackEntry {
   }
   const type = (first >> 4) & 7;
   if (type !== REF_DELTA) {
-    if (KEPT[type] === undefined && !DROPPED.has(type)) throw malformed();
+    if (TYPES[type] === undefined) throw malformed();
     return { type, size, start: position, base: undefined };
   }
   if (position + ID_BYTES > end) throw malformed();
@@ -132,8 +141,12 @@ function inflated(input: Buffer, size: number): { bytes: Buffer; consumed: numbe
   throw malformed();
 }
 
-/** Turns deltas into objects, from bases that are there to what rests on them. */
-async function resolveDeltas(objects: Map<string, GitObject>, deltas: readonly Delta[], budget: Budget): Promise<void> {
+/** Turns deltas into objects, from bases that are there to what rests on them. Returns for how many bases there is no object. */
+async function resolveDeltas(
+  objects: Map<string, GitObject>,
+  deltas: readonly Delta[],
+  budget: Budget,
+): Promise<number> {
   const byBase = Map.groupBy(deltas, ({ base }) => base);
   const waiting = [...objects.keys()];
   for (let done = 0; done < waiting.length; done += 1) {
@@ -150,11 +163,12 @@ async function resolveDeltas(objects: Map<string, GitObject>, deltas: readonly D
       objects.set(resolved, object);
     }
   }
+  return byBase.size;
 }
 
 function tooLarge(): Error {
   return gitFailure(
-    'the repository is too large to be read; permit filters on the server (uploadpack.allowFilter), or use a repository of its own for tools',
+    'the repository is too large to be read; permit filters on the server (uploadpack.allowFilter), or use a repository of its own',
   );
 }
 

@@ -41,11 +41,7 @@ export const PROFILES: Readonly<Record<string, readonly string[]>> = {
 
 /** Why a tool of OpenFang does not exist here. The first family that matches decides. */
 const ABSENT_FAMILIES: readonly (readonly [name: RegExp, result: 'NotImported' | 'Refused', why: string])[] = [
-  [
-    /^web_/,
-    'NotImported',
-    'not imported yet: no built-in tool connects to hosts. The agent can forge one with spec.forge',
-  ],
+  [/^web_/, 'NotImported', 'not imported yet: no tool of this name. The agent can forge one with spec.forge'],
   [/^(?:shell_|docker_|process_|apply_patch$|ssh_)/, 'NotImported', 'not imported yet: no tool starts programs'],
   [/^browser_/, 'NotImported', 'no tool controls a browser'],
   [

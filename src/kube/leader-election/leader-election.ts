@@ -28,6 +28,11 @@ export interface LeaderElectionOptions {
 const DEFAULTS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2_000 };
 /** Candidates retry up to 20 % earlier, at random, and never later: jitter must not delay a handover. */
 const JITTER = 1.2;
+/**
+ * Attempts of a candidate per `retryPeriod`; one in client-go. Each is one read while the Lease is held. The later a candidate sees the last
+ * renewal of a leader that ended, the later it takes its place.
+ */
+const CANDIDATE_ATTEMPTS = 2;
 const MIN_CALL_TIMEOUT_MS = 1_000;
 const RELEASE_TIMEOUT_MS = 5_000;
 const CONFLICT = 409;
@@ -53,7 +58,7 @@ interface Renewal {
  *     ┌───────────┐ ──────────────────────────────────────────────────► ┌────────┐ ──┐ renewed
  *     │ candidate │                                                     │ leader │   │ every retryPeriod
  *     └───────────┘ ──┐ Lease held by another process:                  └────────┘ ◄─┘
- *           ▲         │ retry after retryPeriod, or when it expires      │      │
+ *           ▲         │ retry after retryPeriod / 2, or when it expires  │      │
  *           └─────────┘                                      disposed:   │      │ not renewed within renewDeadline, or
  *                                              release the Lease, so     │      │ the Lease has another holder, or none
  *                                              that another process      ▼      ▼
@@ -163,10 +168,10 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** A candidate retries after `retryPeriod`, or at the expiry of the observed Lease when that is sooner. */
+  /** A candidate retries after half of `retryPeriod`, or at the expiry of the observed Lease when that is sooner. */
   #acquireDelay(): number {
     const { clock, retryPeriodMs, random } = this.#options;
-    const delay = retryPeriodMs / (1 + (JITTER - 1) * random());
+    const delay = retryPeriodMs / CANDIDATE_ATTEMPTS / (1 + (JITTER - 1) * random());
     const untilExpiry = this.#observed === undefined ? delay : expiryOf(this.#observed) - clock.monotonic();
     return untilExpiry > 0 ? Math.min(delay, untilExpiry) : delay;
   }

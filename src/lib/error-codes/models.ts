@@ -31,6 +31,11 @@ export const MODEL_ERROR_CODES = {
     meaning: 'No configured provider serves this model, or all failed.',
     fix: 'Configure the provider, or name a fallback.',
   },
+  TEMPER_VECTORS_UNAVAILABLE: {
+    meaning:
+      'The server with the vectors of discovery does not answer, or refuses the request. Searches use words alone.',
+    fix: 'Wait: it is asked again after five seconds. If the error persists, check discovery.qdrant and the server.',
+  },
   TEMPER_ACP_AGENT_NOT_FOUND: {
     meaning: 'No agent program of the name in spec.model.agent is configured here.',
     fix: 'Add it to `agents.yaml` in your configuration folder, or to `agentPrograms` of the chart, or remove the field.',
@@ -41,11 +46,11 @@ export const MODEL_ERROR_CODES = {
   },
   TEMPER_MCP_SERVER_FAILED: {
     meaning:
-      'An MCP server of `mcp.yaml` does not start, ended, cannot be reached, or broke the Model Context Protocol.',
+      'An MCP server of `mcp.yaml` or of a Capability does not start, ended, cannot be reached, or broke the Model Context Protocol.',
     fix: 'The message has the reason; `temper mcp tools NAME` shows whether the server works.',
   },
   TEMPER_MCP_TOOL_CHANGED: {
-    meaning: 'An MCP server does not list the tool as a user accepted it.',
-    fix: 'Read the tool with `temper mcp tools NAME`, and accept it again if it is still what you want.',
+    meaning: 'An MCP server does not list the tool as a user accepted it, or as its Capability pins it.',
+    fix: 'Read the tool with `temper mcp tools NAME`, and accept it again if it is still what you want; for a Capability, set the digest that `temper mcp manifest NAME` prints then.',
   },
 } as const;

@@ -10,7 +10,7 @@ export const OCI_ERROR_CODES = {
   },
   TEMPER_OCI_CONTENT_INVALID: {
     meaning:
-      'What the OCI registry sent is not a tool of Temper, is too large, or does not have the digest that it was asked for.',
+      'What the OCI registry sent is not a tool or a skill of Temper, is too large, or does not have the digest that it was asked for.',
     fix: 'Check the reference. If it is right, do not trust the registry: its content was replaced or damaged.',
   },
 } as const;

@@ -28,11 +28,28 @@ describe('the file of MCP servers', () => {
       },
       { name: 'search', category: 'mcp', url: 'https://mcp.example.com/mcp', tokenEnvironment: 'SEARCH_TOKEN' },
     ]);
+    const { program: _program, ...rest } = local({ command: 'python3', arguments: ['-m', 'a'], programs: ['git'] });
+    assert.deepEqual(parseServers('f', { servers: [rest] }), [
+      {
+        name: 'notes',
+        category: 'mcp',
+        command: 'python3',
+        programs: ['git'],
+        folder: '/opt/notes',
+        arguments: ['-m', 'a'],
+        environment: {},
+        read: [],
+        write: [],
+      },
+    ]);
     assert.equal(parseServers('f', { servers: [remote({ url: 'http://127.0.0.1:8000/mcp' })] }).length, 1);
   });
 
   for (const [entry, message] of [
-    [local({ command: 'npx' }), /command is refused: Temper can confine JavaScript only/],
+    [local({ command: 'python3' }), /program is not known here/],
+    [{ name: 'notes', command: '/bin/sh', folder: '/opt' }, /command must be the name of a program/],
+    [{ name: 'notes', command: 'python3', folder: '/opt', programs: ['a/b'] }, /programs\[0\] must be the name/],
+    [{ name: 'notes', command: 'python3' }, /folder must be a non-empty string/],
     [local({ program: 'bin/server' }), /program must be a JavaScript file/],
     [local({ program: '../a.js' }), /program must be in the folder/],
     [local({ read: ['data'] }), /read\[0\] must be an absolute path/],

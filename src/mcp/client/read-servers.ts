@@ -8,7 +8,14 @@ import {
 import { GRANTABLE_CATEGORIES, TOOL_CATEGORIES } from '../../api/v1alpha1/actions.ts';
 import type { Json, JsonObject } from '../../lib/json.ts';
 import type { ToolCategory } from '../../policy/types.ts';
-import { type NamedProgram, PROGRAM_MEMBERS, readFolder, readProgram } from '../../sandbox/confined/read-program.ts';
+import {
+  type NamedProgram,
+  PROGRAM_MEMBERS,
+  readEnvironment,
+  readFolder,
+  readProgram,
+} from '../../sandbox/confined/read-program.ts';
+import { isProgramName } from '../../sandbox/terminal/program-files.ts';
 
 interface ServerEntry {
   name: string;
@@ -23,6 +30,21 @@ export interface LocalServer extends ServerEntry, NamedProgram {
   write: readonly string[];
 }
 
+/** A program of the system that runs behind the launcher and talks over its standard input and output. */
+export interface CommandServer extends ServerEntry {
+  /** The name of a program in a folder of the system. */
+  command: string;
+  arguments: readonly string[];
+  environment: Readonly<Record<string, string>>;
+  /** Names of programs of the system that it may start. */
+  programs: readonly string[];
+  /** Absolute path of the folder with what the program loads. */
+  folder: string;
+  /** Absolute paths of further folders. */
+  read: readonly string[];
+  write: readonly string[];
+}
+
 /** A server that is reached over Streamable HTTP. */
 export interface RemoteServer extends ServerEntry {
   url: string;
@@ -31,7 +53,7 @@ export interface RemoteServer extends ServerEntry {
 }
 
 /** An MCP server that a user configured. */
-export type ConfiguredServer = LocalServer | RemoteServer;
+export type ConfiguredServer = LocalServer | CommandServer | RemoteServer;
 
 /** Whether calls leave this machine. A server over `http` is a program of its user here. */
 export function isElsewhere(server: ConfiguredServer): server is RemoteServer {
@@ -44,7 +66,8 @@ const JAVASCRIPT = /\.[cm]?[jt]s$/;
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
 /**
- * Parses `{servers: [{name, category, folder, program, arguments, environment, read, write}, {name, category, url, tokenEnvironment}]}`. Throws
+ * Parses `{servers: […]}` with entries of three forms: `{name, category, folder, program, arguments, environment, read, write}`,
+ * `{name, category, command, programs, folder, arguments, environment, read, write}` and `{name, category, url, tokenEnvironment}`. Throws
  * TEMPER_MANIFEST_INVALID with the name of the field.
  */
 export function parseServers(file: string, value: unknown): ConfiguredServer[] {
@@ -54,12 +77,7 @@ export function parseServers(file: string, value: unknown): ConfiguredServer[] {
     if (name.length > 20) throw invalidMember(file, `${field}.name`, 'must have at most 20 characters');
     const own = { name, category: readCategory(file, `${field}.category`, entry['category']) };
     if (entry['url'] !== undefined) return readRemote(file, field, own, entry);
-    if (entry['command'] !== undefined)
-      throw invalidMember(
-        file,
-        `${field}.command`,
-        'is refused: Temper can confine JavaScript only, so name its folder and its program, or the url of a server',
-      );
+    if (entry['command'] !== undefined) return readCommand(file, field, own, entry);
     return readLocal(file, field, own, entry);
   });
 }
@@ -76,9 +94,34 @@ function readLocal(file: string, field: string, own: ServerEntry, entry: JsonObj
   assertKnownMembers(file, `${field}.`, entry, ['name', 'category', ...PROGRAM_MEMBERS, 'read', 'write']);
   const named = readProgram(file, field, entry);
   if (!JAVASCRIPT.test(named.program))
-    throw invalidMember(file, `${field}.program`, 'must be a JavaScript file: Temper can confine no other program');
+    throw invalidMember(file, `${field}.program`, 'must be a JavaScript file; name any other program with command');
+  return { ...own, ...named, ...readFurther(file, field, entry) };
+}
+
+function readCommand(file: string, field: string, own: ServerEntry, entry: JsonObject): CommandServer {
+  const members = ['command', 'programs', 'folder', 'arguments', 'environment', 'read', 'write'];
+  assertKnownMembers(file, `${field}.`, entry, ['name', 'category', ...members]);
+  const programs = textList(file, `${field}.programs`, entry['programs'] ?? []);
+  return {
+    ...own,
+    command: readProgramName(file, `${field}.command`, entry['command'] ?? null),
+    programs: programs.map((name, index) => readProgramName(file, `${field}.programs[${index}]`, name)),
+    folder: readFolder(file, `${field}.folder`, entry['folder']),
+    arguments: textList(file, `${field}.arguments`, entry['arguments'] ?? []),
+    environment: readEnvironment(file, `${field}.environment`, entry['environment'] ?? {}),
+    ...readFurther(file, field, entry),
+  };
+}
+
+function readProgramName(file: string, field: string, value: Json): string {
+  const name = requiredText(file, field, value);
+  if (isProgramName(name)) return name;
+  throw invalidMember(file, field, 'must be the name of a program of the system, without a folder');
+}
+
+function readFurther(file: string, field: string, entry: JsonObject): { read: string[]; write: string[] } {
   const folders = (member: string): string[] => readFolders(file, `${field}.${member}`, entry[member] ?? []);
-  return { ...own, ...named, read: folders('read'), write: folders('write') };
+  return { read: folders('read'), write: folders('write') };
 }
 
 function readFolders(file: string, field: string, value: Json): string[] {

@@ -12,6 +12,8 @@ export interface SessionHead {
   entry: string;
   previous: string;
   tainted: boolean;
+  /** The session has private data. Absent in heads of releases that did not record it: unknown, and not so. */
+  private?: boolean;
   /** RFC 3339: when a user closed the session, whose head then stays without a history. */
   closedAt?: string;
   /** Stored bytes of all appends. Undefined in heads of releases that did not count them. */
@@ -35,7 +37,44 @@ export function parseSessionHead(value: Json | undefined): SessionHead | undefin
     entry,
     previous,
     tainted,
+    ...privateMark(value.private === true),
     ...(isCounted ? { bytes } : {}),
     ...(typeof closedAt === 'string' ? { closedAt } : {}),
   };
+}
+
+/** What has entered a session. */
+export interface SessionMarks {
+  tainted: boolean;
+  hasPrivateData: boolean;
+}
+
+/** A mark that a session can get. */
+type SessionMark = { tainted: true } | { private: true };
+
+export function hasMark(head: SessionHead, mark: SessionMark): boolean {
+  return 'tainted' in mark ? head.tainted : head.private === true;
+}
+
+/** The marks of a session, as its history has them. */
+export function marksIn(head: SessionHead): { tainted: boolean; private?: true } {
+  return { tainted: head.tainted, ...privateMark(head.private === true) };
+}
+
+/** Whether the entry brings a mark that the session does not have. */
+export function addsMark(head: SessionHead, entry: { tainted: boolean; private?: boolean }): boolean {
+  return (entry.tainted && !head.tainted) || (entry.private === true && head.private !== true);
+}
+
+/** The marks of the session after the entry. */
+export function marksAfter(
+  head: SessionHead,
+  entry: { tainted: boolean; private?: boolean },
+): Pick<SessionHead, 'tainted' | 'private'> {
+  const isPrivate = head.private === true || entry.private === true;
+  return { tainted: head.tainted || entry.tainted, ...privateMark(isPrivate) };
+}
+
+function privateMark(isPrivate: boolean): { private?: true } {
+  return isPrivate ? { private: true } : {};
 }

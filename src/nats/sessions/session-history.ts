@@ -51,3 +51,16 @@ function parseEntry(parts: Map<number, Uint8Array> | undefined): { entry: Histor
   const entry = parseHistoryEntry(member(json, 'entry') ?? null);
   return entry === undefined || typeof previous !== 'string' ? undefined : { entry, previous };
 }
+
+/** The append is the last one of the session: its response was lost. */
+export function isRepeated(
+  { before, entry: last, previous }: Pick<SessionHead, 'before' | 'entry' | 'previous'>,
+  entry: HistoryEntry,
+): boolean {
+  return before === entry.after && last.startsWith(sessionEntry(entry, previous).name);
+}
+
+/** The items as a load returns them. */
+export function storedForm(items: readonly ModelMessage[]): unknown {
+  return JSON.parse(JSON.stringify(items));
+}

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AppendFlags, SessionHistory, SessionStore } from '../../agent/ports.ts';
 import { MIN_SESSION_IDLE_MS } from '../../agent/session/session-age.ts';
 import { sessionClosed } from '../../agent/session/session-id.ts';
-import type { HistoryEntry } from '../../agent/session/history-entry.ts';
+import { type HistoryEntry, historyEntry } from '../../agent/session/history-entry.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { type IdGenerator, ulids } from '../../lib/ids.ts';
 import type { ModelMessage } from '../../models/port.ts';
@@ -11,9 +11,24 @@ import { BUCKETS, bucketStream, bucketSubject, sessionFromToken, sessionToken, t
 import { publish } from '../jetstream/publish.ts';
 import { DEFAULT_STORAGE_LIMITS, storageLimitExceeded } from '../residents/storage-limits.ts';
 import type { AgentQuota } from '../residents/storage-quota.ts';
-import { parseSessionHead, type SessionHead } from './session-head.ts';
+import {
+  addsMark,
+  hasMark,
+  marksAfter,
+  marksIn,
+  parseSessionHead,
+  type SessionHead,
+  type SessionMarks,
+} from './session-head.ts';
 import { SessionHeads, type StoredHead } from './session-heads.ts';
-import { assembleHistory, type SessionEntry, sessionEntry, type StoredParts } from './session-history.ts';
+import {
+  assembleHistory,
+  isRepeated,
+  type SessionEntry,
+  sessionEntry,
+  storedForm,
+  type StoredParts,
+} from './session-history.ts';
 import { parseJsonBytes, lastMessage, purge, readMessages } from '../jetstream/stream-reader.ts';
 
 export interface StoredSession {
@@ -32,8 +47,10 @@ export interface NatsSessionStore extends SessionStore {
   loadBelow(session: string, bytes: number): Promise<SessionHistory | undefined>;
   /** Reads the head alone. False for an unknown session. */
   isTainted(session: string): Promise<boolean>;
+  marks(session: string): Promise<SessionMarks>;
   /** The session has untrusted content from now on. Creates an empty session unless it exists. Idempotent. Throws TEMPER_SESSION_CLOSED. */
   taint(session: string): Promise<void>;
+  markPrivate(session: string): Promise<void>;
   /** Creates an empty session unless it exists. Throws TEMPER_STORAGE_LIMIT_EXCEEDED when the agent has no bytes left. */
   open(session: string): Promise<void>;
   exists(session: string): Promise<boolean>;
@@ -168,7 +185,7 @@ class BucketSessionStore implements NatsSessionStore {
       const { head } = found;
       const { parts, bytes } = head.entry === '' ? { parts: new Map(), bytes: 0 } : await this.#readParts(session);
       const items = assembleHistory(head, parts);
-      if (items !== undefined) return { history: { seq: items.length, items, tainted: head.tainted }, bytes };
+      if (items !== undefined) return { history: { seq: items.length, items, ...marksIn(head) }, bytes };
       if (read === MAX_READS) throw corrupt(session, 'parts of its history are missing');
       // Another writer closed the session or appended to it during the read, or the read came from a NATS replica that lags behind.
       await this.#connection.clock.sleep(REREAD_MS, this.#connection.closed);
@@ -178,7 +195,12 @@ class BucketSessionStore implements NatsSessionStore {
   }
 
   async isTainted(session: string): Promise<boolean> {
-    return (await this.#readHead(session))?.head.tainted === true;
+    return (await this.marks(session)).tainted;
+  }
+
+  async marks(session: string): Promise<SessionMarks> {
+    const head = (await this.#readHead(session))?.head;
+    return { tainted: head?.tainted === true, hasPrivateData: head?.private === true };
   }
 
   async exists(session: string): Promise<boolean> {
@@ -200,21 +222,29 @@ class BucketSessionStore implements NatsSessionStore {
     await this.#writeHead(session, { ...NO_SESSION, openedAt: time, usedAt: time }, 0);
   }
 
-  async taint(session: string): Promise<void> {
+  taint(session: string): Promise<void> {
+    return this.#mark(session, { tainted: true });
+  }
+
+  markPrivate(session: string): Promise<void> {
+    return this.#mark(session, { private: true });
+  }
+
+  async #mark(session: string, mark: Parameters<typeof hasMark>[1]): Promise<void> {
     for (let attempt = 1; attempt <= MAX_CLOSE_ATTEMPTS; attempt += 1) {
       const found = await this.#openHead(session);
-      if (found?.head.tainted === true) return;
+      if (found !== undefined && hasMark(found.head, mark)) return;
       const time = this.#connection.clock.now().toISOString();
       if (found === undefined) await this.#quota?.reserve('sessions', HEAD_BYTES);
       const head = found?.head ?? { ...NO_SESSION, openedAt: time, usedAt: time };
       const bytes = head.bytes ?? (await this.#countHistory(session));
-      if (await this.#writeHead(session, { ...head, tainted: true, bytes }, found?.revision ?? 0)) return;
+      if (await this.#writeHead(session, { ...head, ...mark, bytes }, found?.revision ?? 0)) return;
     }
     throw corrupt(session, 'other writers change it without a pause');
   }
 
   async append(session: string, afterSeq: number, items: ModelMessage[], marks: AppendFlags = {}): Promise<number> {
-    const entry: HistoryEntry = { after: afterSeq, items, tainted: marks.tainted === true };
+    const entry = historyEntry(afterSeq, items, marks);
     const known = this.#heads.get(this.#key(session, 'head'));
     // A remembered head can only confirm that the append fits: whether it is a repeated one, the stored head decides.
     if (known?.head.items === afterSeq && (await this.#appendTo(session, known, entry))) return afterSeq + items.length;
@@ -236,9 +266,10 @@ class BucketSessionStore implements NatsSessionStore {
    * Whether an equal append is further back in the history: model calls that an agent makes at the same time carry the same append, and the
    * session can have gone on when the last of them arrives.
    */
-  async #holds(session: string, found: StoredHead, { after, items, tainted }: HistoryEntry): Promise<boolean> {
+  async #holds(session: string, found: StoredHead, entry: HistoryEntry): Promise<boolean> {
+    const { after, items } = entry;
     const { head } = found;
-    if (items.length === 0 || head.items < after + items.length || (tainted && !head.tainted)) return false;
+    if (items.length === 0 || head.items < after + items.length || addsMark(head, entry)) return false;
     const load = () => this.#load(session, found);
     const { history } = await ((head.bytes ?? LARGE_BYTES) < LARGE_BYTES ? load() : this.#largeRead(load));
     return isDeepStrictEqual(history.items.slice(after, after + items.length), storedForm(items));
@@ -259,7 +290,7 @@ class BucketSessionStore implements NatsSessionStore {
       before: entry.after,
       entry: name,
       previous: head.entry,
-      tainted: head.tainted || entry.tainted,
+      ...marksAfter(head, entry),
       bytes: before + added,
     };
     await this.#quota?.reserve('sessions', added);
@@ -457,16 +488,6 @@ class BucketSessionStore implements NatsSessionStore {
 
 function emptyHistory(): SessionHistory {
   return { seq: 0, items: [], tainted: false };
-}
-
-/** The append is the last one of the session: its response was lost. */
-function isRepeated({ before, entry: last, previous }: SessionHead, entry: HistoryEntry): boolean {
-  return before === entry.after && last.startsWith(sessionEntry(entry, previous).name);
-}
-
-/** The items as a load returns them. */
-function storedForm(items: readonly ModelMessage[]): unknown {
-  return JSON.parse(JSON.stringify(items));
 }
 
 async function runNow<T>(work: () => Promise<T>): Promise<T> {

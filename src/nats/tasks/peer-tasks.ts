@@ -1,5 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import { type ErrorCode, isErrorCode } from '../../lib/error-codes.ts';
+import {
+  callerOfSession,
+  PEER_OUTCOMES,
+  type PeerOutcome,
+  type PeerTask,
+  type PeerTaskEnd,
+} from '../../bus/peer-task.ts';
+import { isErrorCode } from '../../lib/error-codes.ts';
 import { isCount, isJsonObject, type Json } from '../../lib/json.ts';
 import type { JetStreamConnection } from '../connection/connection.ts';
 import { changeDocument, createDocumentStore } from '../jetstream/document-store.ts';
@@ -7,38 +14,13 @@ import { BUCKETS, bucketStream, bucketSubject, token } from '../jetstream/names.
 import { keepLast, lastMessages, parseJsonBytes } from '../jetstream/stream-reader.ts';
 import type { TaskRecords } from './task-records.ts';
 
-/** How a task of a peer ended. */
-const OUTCOMES = ['Completed', 'Rejected', 'Failed', 'Canceled'] as const;
-export type PeerOutcome = (typeof OUTCOMES)[number];
-
-interface PeerTaskEnd {
-  readonly outcome: PeerOutcome;
-  /** Why there is no answer. */
-  readonly code?: ErrorCode;
-  /** RFC 3339. */
-  readonly at: string;
-}
-
-/** A message of a peer, an agent or a program that calls over A2A. */
-export interface PeerTask {
-  /** The id of the message, and of the task. */
-  readonly message: string;
-  /** The digest that stands for the caller. */
-  readonly caller: string;
-  /** The context as the caller knows it; with the caller it names the session. */
-  readonly context: string;
-  /** RFC 3339. */
-  readonly time: string;
-  /** The beginning of the text. */
-  readonly text: string;
-  /** Digest of the whole message: another message with the same id is refused. */
-  readonly digest: string;
+/** A task of a peer with its place in the streams of its session. */
+export interface StoredPeerTask extends PeerTask {
   /** The last sequences of the events and of the replies of the session before this message. */
   readonly afterEvent: number;
   readonly afterReply: number;
   /** Of the message in the inbox, as soon as it is stored. */
   readonly sequence?: number;
-  readonly ended?: PeerTaskEnd;
 }
 
 /**
@@ -47,38 +29,25 @@ export interface PeerTask {
  */
 export interface PeerTasks {
   /** Creates the record; the one of a repeated call stays. Throws TEMPER_STORAGE_LIMIT_EXCEEDED. */
-  open(agentUid: string, task: PeerTask): Promise<PeerTask>;
-  get(agentUid: string, caller: string, message: string): Promise<PeerTask | undefined>;
-  stored(agentUid: string, task: PeerTask, sequence: number): Promise<PeerTask>;
+  open(agentUid: string, task: StoredPeerTask): Promise<StoredPeerTask>;
+  get(agentUid: string, caller: string, message: string): Promise<StoredPeerTask | undefined>;
+  stored(agentUid: string, task: StoredPeerTask, sequence: number): Promise<StoredPeerTask>;
   /** The first end holds. */
   ended(agentUid: string, of: { session: string; message: string }, end: PeerTaskEnd): Promise<void>;
   /** All that are kept of the caller, in no particular order. */
-  of(agentUid: string, caller: string): Promise<PeerTask[]>;
+  of(agentUid: string, caller: string): Promise<StoredPeerTask[]>;
 }
 
-/** No name of an agent has a `_`, so no session of a message of an agent is one of a peer. */
-const PREFIX = 'a2a_';
-const CALLER = /^[0-9a-f]{32}$/;
 const STREAM = bucketStream(BUCKETS.tasks);
 const MAX_TASKS_PER_CALLER = 100;
 /** Records by which a caller may exceed the limit before its oldest ones are removed. */
 const TRIM_STEP = 20;
 const MAX_COUNTED_CALLERS = 20_000;
 
-/** The session of a context of a caller. Contexts of two callers are two sessions, whatever their ids are. */
-export function peerSession(caller: string, context: string): string {
-  return `${PREFIX}${caller}.${context}`;
-}
-
-function callerOf(session: string): string | undefined {
-  const caller = session.startsWith(PREFIX) ? session.slice(PREFIX.length).split('.', 1)[0] : undefined;
-  return caller !== undefined && CALLER.test(caller) ? caller : undefined;
-}
-
 export function createPeerTasks(connection: JetStreamConnection, records: Pick<TaskRecords, 'reserve'>): PeerTasks {
   const documents = createDocumentStore(connection, BUCKETS.tasks);
   const added = new LRUCache<string, number>({ max: MAX_COUNTED_CALLERS });
-  const get = async (agentUid: string, caller: string, message: string): Promise<PeerTask | undefined> =>
+  const get = async (agentUid: string, caller: string, message: string): Promise<StoredPeerTask | undefined> =>
     parsePeerTask((await documents.get(keyOf(agentUid, caller, message)))?.value);
   const trim = async (agentUid: string, caller: string): Promise<void> => {
     const id = `${agentUid}/${caller}`;
@@ -87,8 +56,11 @@ export function createPeerTasks(connection: JetStreamConnection, records: Pick<T
     const subject = bucketSubject(BUCKETS.tasks, keyOf(agentUid, caller, '*'));
     if (count >= TRIM_STEP) await keepLast(connection, STREAM, subject, MAX_TASKS_PER_CALLER);
   };
-  const change = async (agentUid: string, { caller, message }: PeerTask, next: (task: PeerTask) => PeerTask) =>
-    changeDocument(documents, keyOf(agentUid, caller, message), { parse: parsePeerTask, change: next });
+  const change = async (
+    agentUid: string,
+    { caller, message }: StoredPeerTask,
+    next: (task: StoredPeerTask) => StoredPeerTask,
+  ) => changeDocument(documents, keyOf(agentUid, caller, message), { parse: parsePeerTask, change: next });
   return {
     get,
     async open(agentUid, task) {
@@ -108,7 +80,7 @@ export function createPeerTasks(connection: JetStreamConnection, records: Pick<T
       return changed?.value ?? { ...task, sequence };
     },
     async ended(agentUid, { session, message }, end) {
-      const caller = callerOf(session);
+      const caller = callerOfSession(session);
       const task = caller === undefined ? undefined : await get(agentUid, caller, message);
       if (task === undefined) return;
       await change(agentUid, task, (known) => (known.ended === undefined ? { ...known, ended: end } : known));
@@ -128,18 +100,19 @@ function keyOf(agentUid: string, caller: string, message: string): string {
 const TEXTS = ['message', 'caller', 'context', 'time', 'text', 'digest'];
 
 /** Only gateways write these records, so their form is checked as far as it decides. */
-function parsePeerTask(value: Json | undefined): PeerTask | undefined {
+function parsePeerTask(value: Json | undefined): StoredPeerTask | undefined {
   if (!isJsonObject(value) || !TEXTS.every((name) => typeof value[name] === 'string')) return undefined;
   if (!isCount(value.afterEvent) || !isCount(value.afterReply)) return undefined;
   if (value.sequence !== undefined && !isCount(value.sequence)) return undefined;
   if (value.ended !== undefined && !isEnd(value.ended)) return undefined;
-  return value as unknown as PeerTask;
+  return value as unknown as StoredPeerTask;
 }
 
 function isEnd(value: Json): boolean {
   if (!isJsonObject(value) || typeof value.at !== 'string') return false;
   const { outcome, code } = value;
   return (
-    OUTCOMES.includes(outcome as PeerOutcome) && (code === undefined || (typeof code === 'string' && isErrorCode(code)))
+    PEER_OUTCOMES.includes(outcome as PeerOutcome) &&
+    (code === undefined || (typeof code === 'string' && isErrorCode(code)))
   );
 }

@@ -62,7 +62,7 @@ const planOf = (step: PodPlan['step']): PodPlan => ({
 });
 
 function claimBy(name: string, seen: Pod, client: KubeClient) {
-  const target = { agent: agentNamed(name), isReserved: true };
+  const target = { agent: agentNamed(name), isReserved: true, reachesHosts: false };
   return apply(client, target, planOf({ kind: 'claim', pod: seen, template: TEMPLATE }), NEVER_ABORTED);
 }
 
@@ -99,7 +99,7 @@ describe('the creation of a pod whose name is taken', () => {
   const agent = agentNamed('analyst');
   const plan = planOf({ kind: 'create', name: 'analyst-1', template: TEMPLATE });
   const createIn = (client: KubeClient, isReserved: boolean) =>
-    apply(client, { agent, isReserved }, plan, NEVER_ABORTED);
+    apply(client, { agent, isReserved, reachesHosts: false }, plan, NEVER_ABORTED);
 
   /** The own pod that an operator created before it stopped, after a webhook changed it. */
   async function createdBefore(change: (pod: Pod) => Pod) {
@@ -133,7 +133,12 @@ describe('the creation of a pod whose name is taken', () => {
     const pod = stored.get('analyst-1');
     assert.ok(pod !== undefined);
     const bind = (isReserved: boolean) =>
-      apply(client, { agent, isReserved }, planOf({ kind: 'bind', pod, template: TEMPLATE }), NEVER_ABORTED);
+      apply(
+        client,
+        { agent, isReserved, reachesHosts: false },
+        planOf({ kind: 'bind', pod, template: TEMPLATE }),
+        NEVER_ABORTED,
+      );
     assert.deepEqual(await bind(true), { kind: 'bound', pod });
     assert.deepEqual(calls, []);
     assert.equal((await bind(false)).kind, 'waiting');
@@ -145,5 +150,43 @@ describe('the creation of a pod whose name is taken', () => {
     const result = await createIn(client, true);
     assert.ok(result.kind === 'refused' && result.reason === 'PodNameConflict');
     assert.deepEqual(calls, []);
+  });
+});
+
+describe('the way of a pod to the egress proxy', () => {
+  const agent = agentNamed('analyst');
+  const run = (client: KubeClient, step: PodPlan['step'], reachesHosts: boolean) =>
+    apply(client, { agent, isReserved: true, reachesHosts }, planOf(step), NEVER_ABORTED);
+
+  for (const [how, step] of [
+    ['created', { kind: 'create', name: 'analyst-1', template: TEMPLATE }],
+    ['claimed', { kind: 'claim', pod: warmPod('1'), template: TEMPLATE }],
+  ] as const) {
+    it(`the pod of an agent with grants for hosts has the label when it is ${how}, and no other pod`, async () => {
+      for (const reachesHosts of [true, false]) {
+        const { client, calls } = fakePods(warmPod('1'));
+        const result = await run(client, step, reachesHosts);
+        assert.ok(result.kind === 'bound');
+        assert.equal(result.pod.metadata.labels?.[LABELS.egress], reachesHosts ? 'true' : undefined);
+        assert.equal(calls.length, 1);
+      }
+    });
+  }
+
+  it('changed grants open and close the way of the pod that the agent has, with one write each', async () => {
+    const { client, stored, calls } = fakePods();
+    const created = await run(client, { kind: 'create', name: 'analyst-1', template: TEMPLATE }, false);
+    assert.ok(created.kind === 'bound');
+    for (const reachesHosts of [true, false]) {
+      const keep = () => ({ kind: 'keep', pod: stored.get('analyst-1') ?? created.pod }) as const;
+      calls.length = 0;
+      await run(client, keep(), reachesHosts);
+      await run(client, keep(), reachesHosts);
+      assert.equal(
+        stored.get('analyst-1')?.metadata.labels?.[LABELS.egress] ?? undefined,
+        reachesHosts ? 'true' : undefined,
+      );
+      assert.equal(calls.length, 1, calls.join('\n'));
+    }
   });
 });

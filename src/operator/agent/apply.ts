@@ -27,6 +27,8 @@ export interface ApplyTarget {
   readonly agent: StoredAgent;
   /** Whether only the operator can set the labels of agent pods in the namespace. */
   readonly isReserved: boolean;
+  /** Whether its pod may reach the egress proxy. */
+  readonly reachesHosts: boolean;
 }
 
 /** Applies a plan. Throws ApiError. Idempotent: a retry after an error continues where the last attempt stopped. */
@@ -42,11 +44,11 @@ export async function apply(
     case 'none':
       return { kind: 'unbound' };
     case 'keep':
-      return { kind: 'bound', pod: step.pod };
+      return { kind: 'bound', pod: await withEgressLabel(client, target, step.pod, signal) };
     case 'bind':
       return checkExisting(client, target, step.pod.metadata.name, step.template, signal);
     case 'claim':
-      return claim(client, target.agent, step.pod, signal);
+      return claim(client, target, step.pod, signal);
     case 'create':
       return create(client, target, step.name, step.template, signal);
   }
@@ -57,12 +59,12 @@ export async function apply(
  * from claiming it, even if the operator restarts before it writes the status. The patch applies only to the version of the pod that was
  * read, because another agent may have claimed the pod by a write whose response was lost, or by a write of the previous leader.
  */
-async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: AbortSignal): Promise<ApplyResult> {
+async function claim(client: KubeClient, target: ApplyTarget, pod: Pod, signal: AbortSignal): Promise<ApplyResult> {
   const { namespace = '', name, uid } = pod.metadata;
   let current: Pod | undefined = pod;
   for (let attempt = 0; attempt < MAX_CLAIM_ATTEMPTS && current !== undefined; attempt += 1) {
     try {
-      const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, claimPatch(agent, current), signal);
+      const claimed = await client.patch<Pod>(TYPES.pods, { namespace, name }, claimPatch(target, current), signal);
       return { kind: 'bound', pod: claimed, origin: 'claimed' };
     } catch (error) {
       if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
@@ -73,16 +75,35 @@ async function claim(client: KubeClient, agent: StoredAgent, pod: Pod, signal: A
   return { kind: 'waiting', message: 'the selected warm pod was deleted or changed; selecting another pod' };
 }
 
-function claimPatch(agent: StoredAgent, { metadata: { uid, resourceVersion } }: Pod) {
+function claimPatch(target: ApplyTarget, { metadata: { uid, resourceVersion } }: Pod) {
+  const { agent } = target;
   return {
     metadata: {
       uid,
       resourceVersion,
-      labels: { [LABELS.agentUid]: agent.metadata.uid },
+      labels: agentLabels(target),
       annotations: { [ANNOTATIONS.agent]: agent.metadata.name },
       ownerReferences: [ownerReference(agent)],
     },
   };
+}
+
+/** Labels of the pod of the agent beside those of a warm pod. */
+function agentLabels({ agent, reachesHosts }: ApplyTarget): Record<string, string> {
+  return { [LABELS.agentUid]: agent.metadata.uid, ...(reachesHosts ? { [LABELS.egress]: 'true' } : {}) };
+}
+
+/** Opens or closes the way of a pod to the egress proxy after the grants of its agent changed. */
+async function withEgressLabel(
+  client: KubeClient,
+  { reachesHosts }: ApplyTarget,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<Pod> {
+  const { namespace = '', name, uid, labels } = pod.metadata;
+  if ((labels?.[LABELS.egress] === 'true') === reachesHosts) return pod;
+  const patch = { metadata: { uid, labels: { [LABELS.egress]: reachesHosts ? 'true' : null } } };
+  return client.patch<Pod>(TYPES.pods, { namespace, name }, patch, signal);
 }
 
 function isUnclaimed({ metadata }: Pod): boolean {
@@ -96,9 +117,8 @@ async function create(
   template: PodTemplate,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
-  const { agent } = target;
   try {
-    const created = await client.create<Pod>(TYPES.pods, podOf(agent, name, template), signal, {
+    const created = await client.create<Pod>(TYPES.pods, podOf(target, name, template), signal, {
       manager: FIELD_MANAGER,
     });
     return { kind: 'bound', pod: created, origin: 'created' };
@@ -129,11 +149,12 @@ export function rejectionOf(error: unknown, times: number): ApplyResult | undefi
  */
 async function checkExisting(
   client: KubeClient,
-  { agent, isReserved }: ApplyTarget,
+  target: ApplyTarget,
   name: string,
   template: PodTemplate,
   signal: AbortSignal,
 ): Promise<ApplyResult> {
+  const { agent, isReserved } = target;
   const { namespace } = agent.metadata;
   const existing = await client.get<Pod>(TYPES.pods, { namespace, name }, signal);
   if (existing === undefined) return { kind: 'waiting', message: `pod "${name}" was just deleted; creating it again` };
@@ -150,17 +171,18 @@ async function checkExisting(
     await removePod(client, existing, signal);
     return { kind: 'waiting', message: `the previous pod "${name}" is being deleted` };
   }
-  return { kind: 'bound', pod: existing };
+  return { kind: 'bound', pod: await withEgressLabel(client, target, existing, signal) };
 }
 
-function podOf(agent: StoredAgent, name: string, template: PodTemplate) {
+function podOf(target: ApplyTarget, name: string, template: PodTemplate) {
+  const { agent } = target;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name,
       namespace: agent.metadata.namespace,
-      labels: podLabels(template, agent.metadata.uid),
+      labels: { ...podLabels(template), ...agentLabels(target) },
       annotations: podAnnotations(template, agent.metadata.name),
       ownerReferences: [ownerReference(agent)],
     },

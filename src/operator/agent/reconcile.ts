@@ -143,7 +143,8 @@ export class AgentReconciler {
     try {
       const notPrepared = createsPod ? await this.#prepare(namespace, signal) : undefined;
       if (notPrepared !== undefined) return notPrepared;
-      const target = { agent, isReserved: observed.protection.kind === 'protected' };
+      const isReserved = observed.protection.kind === 'protected';
+      const target = { agent, isReserved, reachesHosts: reachesHosts(observed) };
       const applied = await apply(this.#deps.client, target, planned, signal);
       isWarmPodBound = applied.kind === 'bound' && applied.pod.metadata.uid === warm?.metadata.uid;
       this.#retries.clearErrors(uid);
@@ -231,6 +232,11 @@ export class AgentReconciler {
     ].filter((ms) => ms !== undefined);
     return delays.length === 0 ? { kind: 'done' } : { kind: 'requeueAfter', afterMs: Math.min(...delays) };
   }
+}
+
+/** The grants of an accepted agent are within the rules of its policy. */
+function reachesHosts({ agent, hasEgress }: ObservedAgent): boolean {
+  return hasEgress && (agent.spec.grants?.network ?? []).length > 0;
 }
 
 function waitingForQuota(namespace: string): string {

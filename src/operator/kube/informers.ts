@@ -10,12 +10,16 @@ import { Cache } from './cache.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { Approval } from '../../api/v1alpha1/approval.ts';
 import type { ApprovalRequest } from '../../api/v1alpha1/approvalrequest.ts';
+import type { Capability } from '../../api/v1alpha1/capability.ts';
 import type { EmergentTool } from '../../api/v1alpha1/emergenttool.ts';
 import { pruneApproval, pruneRequest, type StoredApproval, type StoredRequest } from '../approval/stored-decision.ts';
+import { pruneCapability, type StoredCapability } from '../capabilities/stored-capability.ts';
 import { pruneTool, type StoredTool } from '../tool/stored-tool.ts';
 import { POLICY_LABEL_SELECTOR } from '../admission-policies/installed-policies.ts';
 import { pruneAgent, prunePod, prunePolicy, pruneChild } from './prune.ts';
 import { type PlainObject, type Pod, type Stored, type StoredAgent, type StoredPolicy, TYPES } from './types.ts';
+
+const NETWORK_POLICIES = [NAMESPACE_OBJECTS.denyAll, NAMESPACE_OBJECTS.allowGateway, NAMESPACE_OBJECTS.allowEgress];
 
 export interface InformerDeps {
   readonly transport: Transport;
@@ -37,6 +41,7 @@ export interface Informers {
   readonly policies: Informer<StoredPolicy>;
   readonly pods: Informer<Pod>;
   readonly tools: Informer<StoredTool>;
+  readonly capabilities: Informer<StoredCapability>;
   /** Verifier pods, in the namespace of the release. */
   readonly verifiers: Informer<Pod>;
   readonly approvals: Informer<StoredApproval>;
@@ -88,6 +93,9 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     tools: watch<StoredTool>(TYPES.emergentTools, {
       transform: (object) => pruneTool(object as unknown as Stored<EmergentTool>),
     }),
+    capabilities: watch<StoredCapability>(TYPES.capabilities, {
+      transform: (object) => pruneCapability(object as unknown as Stored<Capability>),
+    }),
     approvals: watch<StoredApproval>(TYPES.approvals, {
       transform: (object) => pruneApproval(object as unknown as Stored<Approval>),
     }),
@@ -96,8 +104,7 @@ export function createInformers(deps: InformerDeps, config: OperatorConfig): Inf
     }),
     verifiers: watch<Pod>(TYPES.pods, verifierPods(config)),
     children: [
-      child(TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll),
-      child(TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway),
+      ...NETWORK_POLICIES.map((name) => child(TYPES.networkPolicies, name)),
       child(TYPES.resourceQuotas, NAMESPACE_OBJECTS.resourceQuota),
       child(TYPES.serviceAccounts, NAMESPACE_OBJECTS.agentServiceAccount),
       child(TYPES.serviceAccounts, NAMESPACE_OBJECTS.usersServiceAccount),

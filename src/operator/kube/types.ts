@@ -70,6 +70,7 @@ const admission = (plural: string, kind: string): ResourceType =>
 export const TYPES = {
   agents: own('agents', 'Agent'),
   trustPolicies: own('trustpolicies', 'TrustPolicy'),
+  capabilities: own('capabilities', 'Capability'),
   emergentTools: own('emergenttools', 'EmergentTool'),
   approvalRequests: own('approvalrequests', 'ApprovalRequest'),
   approvals: own('approvals', 'Approval'),

@@ -46,7 +46,7 @@ export interface PrerequisiteOptions {
 export function prerequisites(options: PrerequisiteOptions): Prerequisite[] {
   return [
     { type: TYPES.networkPolicies, object: denyAll(options.namespace) },
-    { type: TYPES.networkPolicies, object: allowGateway(options) },
+    ...allowed(options).map((object) => ({ type: TYPES.networkPolicies, object })),
     { type: TYPES.resourceQuotas, object: resourceQuota(options) },
     { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.agentServiceAccount) },
     { type: TYPES.serviceAccounts, object: serviceAccount(options.namespace, NAMESPACE_OBJECTS.usersServiceAccount) },
@@ -92,25 +92,42 @@ function denyAll(namespace: string): PlainObject {
   };
 }
 
-/** The gateway, and the egress proxy of an installation with one: no pod of an agent reaches anything else. */
-function allowGateway({ namespace, releaseNamespace, gatewayLabels, egressLabels }: PrerequisiteOptions): PlainObject {
-  // One peer with both selectors means AND: these pods in the release namespace. Two peers would mean OR.
-  const allow = (matchLabels: Readonly<Record<string, string>>, port: number) => ({
-    to: [
-      {
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': releaseNamespace } },
-        podSelector: { matchLabels },
-      },
-    ],
-    ports: [{ protocol: 'TCP', port }],
+/** Every pod reaches the gateway, those of agents with grants for hosts also the egress proxy of the release, and none anything else. */
+function allowed(options: PrerequisiteOptions): PlainObject[] {
+  const { gatewayLabels, egressLabels } = options;
+  const gateway = allow(options, NAMESPACE_OBJECTS.allowGateway, {
+    from: AGENT_PODS,
+    to: gatewayLabels,
+    port: PORTS.gateway,
   });
-  const egress = egressLabels === undefined ? [] : [allow(egressLabels, PORTS.egress)];
+  if (egressLabels === undefined) return [gateway];
+  const from = { matchLabels: { ...AGENT_PODS.matchLabels, [LABELS.egress]: 'true' } };
+  return [gateway, allow(options, NAMESPACE_OBJECTS.allowEgress, { from, to: egressLabels, port: PORTS.egress })];
+}
+
+interface Allowed {
+  readonly from: { readonly matchLabels: Readonly<Record<string, string>> };
+  /** Labels of pods of the release. */
+  readonly to: Readonly<Record<string, string>>;
+  readonly port: number;
+}
+
+function allow(
+  { namespace, releaseNamespace }: PrerequisiteOptions,
+  name: string,
+  { from, to, port }: Allowed,
+): PlainObject {
+  // One peer with both selectors means AND: these pods in the release namespace. Two peers would mean OR.
+  const peer = {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': releaseNamespace } },
+    podSelector: { matchLabels: to },
+  };
   return {
-    ...header('networking.k8s.io/v1', 'NetworkPolicy', namespace, NAMESPACE_OBJECTS.allowGateway),
+    ...header('networking.k8s.io/v1', 'NetworkPolicy', namespace, name),
     spec: {
-      podSelector: AGENT_PODS,
+      podSelector: from,
       policyTypes: ['Egress'],
-      egress: [allow(gatewayLabels, PORTS.gateway), ...egress],
+      egress: [{ to: [peer], ports: [{ protocol: 'TCP', port }] }],
     },
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NEVER_ABORTED } from '../../../test/support/stubs.ts';
-import { NAMESPACE_OBJECTS } from '../../api/cluster.ts';
+import { LABELS, NAMESPACE_OBJECTS } from '../../api/cluster.ts';
 import { ApiError, type ResourceType } from '../../kube/client/kube-client.ts';
 import type { PlainObject } from '../kube/types.ts';
 import type { PrerequisiteOptions } from './objects.ts';
@@ -88,29 +88,34 @@ describe('the objects of a namespace with agents', () => {
     assert.equal(api.writes.length, before);
   });
 
-  it('pods reach the egress proxy only in an installation with one, and know its address', async () => {
+  it('pods reach the egress proxy only in an installation with one and with its label, and know its address', async () => {
     const objectsOf = async (options: PrerequisiteOptions) => {
       const api = fakeApi();
       await new NamespaceObjects({ ...api.deps, options: () => options }).prepare('team-a', NEVER_ABORTED);
-      const policy = api.stored.get(`networkpolicies/${NAMESPACE_OBJECTS.allowGateway}`);
-      assert.ok(policy !== undefined);
-      const rules = (policy['spec'] as { egress: { to: { podSelector: object }[]; ports: { port: number }[] }[] })
-        .egress;
+      const rules = [NAMESPACE_OBJECTS.allowGateway, NAMESPACE_OBJECTS.allowEgress].flatMap((name) => {
+        const spec = api.stored.get(`networkpolicies/${name}`)?.['spec'];
+        if (spec === undefined) return [];
+        const { podSelector, egress } = spec as {
+          podSelector: { matchLabels: object };
+          egress: { to: { podSelector: { matchLabels: object } }[]; ports: { port: number }[] }[];
+        };
+        const [rule] = egress;
+        const to = rule?.to[0]?.podSelector.matchLabels;
+        return [{ from: podSelector.matchLabels, to, port: rule?.ports[0]?.port, rules: egress.length }];
+      });
       const data = api.stored.get(`configmaps/${NAMESPACE_OBJECTS.endpoints}`)?.['data'] as Record<string, string>;
-      return {
-        rules: rules.map(({ to, ports }) => [to[0]?.podSelector, ports[0]?.port]),
-        files: Object.keys(data),
-        egress: data['egress'],
-      };
+      return { rules, files: Object.keys(data), egress: data['egress'] };
     };
-    const gateway = [{ matchLabels: { app: 'gateway' } }, 8443];
+    const [pod, reaching] = [{ [LABELS.agentPod]: 'true' }, { [LABELS.egress]: 'true' }];
+    const gateway = { from: pod, to: { app: 'gateway' }, port: 8443, rules: 1 };
     const files = ['gateway', 'gateway-name', 'ca.crt'];
     assert.deepEqual(await objectsOf(OPTIONS), { rules: [gateway], files, egress: undefined });
     const address = 'https://10.0.0.2:8445';
     const egress = { address, name: 'temper-egress', targetAuthorities: 'CA of targets' };
     const endpoints = { ...OPTIONS.endpoints, egress };
     const found = await objectsOf({ ...OPTIONS, endpoints, egressLabels: { app: 'egress' } });
-    assert.deepEqual(found.rules, [gateway, [{ matchLabels: { app: 'egress' } }, 8445]]);
+    const proxy = { from: { ...pod, ...reaching }, to: { app: 'egress' }, port: 8445, rules: 1 };
+    assert.deepEqual(found.rules, [gateway, proxy]);
     assert.deepEqual([found.files.length, found.egress], [6, address]);
   });
 

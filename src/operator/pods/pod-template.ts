@@ -229,11 +229,7 @@ function volumes(config: TemplateConfig, workspace: string, files: WorkspaceFile
   ];
 }
 
-/** Labels of a pod of the template, with the agent UID unless the pod is warm. */
-export function podLabels(template: PodTemplate, agentUid?: string): Record<string, string> {
-  return {
-    [LABELS.agentPod]: 'true',
-    [LABELS.sandboxClass]: template.className,
-    ...(agentUid === undefined ? {} : { [LABELS.agentUid]: agentUid }),
-  };
+/** Labels of a warm pod of the template. */
+export function podLabels(template: PodTemplate): Record<string, string> {
+  return { [LABELS.agentPod]: 'true', [LABELS.sandboxClass]: template.className };
 }

@@ -29,6 +29,8 @@ export interface PoolDeps {
 }
 
 const RETRY_MS = 30_000;
+/** In a new namespace the policies come into force a moment later. */
+const NOT_ENFORCED_RETRY_MS = 2_000;
 
 /** Reconciles the warm pods of a key `namespace/class`. */
 export async function reconcilePool(
@@ -49,7 +51,7 @@ export async function reconcilePool(
   for (const pod of remove) await removePod(deps.client, pod, signal);
   if (make === 0) return { kind: 'done' };
   if ((await deps.policyMonitor.state(namespace, signal)).kind === 'notEnforced')
-    return { kind: 'requeueAfter', afterMs: RETRY_MS };
+    return { kind: 'requeueAfter', afterMs: NOT_ENFORCED_RETRY_MS };
   const preparation = await deps.namespaces.prepare(namespace, signal);
   if (preparation.kind === 'waiting') return { kind: 'requeueAfter', afterMs: 1_000 };
   if (preparation.kind === 'altered') {

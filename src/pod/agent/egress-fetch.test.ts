@@ -13,6 +13,7 @@ import { systemClock } from '../../lib/clock.ts';
 import type { ErrorCode } from '../../lib/error-codes.ts';
 import { isTemperError } from '../../lib/errors.ts';
 import type { TargetRules } from '../../net/targets.ts';
+import { textFetch } from '../../net/fetch.ts';
 import { egressFetch } from './egress-fetch.ts';
 
 const TLS = new URL('../../../test/fixtures/tls/', import.meta.url);
@@ -87,11 +88,7 @@ describe('the fetch of a tool in a pod', () => {
       server: 'egress',
       clock: systemClock,
     });
-    const fetch = egressFetch({
-      files,
-      deliveryToken: () => 'd1.x.y',
-      clock: systemClock,
-    });
+    const fetch = textFetch(egressFetch({ files, deliveryToken: () => 'd1.x.y', clock: systemClock }));
     const op: CallOptions = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + milliseconds, key: 'test' };
     return fetch({ url }, rules, op);
   };

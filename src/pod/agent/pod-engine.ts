@@ -5,14 +5,20 @@ import { type Digest, digestOf } from '../../lib/canonical.ts';
 import type { Json } from '../../lib/json.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
+import type { Tool } from '../../tools/contract.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { textFetch } from '../../net/fetch.ts';
+import { createWeb } from '../../toolbox/web/create-web.ts';
+import { WEB_HEADERS } from '../../toolbox/web/deps.ts';
 import type { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { RemoteApprovals } from '../../gateway-client/approvals.ts';
+import { remoteBrokeredTools } from '../../gateway-client/brokered/brokered-tools.ts';
 import type { RemoteBus } from '../../gateway-client/bus.ts';
 import type { ReportSender } from '../../gateway-client/report-sender.ts';
 import { remoteChildren } from '../../gateway-client/children/remote-children.ts';
 import { remoteSchedules } from '../../gateway-client/schedules/remote-schedules.ts';
 import { remoteEvents } from '../../gateway-client/events/remote-events.ts';
+import { remoteSkills } from '../../gateway-client/skills/remote-skills.ts';
 import { remoteDiscovery } from '../../gateway-client/discovery.ts';
 import type { GatewayClient } from '../../gateway-client/gateway-client.ts';
 import type { GatewayConfigFiles } from '../../gateway-client/gateway-config-files.ts';
@@ -33,7 +39,10 @@ import {
 } from './withheld-engine.ts';
 import type { ToolCallCounter } from '../../tempering/hygiene/tool-calls.ts';
 import type { ToolCallLimiter } from './tool-call-limiter.ts';
+import { loggedTerminal } from './program/logged-terminal.ts';
 import type { PodPrograms } from './program/pod-programs.ts';
+import type { ClonePlace } from '../../toolbox/git/clone/clone-place.ts';
+import { remoteTerminal } from '../../toolbox/terminal/local-terminal.ts';
 import type { SandboxConnection } from './sandbox-connection.ts';
 import type { CurrentMessage } from './current-message.ts';
 import { egressFetch } from './egress-fetch.ts';
@@ -54,6 +63,8 @@ export interface PodEngineDeps {
   /** The sources that an agent with `forge.persistSource: false` withholds, of all its messages. */
   sources: WithheldSources;
   sandbox: SandboxConnection;
+  /** Of all messages of the pod. */
+  clonePlace: ClonePlace;
   /** The agent program of the pod, of all its messages. */
   programs: PodPrograms;
   /** Folder of the agent's files, as a path in the sandbox container. */
@@ -89,7 +100,7 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
     client,
     clock,
     deliveryToken: currentMessage.deliveryToken,
-    builtIn: builtInNames(),
+    builtIn: new Set([...builtInNames(), ...(assignment.brokered ?? []).map(({ name: tool }) => tool)]),
     flush: (op) => reports.flush(op),
     onUnusable: (tool, problem) =>
       log.warn({ agent: name, ...currentMessage.stamp(), tool, problem }, 'cannot use a tool of the session'),
@@ -122,13 +133,12 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
         onCall: countedCall(deps),
       },
       bus: () => (withheld === undefined ? bus : withheldBus(bus, withheld)),
-      ...namespacePorts(deps, withheld, provider),
+      ...namespacePorts(deps, withheld, provider, assignment),
       tasks: () => (withheld === undefined ? bus : withheldTasks(bus, withheld)),
       discovery: remoteDiscovery({ client, deliveryToken: currentMessage.deliveryToken, tools }),
-      fetch: egressFetch({ files: deps.egress, deliveryToken, clock }),
-      workspace,
-      protectedPaths: [],
-      remoteWorkspace: sandbox,
+      ...hostPorts(deps),
+      ...workspacePorts(workspace, sandbox, { log, clock }),
+      clonePlace: deps.clonePlace,
     },
     { name, namespace, spec, policy, level, categoryLevels, generation },
     (event) => {
@@ -140,20 +150,54 @@ export function createPodEngine(deps: PodEngineDeps, assignment: Assignment, pro
   return { version: engineVersion(assignment), engine, tools, withheld };
 }
 
-/** The other agents of the namespace, its events, and the agent program. */
+/** The sandbox container, which has the files and runs the programs of the agent. */
+function workspacePorts(
+  workspace: string,
+  sandbox: SandboxConnection,
+  logging: Parameters<typeof loggedTerminal>[1],
+): Pick<EnginePorts, 'workspace' | 'protectedPaths' | 'remoteWorkspace' | 'terminal'> {
+  const terminal = loggedTerminal(remoteTerminal(sandbox), logging);
+  return { workspace, protectedPaths: [], remoteWorkspace: sandbox, terminal };
+}
+
+/** The tools that the gateway executes. */
+function brokeredTools(
+  { client, clock, currentMessage: { deliveryToken, addSignature } }: PodEngineDeps,
+  { brokered = [] }: Assignment,
+): () => Tool[] {
+  return () => remoteBrokeredTools(brokered, { client, clock, deliveryToken, onAnswerSignature: addSignature });
+}
+
+/** The other agents of the namespace, its events, skills and tools, and the agent program. */
 function namespacePorts(
-  { client, clock, currentMessage: { deliveryToken } }: PodEngineDeps,
+  deps: PodEngineDeps,
   withheld: WithheldSources | undefined,
   provider: ProviderPort,
-): Pick<EnginePorts, 'children' | 'events' | 'schedules' | 'createProvider'> {
+  assignment: Assignment,
+): Pick<EnginePorts, 'children' | 'events' | 'schedules' | 'createProvider' | 'skills' | 'externalTools'> {
+  const { client, clock, currentMessage } = deps;
+  const { deliveryToken } = currentMessage;
   const events = remoteEvents({ client, deliveryToken });
   const schedules = remoteSchedules({ client, deliveryToken });
   return {
     ...provider,
+    ...(assignment.skills === undefined ? {} : { skills: remoteSkills({ client, deliveryToken }) }),
+    externalTools: brokeredTools(deps, assignment),
     children: () => remoteChildren({ client, clock, deliveryToken }),
     events: () => (withheld === undefined ? events : withheldEvents(events, withheld)),
     schedules: () => (withheld === undefined ? schedules : withheldSchedules(schedules, withheld)),
   };
+}
+
+/** Hosts of the internet, for forged tools and for the tools for the web. */
+function hostPorts({
+  egress: files,
+  currentMessage: { deliveryToken },
+  clock,
+}: PodEngineDeps): Pick<EnginePorts, 'fetch' | 'web'> {
+  const deps = { files, deliveryToken, clock };
+  const web = createWeb(egressFetch(deps, { sentHeaders: WEB_HEADERS }));
+  return { fetch: textFetch(egressFetch(deps)), web };
 }
 
 function countedCall({ toolCalls, reports }: PodEngineDeps): (digest: Digest, succeeded: boolean) => void {

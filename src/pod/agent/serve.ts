@@ -20,6 +20,7 @@ import { Readiness } from './readiness.ts';
 import { WithheldSources } from '../../tempering/withheld/withheld-sources.ts';
 import { openSlot } from './slots/slot.ts';
 import { SlotPool } from './slots/slot-pool.ts';
+import { podClonePlace } from '../../toolbox/git/clone/clone-place.ts';
 import { ToolCallLimiter } from './tool-call-limiter.ts';
 
 export interface AgentRoleOptions {
@@ -83,7 +84,21 @@ export async function serveAgent(options: AgentRoleOptions): Promise<void> {
   const toolCallLimiter = new ToolCallLimiter(clock);
   const sources = new WithheldSources();
   const programs = open.use(new PodPrograms({ sandbox, clock, ids }));
-  const shared = { client, egress, spans, sandbox, programs, workspace, toolCallLimiter, sources, clock, ids, log };
+  const clonePlace = podClonePlace(sandbox);
+  const shared = {
+    client,
+    egress,
+    spans,
+    sandbox,
+    clonePlace,
+    programs,
+    workspace,
+    toolCallLimiter,
+    sources,
+    clock,
+    ids,
+    log,
+  };
   const onError = (error: unknown): void => log.error({ error }, 'the work on a message failed');
   const slots = open.use(new SlotPool(() => openSlot({ ...shared, shutdownSignal: shutdown.signal }), onError));
   await runAllOrFail(signal, (inner) => [

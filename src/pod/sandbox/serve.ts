@@ -4,7 +4,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { createSupervisor } from '../../sandbox/supervisor.ts';
+import { createProgramRunner, findLauncher } from '../../sandbox/terminal/program-runner.ts';
 import type { Logger } from '../../telemetry/log.ts';
+import { createLocalTerminal } from '../../toolbox/terminal/local-terminal.ts';
 import { AGENT_FRAMES, Channel, SANDBOX_FRAMES } from '../socket/channel.ts';
 import { assertFolderOwner, socketPaths } from '../socket/socket-folder.ts';
 import { PROTOCOL_VERSION, type SandboxFrame } from '../socket/protocol.ts';
@@ -20,6 +22,10 @@ export interface SandboxRoleOptions {
   agentUid: number;
   /** The agent program of the pod; absent in most pods. */
   program?: PodProgram | undefined;
+  /** The environment of the process, of which grants can name variables. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Absolute path of the launcher where it is not beside Node. */
+  launcher?: string;
   clock: Clock;
   log: Logger;
   /** Ends the role. */
@@ -61,7 +67,10 @@ async function serveConnection(
   const ended = Promise.withResolvers<string>();
   const socket = connect(path);
   const send = (frame: SandboxFrame): boolean => channel.send(frame);
-  const service = new SandboxService({ ...options, sandbox }, send);
+  const { workspace, environment, clock, launcher = findLauncher() } = options;
+  const runner = createProgramRunner({ clock, launcher });
+  const terminal = createLocalTerminal({ runner, workspace, environment });
+  const service = new SandboxService({ ...options, sandbox, terminal }, send);
   const listener = {
     onFrame: (frame: Json): boolean => service.handleFrame(frame),
     onClosed: (reason: string): void => {

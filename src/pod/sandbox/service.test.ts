@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,8 +7,12 @@ import { describe, it } from 'node:test';
 import { systemClock } from '../../lib/clock.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import type { SessionSandbox } from '../../sandbox/session-port.ts';
+import type { Json } from '../../lib/json.ts';
+import type { Terminal, TerminalRequest } from '../../toolbox/terminal/port.ts';
 import type { SandboxFrame } from '../socket/protocol.ts';
 import { SandboxService } from './service.ts';
+
+const terminal = { run: () => Promise.reject(new Error('unexpected program')) };
 
 const sandbox: Sandbox & SessionSandbox = {
   run: () => Promise.reject(new Error('unexpected job')),
@@ -19,7 +24,7 @@ describe('the requests of an agent container', () => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'temper-service-'));
     await writeFile(join(folder.path, 'in.txt'), 'inside');
     const result = Promise.withResolvers<SandboxFrame>();
-    const service = new SandboxService({ sandbox, workspace: folder.path, clock: systemClock }, (frame) => {
+    const service = new SandboxService({ sandbox, terminal, workspace: folder.path, clock: systemClock }, (frame) => {
       if (frame.type === 'result') result.resolve(frame);
       return true;
     });
@@ -28,5 +33,47 @@ describe('the requests of an agent container', () => {
     const frame = await result.promise;
     assert.ok(frame.type === 'result' && !frame.answer.ok);
     assert.match(frame.answer.message, /the request was cancelled/);
+  });
+
+  it('a program runs as the agent container asks for it, and an invalid request runs none', async () => {
+    const asked: TerminalRequest[] = [];
+    const recording: Terminal = {
+      run: (request) => {
+        asked.push(request);
+        return Promise.resolve({ exitCode: 0, stdout: 'done', stderr: '' });
+      },
+    };
+    const frames: SandboxFrame[] = [];
+    const received = new EventEmitter();
+    const service = new SandboxService(
+      { sandbox, terminal: recording, workspace: '/', clock: systemClock },
+      (frame) => {
+        frames.push(frame);
+        return received.emit('frame');
+      },
+    );
+    const request = {
+      program: 'ls',
+      args: ['-l'],
+      folder: '.',
+      programs: ['ls'],
+      environment: [],
+      milliseconds: 1_000,
+    };
+    const invalid: Json[] = [
+      null,
+      [],
+      { ...request, args: 'x' },
+      { ...request, programs: 'all' },
+      { ...request, input: 1 },
+    ];
+    for (const [index, input] of [request, ...invalid].entries()) {
+      const answered = once(received, 'frame');
+      assert.ok(service.handleFrame({ type: 'tool', id: index + 1, name: 'terminal', input }));
+      await answered;
+    }
+    assert.deepEqual(asked, [request]);
+    const results = frames.map((frame) => frame.type === 'result' && (frame.answer.ok || frame.answer.code));
+    assert.deepEqual(results, [true, ...invalid.map(() => 'TEMPER_TOOL_INPUT_INVALID')]);
   });
 });

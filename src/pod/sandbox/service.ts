@@ -5,6 +5,16 @@ import type { Json } from '../../lib/json.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
 import type { HostCalls, Job, Sandbox } from '../../sandbox/port.ts';
 import type { SessionSandbox } from '../../sandbox/session-port.ts';
+import {
+  CLONE_REQUEST,
+  FETCH_REQUEST,
+  parseCloneRequest,
+  parseFetchRequest,
+} from '../../toolbox/git/clone/clone-request.ts';
+import { writeClone } from '../../toolbox/git/clone/write-clone.ts';
+import { writeFetch } from '../../toolbox/git/remote/write-fetch.ts';
+import { parseTerminalRequest, TERMINAL_REQUEST } from '../../toolbox/terminal/local-terminal.ts';
+import type { Terminal } from '../../toolbox/terminal/port.ts';
 import { createFileTools } from '../../toolbox/toolbox.ts';
 import type { CallContext, Tool } from '../../tools/contract.ts';
 import { readFileBelow } from '../../tools/host/host-files.ts';
@@ -20,6 +30,8 @@ export interface SandboxServiceOptions {
   workspace: string;
   /** The agent program of the pod; absent in most pods. */
   program?: PodProgram | undefined;
+  /** Runs programs for the agent container. */
+  terminal: Terminal;
   clock: Clock;
 }
 
@@ -177,6 +189,19 @@ export class SandboxService {
 
   async #callTool({ id, name, input }: Extract<AgentFrame, { type: 'tool' }>, request: ActiveRequest): Promise<void> {
     await this.#answer(id, async () => {
+      if (name === TERMINAL_REQUEST) {
+        return this.#options.terminal.run(parseTerminalRequest(input), this.#op(id, request));
+      }
+      if (name === CLONE_REQUEST) {
+        const { clone, context } = parseCloneRequest(input, this.#op(id, request));
+        await writeClone(clone, this.#options, context);
+        return null;
+      }
+      if (name === FETCH_REQUEST) {
+        const { fetched, context } = parseFetchRequest(input, this.#op(id, request));
+        await writeFetch(fetched, this.#options, context);
+        return null;
+      }
       const tool = Object.hasOwn(this.#tools, name) ? this.#tools[name] : undefined;
       if (tool === undefined) throw new TemperError('TEMPER_TOOL_NOT_FOUND', 'the sandbox has no such tool');
       const noCaller = { agent: '', namespace: '', session: '', rootMessage: '', stack: [], origin: 'Agent' } as const;

@@ -17,12 +17,12 @@ export function eachRun(
   text: string,
   isMember: (code: number) => boolean,
   minLength: number,
-  visit: (run: string) => boolean,
+  visit: (run: string, start: number) => boolean,
 ): void {
   let start = 0;
   for (let index = 0; index <= text.length; index += 1) {
     if (index < text.length && isMember(text.charCodeAt(index))) continue;
-    if (index - start >= minLength && visit(text.slice(start, index))) return;
+    if (index - start >= minLength && visit(text.slice(start, index), start)) return;
     start = index + 1;
   }
 }

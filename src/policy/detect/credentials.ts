@@ -25,7 +25,7 @@ const TOKENS: readonly (readonly [prefix: string, minLength: number, description
   ['SG.', 60, 'a mail provider key'],
 ];
 
-const MIN_TOKEN = 20;
+export const MIN_TOKEN = 20;
 
 /** Members whose value counts as a secret, whatever its form. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([
@@ -39,9 +39,14 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   'clientsecret',
 ]);
 
+/** Whether the value of a member of this name counts as a secret, whatever its form is. */
+export function isSecretName(name: string, text: string): boolean {
+  return text.length >= 8 && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, ''));
+}
+
 /** A description of the first credential found in the text; never the credential itself. Undefined when there is none. */
 export function findCredential(name: string, text: string): string | undefined {
-  if (text.length >= 8 && SECRET_NAMES.has(name.toLowerCase().replaceAll(/[-_]/g, ''))) return 'a secret';
+  if (isSecretName(name, text)) return 'a secret';
   return findToken(text) ?? findPrivateKey(text) ?? findUrlPassword(text) ?? findAuthorization(text);
 }
 
@@ -54,11 +59,11 @@ function findToken(text: string): string | undefined {
   return found;
 }
 
-function isTokenCharacter(code: number): boolean {
+export function isTokenCharacter(code: number): boolean {
   return isWord(code) || code === 0x2d || code === 0x2e;
 }
 
-function tokenKind(run: string): string | undefined {
+export function tokenKind(run: string): string | undefined {
   if (isJsonWebToken(run)) return 'a signed token';
   if (run.startsWith('sk-') && run.length >= 35 && looksRandom(run)) return 'a model provider key';
   return TOKENS.find(([prefix, minLength]) => run.length >= minLength && run.startsWith(prefix))?.[2];
@@ -84,15 +89,20 @@ function looksRandom(run: string): boolean {
   return digits && (upper || lower);
 }
 
+/** Whether a private key begins here. */
+export function beginsPrivateKey(text: string, at: number): boolean {
+  return text.slice(at, at + 64).includes('PRIVATE KEY-----');
+}
+
 function findPrivateKey(text: string): string | undefined {
   const begin = '-----BEGIN ';
   for (let at = text.indexOf(begin); at >= 0; at = text.indexOf(begin, at + begin.length)) {
-    if (text.slice(at, at + 64).includes('PRIVATE KEY-----')) return 'a private key';
+    if (beginsPrivateKey(text, at)) return 'a private key';
   }
   return undefined;
 }
 
-const MAX_AUTHORITY = 512;
+export const MAX_AUTHORITY = 512;
 
 function findUrlPassword(text: string): string | undefined {
   for (let at = text.indexOf('://'); at >= 0; at = text.indexOf('://', at + 3)) {

@@ -4,6 +4,7 @@ import type { Json } from '../../lib/json.ts';
 import { createDecider } from '../decider.ts';
 import { aSnapshot, aTool } from '../policy.testing.ts';
 import type { PolicyRequest, ToolCategory } from '../types.ts';
+import { HARMLESS, SECRETS } from './detect.testing.ts';
 
 function outcome(
   input: Json,
@@ -18,30 +19,6 @@ function outcome(
   const { effect, rule } = decider.decide(aTool({ category, arguments: input, ...change }));
   return effect === 'Allow' ? 'Allow' : `${effect} ${rule}`;
 }
-
-/** Assembled at run time, so that secret scanners do not report this file. */
-const SECRETS: readonly string[] = [
-  `AKIA${'Q7'.repeat(8)}`,
-  `use ghp_${'a1B2'.repeat(9)} now`,
-  `github_pat_${'a1B2'.repeat(9)}`,
-  `key=sk-ant-${'x9'.repeat(20)}`,
-  `sk-${'aB3'.repeat(16)}`,
-  `xoxb-${'1234567890'.repeat(3)}`,
-  `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(30)}`,
-  ['-----BEGIN RSA', 'PRIVATE', 'KEY-----'].join(' '),
-  'https://alice:hunter2@example.com/path',
-  `curl -H "Authorization: Bearer ${'t0ken'.repeat(6)}"`,
-];
-
-const HARMLESS: readonly string[] = [
-  'sk-learn is a library, and sk-some-long-css-class-name-of-a-page is a class',
-  'see https://example.com/a@b and mail me@example.com: thanks',
-  'eyJ is how a token begins',
-  '-----BEGIN CERTIFICATE-----',
-  'Bearer of many gifts',
-  'Basic training for the whole team of clerks',
-  'order 4111-2222 from 2026-11-21, totals 1234567890123 and 12 34 56',
-];
 
 describe('the credential detector', () => {
   it('the credential detector denies a call with a secret, in any tool and at any depth', () => {
@@ -71,6 +48,11 @@ describe('the path detector', () => {
     }
   });
 
+  it('the path detector ignores the texts of an edit', () => {
+    const edits = [{ oldText: '../x', newText: 'a\\..\\b', expectedText: '..' }];
+    assert.equal(outcome({ path: 'notes.md', edits }, 'file_system'), 'Allow');
+  });
+
   it('the path detector ignores text arguments', () => {
     assert.equal(outcome({ path: 'notes.md', content: 'see ../README, or C:\\x' }, 'file_system'), 'Allow');
     assert.equal(outcome({ text: '../x' }), 'Allow');
@@ -86,6 +68,15 @@ describe('detectors on arguments of forge_tool and of forged tools', () => {
     const request = { category: 'code_execution', action: 'code:create', arguments: draft } as const;
     assert.equal(decider.decide(aTool({ ...request, name: 'forge_tool' })).effect, 'Allow');
     assert.equal(decider.decide(aTool({ ...request, name: 'normalize', forged: true })).effect, 'Allow');
+  });
+
+  it('the arguments of code_run are scanned for credentials alone, because its code reaches nothing', () => {
+    const input = { path: '../x', code: 'truncate; update(x); set(y)' };
+    assert.equal(outcome(input, 'code_execution', { name: 'code_run' }), 'Allow');
+    assert.equal(
+      outcome({ code: SECRETS[0] ?? '' }, 'code_execution', { name: 'code_run' }),
+      'Deny detector.credential',
+    );
   });
 
   it('arguments of forged tools are scanned for credentials, and drafts of forge_tool are left to the forge', () => {
@@ -130,6 +121,14 @@ describe('the destructive detector', () => {
     'echo form -r',
     'kubectl get pods',
   ];
+
+  it('the destructive detector escalates the deletion of a folder with its content', () => {
+    const deletion = (input: Json): string => outcome(input, 'file_system', { action: 'code:delete' });
+    assert.equal(deletion({ path: 'a', recursive: true }), 'Escalate detector.destructive');
+    for (const harmless of [{ path: 'a' }, { path: 'a', recursive: true, dryRun: true }]) {
+      assert.equal(deletion(harmless), 'Allow');
+    }
+  });
 
   it('the destructive detector escalates destructive commands', () => {
     for (const text of WRECKING) assert.equal(outcome({ text }, 'database'), 'Escalate detector.destructive', text);
@@ -176,6 +175,9 @@ describe('the leak detector', () => {
       assert.equal(outcome({ text }, 'web'), 'Escalate detector.data-leak', text);
       assert.equal(outcome({ text }, 'communication'), 'Escalate detector.data-leak', text);
       assert.equal(outcome({ text }, 'file_system'), 'Allow', text);
+      const pushes = outcome({ text }, 'version_control', { action: 'vcs:push' });
+      assert.equal(pushes, 'Escalate detector.data-leak', text);
+      assert.equal(outcome({ text }, 'version_control', { action: 'vcs:commit' }), 'Allow', text);
     }
   });
 

@@ -1,6 +1,7 @@
+import { member } from '../../lib/json.ts';
 import { deny, escalate, notApplicable, passed } from '../rules/rule.ts';
 import type { Rule, RuleViolation } from '../rules/rule.ts';
-import { isForgeTool } from '../rules/rule-inputs.ts';
+import { isForgeTool, isIsolatedCode } from '../rules/rule-inputs.ts';
 import type { ToolRuleInput } from '../rules/rule-inputs.ts';
 import type { ToolCategory } from '../types.ts';
 import { findCredential } from './credentials.ts';
@@ -44,6 +45,11 @@ export function detectorRules(): Rule<ToolRuleInput>[] {
       const found = first([...texts, ...lines], ({ text }) => findDestructive(text));
       return found === undefined ? undefined : escalate(`The call looks destructive (${found}); an approver decides.`);
     }),
+    detector('detector.destructive', isDeletion, ({ name, arguments: input }) =>
+      member(input, 'recursive') === true && member(input, 'dryRun') !== true
+        ? escalate(`Tool "${name}" would delete a folder with everything in it; an approver decides.`)
+        : undefined,
+    ),
     detector('detector.data-leak', sendsDataOut, ({ texts }) => {
       const found = findLeak(texts);
       return found === undefined ? undefined : escalate(`The call would send ${found} out; an approver decides.`);
@@ -78,15 +84,20 @@ function isNoDraft(request: ToolRuleInput): boolean {
   return !isForgeTool(request);
 }
 
-/** False for a forged tool and for forge_tool: their arguments are data or a draft; their effects are other calls, each with its own decision. */
+/** False for a forged tool, forge_tool and code_run: their arguments are data or a draft; their effects are other calls, each with its own decision. */
 function hasOwnEffect(request: ToolRuleInput): boolean {
-  return !request.forged && !isForgeTool(request);
+  return !request.forged && !isForgeTool(request) && !isIsolatedCode(request);
 }
 
 function isCommand(request: ToolRuleInput): boolean {
   return hasOwnEffect(request) && COMMAND_CATEGORIES.has(request.category);
 }
 
-function sendsDataOut({ category, action }: ToolRuleInput): boolean {
-  return category === 'web' || category === 'communication' || action === 'comms:external';
+function isDeletion(request: ToolRuleInput): boolean {
+  return hasOwnEffect(request) && request.category === 'file_system' && request.does.all.includes('code:delete');
+}
+
+function sendsDataOut({ category, does }: ToolRuleInput): boolean {
+  const isSent = does.all.includes('comms:external') || does.all.includes('vcs:push');
+  return category === 'web' || category === 'communication' || isSent;
 }

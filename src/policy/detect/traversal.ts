@@ -23,7 +23,18 @@ const PATH_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /** Members of file tools that contain text and not a path. */
-const TEXT_NAMES: ReadonlySet<string> = new Set(['content', 'contents', 'text', 'data', 'body', 'query', 'pattern']);
+const TEXT_NAMES: ReadonlySet<string> = new Set([
+  'content',
+  'contents',
+  'text',
+  'oldtext',
+  'newtext',
+  'expectedtext',
+  'data',
+  'body',
+  'query',
+  'pattern',
+]);
 
 /** The reason why the text is not a valid path, when its member is expected to contain one; otherwise undefined. */
 export function findTraversal(category: ToolCategory, name: string, text: string): string | undefined {

@@ -1,5 +1,6 @@
 import { compilePattern, matchesSubject } from './pattern.ts';
 import type { Pattern } from './pattern.ts';
+import { PatternIndex } from './pattern-index.ts';
 import { parseSubject } from './pattern-subjects.ts';
 import type { Subject, SubjectKind } from './pattern-subjects.ts';
 
@@ -16,13 +17,13 @@ export class PatternSet {
   readonly patterns: readonly Pattern[];
   readonly #kind: SubjectKind;
   readonly #literals: ReadonlySet<string>;
-  readonly #wildcards: readonly Pattern[];
+  readonly #wildcards: PatternIndex;
 
   constructor(patterns: readonly Pattern[], kind: SubjectKind) {
     this.#kind = kind;
     this.patterns = patterns;
     this.#literals = new Set(this.patterns.flatMap((pattern) => pattern.literal ?? []));
-    this.#wildcards = this.patterns.filter((pattern) => pattern.literal === undefined);
+    this.#wildcards = new PatternIndex(this.patterns.filter((pattern) => pattern.literal === undefined));
   }
 
   get size(): number {
@@ -36,11 +37,7 @@ export class PatternSet {
   /** For a parsed subject. Undefined is a subject that could not be parsed; no pattern matches it. */
   covers(subject: Subject | undefined): boolean {
     if (subject === undefined) return false;
-    if (this.#literals.has(subject.canonical)) return true;
-    for (const pattern of this.#wildcards) {
-      if (matchesSubject(pattern, subject)) return true;
-    }
-    return false;
+    return this.#literals.has(subject.canonical) || this.#wildcards.matches(subject);
   }
 
   filter(predicate: (pattern: Pattern) => boolean): PatternSet {

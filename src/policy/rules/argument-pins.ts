@@ -1,5 +1,6 @@
 import { member } from '../../lib/json.ts';
 import type { Json } from '../../lib/json.ts';
+import { PatternSet } from '../patterns/pattern-set.ts';
 import type { ArgumentRule, PreparedPolicy } from '../prepare.ts';
 import type { ToolRuleInput } from './rule-inputs.ts';
 import { deny, notApplicable, passed } from './rule.ts';
@@ -10,10 +11,14 @@ import type { Rule, RuleViolation } from './rule.ts';
  * empty list has no value and is refused. Several pins on one argument must all hold. Values are compared as paths, so that a star never crosses a slash and `..` never matches.
  */
 export function argumentRule({ argumentRules }: PreparedPolicy): Rule<ToolRuleInput> {
+  const pinned = new PatternSet(
+    argumentRules.flatMap(({ tool }) => tool.patterns),
+    'tool',
+  );
   return {
     id: 'arguments',
     check: (request) => {
-      if (request.arguments === undefined) return undefined;
+      if (request.arguments === undefined || !pinned.covers(request.subject)) return undefined;
       for (const pin of argumentRules) {
         if (!pin.tool.covers(request.subject)) continue;
         const violation = checkPin(pin, request.name, request.arguments);

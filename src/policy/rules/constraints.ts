@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../lib/json.ts';
 import type { Json } from '../../lib/json.ts';
 import { hostViolation, networkRules } from './network.ts';
+import { commandLine, programOf } from '../patterns/command-lines.ts';
 import type { PreparedPolicy } from '../prepare.ts';
 import type { ToolRuleInput } from './rule-inputs.ts';
 import { deny, escalate, notApplicable, passed } from './rule.ts';
@@ -14,8 +15,8 @@ export function constraintRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[]
 /** Members that contain the address a web tool connects to. */
 const ADDRESS_MEMBERS = ['url', 'uri', 'href', 'endpoint'] as const;
 
-function usesNetwork({ category, action }: ToolRuleInput): boolean {
-  return category === 'web' || action === 'comms:external';
+function usesNetwork({ category, does }: ToolRuleInput): boolean {
+  return category === 'web' || does.all.includes('comms:external');
 }
 
 function networkRule(prepared: PreparedPolicy): Rule<ToolRuleInput> {
@@ -88,9 +89,11 @@ function terminalRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
 /** Shell metacharacters: they can combine commands or expand words. */
 const SHELL_METACHARACTERS = '*?|&;<>()$`\\"\'\n\r{}[]!#~';
 
-function commandViolation({ level, shell }: PreparedPolicy, request: ToolRuleInput): RuleViolation | undefined {
+function commandViolation(prepared: PreparedPolicy, request: ToolRuleInput): RuleViolation | undefined {
+  const { level, shell } = prepared;
   if (shell.size === 0) return deny(`Tool "${request.name}" runs commands, and grants.shell allows nothing.`);
   if (request.arguments === undefined) return undefined;
+  if (isProgramTool(request)) return programViolation(prepared, request.arguments);
   const command = commandOf(request.arguments);
   if (command === undefined) return deny(`Tool "${request.name}" needs its "command" as text.`);
   const allowsAnything = level.constraints.terminal === 'Full' && shell.patterns.some(({ text }) => /^\*+$/.test(text));
@@ -102,11 +105,46 @@ function commandViolation({ level, shell }: PreparedPolicy, request: ToolRuleInp
     : deny(`The command is not granted: grants.shell allows ${shell.describe()}, each for a whole command line.`);
 }
 
-function commandOf(input: Json): string | undefined {
+/** The built-in terminal starts one program with a list of arguments, and no shell reads them. */
+function isProgramTool({ name, forged }: ToolRuleInput): boolean {
+  return name === 'shell_exec' && !forged;
+}
+
+function programViolation(prepared: PreparedPolicy, input: Json): RuleViolation | undefined {
+  const words = wordsOf(input);
+  if (words === undefined) return deny('The program needs its name as "command" and its arguments as a list of texts.');
+  const shell = usableShell(prepared);
+  const line = commandLine(words);
+  return shell.has(line)
+    ? undefined
+    : deny(
+        `The command ${line.slice(0, 200)} is not granted: grants.shell allows ${shell.describe()}, each for a whole command line.`,
+      );
+}
+
+/** At RestrictedCommands only patterns that name their program count. */
+function usableShell({ level, shell }: PreparedPolicy): PreparedPolicy['shell'] {
+  return level.constraints.terminal === 'Full' ? shell : shell.filter(({ text }) => programOf(text) !== undefined);
+}
+
+/** The programs that may be started, by the agent or by a program; `any` with a star in place of a name. */
+export function grantedPrograms(prepared: PreparedPolicy): readonly string[] | 'any' {
+  if (prepared.level.constraints.terminal === 'None') return [];
+  const names = usableShell(prepared).patterns.map(({ text }) => programOf(text));
+  const named = names.filter((name) => name !== undefined);
+  return named.length < names.length ? 'any' : [...new Set(named)];
+}
+
+function wordsOf(input: Json): string[] | undefined {
   if (!isJsonObject(input) || typeof input.command !== 'string') return undefined;
   const words = input.args ?? [];
   if (!Array.isArray(words) || !words.every((word) => typeof word === 'string')) return undefined;
-  return [input.command.trim(), ...words].join(' ');
+  return [input.command, ...words];
+}
+
+function commandOf(input: Json): string | undefined {
+  const [command = '', ...words] = wordsOf(input) ?? [];
+  return wordsOf(input) === undefined ? undefined : [command.trim(), ...words].join(' ');
 }
 
 function hasShellMetacharacter(command: string): boolean {
@@ -121,9 +159,8 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
   return {
     id: 'constraint.git',
     check: (request) => {
-      if (request.category !== 'version_control' && !request.action.startsWith('vcs:')) return undefined;
-      if (mode === 'Full') return undefined;
-      if (request.action === 'vcs:push') {
+      if (mode === 'Full' || !isVersionControl(request)) return undefined;
+      if (request.does.all.includes('vcs:push')) {
         return deny(`Tool "${request.name}" pushes, and level ${level.name} has git ${mode}; level standard may push.`);
       }
       if (mode === 'LocalOnly' && namesRemote(request)) {
@@ -131,16 +168,22 @@ function gitRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
       }
       return undefined;
     },
-    explain: ({ category, action }) =>
-      category === 'version_control' || action.startsWith('vcs:')
-        ? passed(`level ${level.name} has git ${mode}`)
-        : notApplicable('no version control'),
+    explain: (request) =>
+      isVersionControl(request) ? passed(`level ${level.name} has git ${mode}`) : notApplicable('no version control'),
   };
 }
 
-/** True when an argument at any depth contains a URL or `user@host:path`. The name of the tool is not considered. */
-function namesRemote({ texts }: ToolRuleInput): boolean {
-  return texts.some(({ text }) => {
+function isVersionControl({ category, does }: ToolRuleInput): boolean {
+  return category === 'version_control' || does.all.some((action) => action.startsWith('vcs:'));
+}
+
+/**
+ * True when an argument at any depth, names of members included, contains a URL or `user@host:path`. The name of the tool is not considered,
+ * but for the message of a commit, which is a text.
+ */
+function namesRemote({ name: tool, forged, texts }: ToolRuleInput): boolean {
+  return texts.some(({ name, text }) => {
+    if (tool === 'git_commit' && !forged && name === 'message') return false;
     if (text.includes('://')) return true;
     const at = text.indexOf('@');
     return at > 0 && text.indexOf(':', at) > at;
@@ -151,10 +194,12 @@ function approvalRule({ level }: PreparedPolicy): Rule<ToolRuleInput> {
   const required: ReadonlySet<string> = new Set(level.constraints.requireApproval);
   return {
     id: 'constraint.approval',
-    check: ({ name, action }) =>
-      required.has(action)
-        ? escalate(`Tool "${name}" does ${action}, which needs an approver at level ${level.name}.`)
-        : undefined,
+    check: ({ name, does }) => {
+      const waits = required.size === 0 ? undefined : does.all.find((action) => required.has(action));
+      return waits === undefined
+        ? undefined
+        : escalate(`Tool "${name}" does ${waits}, which needs an approver at level ${level.name}.`);
+    },
     explain: () =>
       required.size === 0
         ? notApplicable(`level ${level.name} requires no approval`)

@@ -5,6 +5,7 @@ import type { Pattern } from '../patterns/pattern.ts';
 import { allowed, deny, notApplicable, passed } from './rule.ts';
 import type { Rule, RuleViolation } from './rule.ts';
 import { taintedRule } from './common.ts';
+import { privateConnectionRule } from '../private-data/rules.ts';
 
 /** A connection needs a grant of the agent, egress in the policy, and a level that allows the network. */
 export function networkRules(prepared: PreparedPolicy): Rule<NetworkRuleInput>[] {
@@ -44,6 +45,7 @@ export function networkRules(prepared: PreparedPolicy): Rule<NetworkRuleInput>[]
           ? passed(`tainted.network is ${taintedNetwork.describe()}`)
           : notApplicable(snapshot.tainted ? 'tainted.network is not set' : 'the session is not tainted'),
     },
+    privateConnectionRule(prepared),
   ];
 }
 

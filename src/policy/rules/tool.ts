@@ -1,4 +1,5 @@
 import { printable } from '../../lib/printable.ts';
+import type { ToolActions } from '../actions/registry.ts';
 import { argumentRule } from './argument-pins.ts';
 import { detectorRules } from '../detect/rules.ts';
 import type { PreparedPolicy } from '../prepare.ts';
@@ -9,7 +10,8 @@ import type { Rule } from './rule.ts';
 import { taintedRule } from './common.ts';
 import { childToolRule, isChildTool } from './children.ts';
 import { constraintRules } from './constraints.ts';
-import { ALWAYS_DENIED, LEVELS, riskOf } from '../tables.ts';
+import { privateToolRule } from '../private-data/rules.ts';
+import { ALWAYS_DENIED, LEVELS } from '../tables.ts';
 import type { ForgeLimits, ToolCategory } from '../types.ts';
 
 /** The rules in order. Rules about arguments are skipped for a listing, so a call is never allowed where its listing is denied. */
@@ -22,6 +24,7 @@ export function toolRules(prepared: PreparedPolicy, limits: ForgeLimits): Rule<T
     ...nameRules(prepared),
     ...constraintRules(prepared),
     argumentRule(prepared),
+    privateToolRule(prepared),
     ...approvalRules(prepared),
     ...detectorRules(),
   ];
@@ -31,20 +34,34 @@ function hardDenyRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
   const policy = prepared.snapshot.policy.name;
   return [
     {
+      id: 'action.unknown',
+      check: ({ name, action, does }) =>
+        does.own !== undefined
+          ? undefined
+          : deny(
+              `Tool "${name}" does ${action}, which is no built-in action, and actions of TrustPolicy "${policy}" does not register it.`,
+            ),
+      explain: ({ does }) => passed(`${namesOf(does)} ${does.named.length === 1 ? 'is' : 'are'} registered`),
+    },
+    {
       id: 'deny.action',
-      check: ({ name, action }) =>
-        ALWAYS_DENIED.has(action)
-          ? deny(`Tool "${name}" does ${action}, which no policy can allow to an agent; a user has to do it.`)
-          : undefined,
-      explain: ({ action }) => passed(`${printable(action, 64)} is not one of ${[...ALWAYS_DENIED].join(', ')}`),
+      check: ({ name, does }) => {
+        const denied = among(does, ALWAYS_DENIED);
+        return denied === undefined
+          ? undefined
+          : deny(`Tool "${name}" does ${denied}, which no policy can allow to an agent; a user has to do it.`);
+      },
+      explain: ({ does }) => passed(`${namesOf(does)} is not one of ${[...ALWAYS_DENIED].join(', ')}`),
     },
     {
       id: 'rules.deny',
-      check: ({ name, action }) =>
-        prepared.deniedActions.has(action)
-          ? deny(`Tool "${name}" does ${action}, which rules.deny of TrustPolicy "${policy}" forbids.`)
-          : undefined,
-      explain: ({ action }) => passed(`rules.deny does not name ${printable(action, 64)}`),
+      check: ({ name, does }) => {
+        const denied = among(does, prepared.deniedActions);
+        return denied === undefined
+          ? undefined
+          : deny(`Tool "${name}" does ${denied}, which rules.deny of TrustPolicy "${policy}" forbids.`);
+      },
+      explain: ({ does }) => passed(`rules.deny does not name ${namesOf(does)}`),
     },
     {
       id: 'deny.tools',
@@ -175,7 +192,8 @@ function nameRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
  * The grant that opens the category of a tool below the level that does: the agent may use its memory or send messages to other
  * agents at any level once its manifest says which. Each key and each receiver is checked again when the tool is called.
  */
-function openingGrant(prepared: PreparedPolicy, { category, action }: ToolRuleInput): string | undefined {
+function openingGrant(prepared: PreparedPolicy, { category, does }: ToolRuleInput): string | undefined {
+  const action = does.own;
   const { level, memoryRead, memoryWrite } = prepared;
   if (!level.grantable.has(category)) return undefined;
   if (category === 'memory') {
@@ -216,29 +234,44 @@ function approvalRules(prepared: PreparedPolicy): Rule<ToolRuleInput>[] {
   return [
     {
       id: 'rules.requireApproval',
-      check: ({ name, action }) =>
-        approvedActions.has(action)
-          ? escalate(
-              `Tool "${name}" does ${action}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" requires approval.`,
-            )
-          : undefined,
-      explain: ({ action }) => passed(`rules.requireApproval does not name ${printable(action, 64)}`),
+      check: ({ name, does }) => {
+        const waits = among(does, approvedActions);
+        return waits === undefined
+          ? undefined
+          : escalate(
+              `Tool "${name}" does ${waits}: rules.requireApproval of TrustPolicy "${snapshot.policy.name}" requires approval.`,
+            );
+      },
+      explain: ({ does }) => passed(`rules.requireApproval does not name ${namesOf(does)}`),
     },
     {
       id: 'autonomy',
       check: (request) => {
-        const { name, action } = request;
-        if (automatic === undefined || automatic.has(action) || isDiscoveryTool(request)) return undefined;
+        const { name, does } = request;
+        if (automatic === undefined || isDiscoveryTool(request)) return undefined;
+        const waits = does.named.find((action) => !automatic.has(action));
+        if (waits === undefined) return undefined;
         return escalate(
-          `Tool "${name}" does ${action} (risk ${riskOf(action)}), which needs an approver under autonomy ${autonomy}; without approval these run: ${describeAutomatic(automatic)}.`,
+          `Tool "${name}" does ${waits} (risk ${does.risk}), which needs an approver under autonomy ${autonomy}; without approval these run: ${describeAutomatic(automatic)}.`,
         );
       },
       explain: (request) =>
         isDiscoveryTool(request)
           ? notApplicable('tool discovery needs no approver')
-          : passed(`autonomy ${autonomy} lets ${printable(request.action, 64)} run without approval`),
+          : passed(`autonomy ${autonomy} lets ${namesOf(request.does)} run without approval`),
     },
   ];
+}
+
+/** The first action of the tool, or base of one, that the set has. */
+function among({ all }: ToolActions, actions: ReadonlySet<string>): string | undefined {
+  if (actions.size === 0) return undefined;
+  for (const action of all) if (actions.has(action)) return action;
+  return undefined;
+}
+
+function namesOf({ named }: ToolActions): string {
+  return named.map((action) => printable(action, 128)).join(', ');
 }
 
 function describeAutomatic(automatic: ReadonlySet<string>): string {

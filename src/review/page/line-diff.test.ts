@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import * as fc from 'fast-check';
 import { diffLines } from './line-diff.ts';
-import { compareLines } from './shortest-edit.ts';
+import { compareLines } from '../../lib/text/shortest-edit.ts';
 
 function shown(before: string, after: string): string[] {
   return diffLines(before, after).map(({ gutter, spans }) => `${gutter}${spans.map(({ text }) => text).join('')}`);

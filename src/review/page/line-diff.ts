@@ -1,6 +1,6 @@
 import type { BoxLine, Span } from './document.ts';
 import { MAX_BLANK_LINES, remark, splitSpans, wrapped } from './code-lines.ts';
-import { compareLines, type DiffLine } from './shortest-edit.ts';
+import { compareLines, type DiffLine } from '../../lib/text/shortest-edit.ts';
 
 const CONTEXT_LINES = 3;
 const FOLDED = '⋯';

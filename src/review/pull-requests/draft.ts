@@ -1,3 +1,4 @@
+import { isSafeBranchName } from '../../git/branch-name.ts';
 import { TemperError } from '../../lib/errors.ts';
 import { printable } from '../../lib/printable.ts';
 import {
@@ -25,7 +26,6 @@ export interface RepositoryPlace {
   readonly path: string;
 }
 
-const BRANCH = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,254}$/;
 const SEGMENT = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/;
 const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** GitHub permits 65,536 characters. */
@@ -113,8 +113,7 @@ function bounded(document: ReviewDocument, page: string): string {
 }
 
 function checkedPlace({ branch, path }: RepositoryPlace): string {
-  const isBranch = BRANCH.test(branch) && !/\.\.|\/\/|\/\.|\.lock(?:\/|$)|[/.]$/.test(branch);
-  if (!isBranch) throw invalid('promotion.toShared.gitOps.branch', branch);
+  if (!isSafeBranchName(branch)) throw invalid('promotion.toShared.gitOps.branch', branch);
   const segments = path.split('/').filter((segment) => segment !== '');
   if (!segments.every((segment) => SEGMENT.test(segment))) throw invalid('promotion.toShared.gitOps.path', path);
   return segments.join('/');

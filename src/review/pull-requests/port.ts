@@ -81,7 +81,10 @@ export interface PullRequestServer extends RepositoryBranches {
   find(branch: string, base: string, op: CallOptions): Promise<NumberedPullRequest | undefined>;
   get(number: number, op: CallOptions): Promise<NumberedPullRequest>;
   /** Undefined when a pull request from the branch exists already. */
-  create(draft: PullRequestDraft, op: CallOptions): Promise<NumberedPullRequest | undefined>;
+  create(
+    draft: Pick<PullRequestDraft, 'branch' | 'base' | 'title' | 'body'>,
+    op: CallOptions,
+  ): Promise<NumberedPullRequest | undefined>;
   /** The texts of the first comments. */
   comments(number: number, op: CallOptions): Promise<string[]>;
   createComment(number: number, text: string, op: CallOptions): Promise<void>;

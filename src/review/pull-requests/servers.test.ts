@@ -28,9 +28,8 @@ function connectionWith(type: HostedGitConnection['git']['type'], answers: Answe
   const connection: HostedGitConnection = {
     name: 'tools',
     hosts: ['git.example.com:443'],
-    namespaces: ['team-a'],
     credentialFile: '/token',
-    git: { type, apiUrl: 'https://git.example.com/api/', repository, approver: 'system:admin' },
+    git: { type, apiUrl: 'https://git.example.com/api/', repository },
   };
   const client = async (request: ApiRequest) => {
     requests.push(request);

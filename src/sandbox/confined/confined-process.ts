@@ -1,105 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Duplex, Readable, Writable } from 'node:stream';
-import { messageOf } from '../../lib/errors.ts';
-import { raiseOomScore } from '../memory-usage.ts';
 import { type ConfinedProgram, type Confinement, confinedCommand } from './confined-command.ts';
-import type { ProgramHome } from './program-home.ts';
+import { PipedProcess, type PipedProcessOptions } from './piped-process.ts';
 
-const MAX_STDERR = 2_048;
-
-export interface ConfinedProcessOptions {
-  /** It belongs to the process from now on. */
-  home: ProgramHome;
+export interface ConfinedProcessOptions extends PipedProcessOptions {
   confinement: Omit<Confinement, 'home'>;
-  /** The current folder of the process. */
-  folder: string;
-  /** The whole environment. */
-  environment: Readonly<Record<string, string>>;
-  /** With a pipe at file descriptor 3 beside the standard ones. */
-  hasExtraPipe?: boolean;
-  /** Why the process ends when it is disposed of. */
-  closeReason: string;
 }
 
-/** The process of a program that is confined. Nothing that it sends is trusted, and it can always be killed. */
-export class ConfinedProcess implements AsyncDisposable {
-  readonly exited: Promise<void>;
-  protected readonly home: ProgramHome;
-  readonly #closeReason: string;
-  readonly #child: ChildProcess;
-  #stderr = '';
-  #reason: string | undefined;
-
-  constructor(program: ConfinedProgram, options: ConfinedProcessOptions) {
-    const { home, confinement, folder, environment, hasExtraPipe = false, closeReason } = options;
-    const { command, args } = confinedCommand(process.execPath, program, { home: home.path, ...confinement });
-    const child = spawn(command, args, {
-      cwd: folder,
-      env: environment,
-      stdio: ['pipe', 'pipe', 'pipe', ...(hasExtraPipe ? (['pipe'] as const) : [])],
-      detached: true,
-    });
-    this.home = home;
-    this.#closeReason = closeReason;
-    this.#child = child;
-    this.exited = new Promise((resolve) => {
-      child.once('close', (code, signal) => {
-        this.#reason ??= `the process exited (${signal ?? `exit code ${code}`})`;
-        resolve();
-      });
-      child.once('error', (error) => {
-        this.#reason ??= `the process could not be started: ${messageOf(error, 256)}`;
-        resolve();
-      });
-    });
-    // A write to a process that has just exited fails; only the exit is reported.
-    this.stdin.on('error', () => undefined);
-    child.stderr?.on('data', (chunk: Buffer) => {
-      if (this.#stderr.length < MAX_STDERR) this.#stderr += chunk.toString('utf8').slice(0, MAX_STDERR);
-    });
-    if (child.pid !== undefined) raiseOomScore(child.pid);
+/** The process of a JavaScript program that Node confines. */
+export class ConfinedProcess extends PipedProcess {
+  constructor(program: ConfinedProgram, { confinement, ...options }: ConfinedProcessOptions) {
+    super(confinedCommand(process.execPath, program, { home: options.home.path, ...confinement }), options);
   }
-
-  get pid(): number | undefined {
-    return this.#child.pid;
-  }
-
-  get stdin(): Writable {
-    return required(this.#child.stdin);
-  }
-
-  get stdout(): Readable {
-    return required(this.#child.stdout);
-  }
-
-  /** The pipe at file descriptor 3. */
-  protected get extraPipe(): Duplex {
-    return required(this.#child.stdio[3] as Duplex | null | undefined);
-  }
-
-  /** Why the process has ended; undefined while it runs. */
-  get ended(): string | undefined {
-    return this.#reason;
-  }
-
-  /** The beginning of its standard error: untrusted text. */
-  get stderr(): string {
-    return this.#stderr;
-  }
-
-  kill(reason: string): void {
-    this.#reason ??= reason;
-    this.#child.kill('SIGKILL');
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.kill(this.#closeReason);
-    await this.exited;
-    await this.home[Symbol.asyncDispose]();
-  }
-}
-
-function required<T>(stream: T | null | undefined): T {
-  if (stream === null || stream === undefined) throw new TypeError('the process has no pipes');
-  return stream;
 }

@@ -33,7 +33,8 @@ export function readFolder(file: string, field: string, value: Json | undefined)
   return folder;
 }
 
-function readEnvironment(file: string, field: string, value: Json): Record<string, string> {
+/** Reads a map of variables, none of which Temper sets itself. Throws TEMPER_MANIFEST_INVALID with the name of the field. */
+export function readEnvironment(file: string, field: string, value: Json): Record<string, string> {
   if (!isJsonObject(value)) throw invalidMember(file, field, 'must map names to texts');
   return Object.fromEntries(
     Object.entries(value).map(([name, text]) => {

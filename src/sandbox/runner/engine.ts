@@ -34,6 +34,8 @@ export interface GuestEnvironment {
   heapBytes(): number;
   /** The syntax error of a source, with line and column; undefined for a valid program. */
   syntaxError(source: string, filename?: string): string | undefined;
+  /** Keeps the compiled bootstrap for later environments of the same shape. Not after guest code has run here. */
+  keepCode(): void;
   dispose(): void;
 }
 
@@ -56,39 +58,62 @@ const MIN_HEAP_MIB = 8;
 export interface EngineModule {
   version: string;
   prepare(shape: EnvironmentShape): GuestEnvironment;
+  /** Whether environments of this shape use code that `keepCode` kept. */
+  hasCode(shape: EnvironmentShape): boolean;
 }
 
 export function loadEngine(path: string): EngineModule {
   const require = createRequire(path);
   const { version } = require('./package.json') as { version: string };
   const ivm = require(path) as IvmModule;
-  const bootstraps = new BootstrapCache();
-  return { version, prepare: (shape) => prepare(ivm, bootstraps, shape) };
+  const bootstraps = new Bootstraps();
+  return {
+    version,
+    prepare: (shape) => prepare(ivm, bootstraps, shape),
+    hasCode: (shape) => bootstraps.has(keyOf(shape)),
+  };
 }
 
 /**
- * Caches the compiled bootstrap, whose text is the same for all jobs with the same APIs. The cache is safe because this process
- * compiles it from its own constant text before any guest code runs; the engine does not verify compiled code, so it must
- * never come from elsewhere.
+ * The compiled bootstraps. Their text is the same for all jobs with the same APIs. The code is safe because this process compiles it
+ * from its own constant text in an isolate that ran no guest code; the engine does not verify compiled code, so it must never come from
+ * elsewhere.
  */
-class BootstrapCache {
-  readonly #compiled = new Map<string, { source: string; code: IsolatedVm.ExternalCopy<ArrayBuffer> | undefined }>();
+class Bootstraps {
+  readonly #texts = new Map<string, string>();
+  readonly #code = new Map<string, IsolatedVm.ExternalCopy<ArrayBuffer>>();
+
+  has(key: string): boolean {
+    return this.#code.has(key);
+  }
 
   compile(isolate: IsolatedVm.Isolate, key: string, source: () => string): IsolatedVm.Script {
-    const known = this.#compiled.get(key);
-    if (known?.code !== undefined) {
-      return isolate.compileScriptSync(known.source, { filename: FILENAME, cachedData: known.code });
-    }
-    const text = `(function ($0, $1) {${source()}\n})`;
+    const text = this.#texts.get(key) ?? `(function ($0, $1) {${source()}\n})`;
+    this.#texts.set(key, text);
+    const cachedData = this.#code.get(key);
+    return isolate.compileScriptSync(text, { filename: FILENAME, ...(cachedData !== undefined && { cachedData }) });
+  }
+
+  /** The isolate still has the bootstrap, so it compiles nothing again, and the code has every function that was called in it. */
+  keep(isolate: IsolatedVm.Isolate, key: string): void {
+    const text = this.#texts.get(key) ?? '';
     const script = isolate.compileScriptSync(text, { filename: FILENAME, produceCachedData: true });
     // The type declarations of the engine lack this member.
     const { cachedData } = script as IsolatedVm.Script & { cachedData?: IsolatedVm.ExternalCopy<ArrayBuffer> };
-    this.#compiled.set(key, { source: text, code: cachedData });
-    return script;
+    if (cachedData !== undefined) this.#code.set(key, cachedData);
   }
 }
 
-function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentShape): GuestEnvironment {
+function keyOf({ apis, isSession = false }: EnvironmentShape): string {
+  return isSession ? 'session' : apisText(apis);
+}
+
+/** The declared names between bars: `|fetch|clock|`. */
+function apisText(apis: readonly ToolApi[]): string {
+  return `|${apis.join('|')}|`;
+}
+
+function prepare(ivm: IvmModule, bootstraps: Bootstraps, shape: EnvironmentShape): GuestEnvironment {
   const memoryLimit = Math.max(MIN_HEAP_MIB, Math.floor(shape.memoryBytes / BYTES_PER_MEBIBYTE));
   const isolate = new ivm.Isolate({ memoryLimit });
   const context = isolate.createContextSync();
@@ -100,12 +125,9 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
       return NO_ANSWER;
     }
   };
-  const apis = `|${shape.apis.join('|')}|`;
-  const isSession = shape.isSession === true;
-  const source = (): string => (isSession ? sessionSource() : guestSource(shape.apis));
-  const key = isSession ? 'session' : apis;
-  const make = bootstraps.compile(isolate, key, source).runSync(context, { reference: true });
-  const entry = make.applySync(undefined, [new ivm.Callback(post), apis], {
+  const source = (): string => (shape.isSession === true ? sessionSource() : guestSource(shape.apis));
+  const make = bootstraps.compile(isolate, keyOf(shape), source).runSync(context, { reference: true });
+  const entry = make.applySync(undefined, [new ivm.Callback(post), apisText(shape.apis)], {
     result: { reference: true },
   }) as unknown as IsolatedVm.Reference<(...args: string[]) => void>;
   const enter = (args: string[], timeout: number): EntryResult => {
@@ -128,6 +150,7 @@ function prepare(ivm: IvmModule, bootstraps: BootstrapCache, shape: EnvironmentS
       enter(['deliver', String(call), ok ? 'ok' : 'error', text, String(time)], timeout),
     heapBytes: () => heapBytes(isolate),
     syntaxError: (text, filename = 'tool.js') => syntaxError(isolate, text, filename),
+    keepCode: () => bootstraps.keep(isolate, keyOf(shape)),
     dispose: () => {
       if (!isolate.isDisposed) isolate.dispose();
     },

@@ -31,7 +31,7 @@ export function main(enginePath: string): void {
   process.env['TZ'] = 'UTC';
   const engine = loadEngine(enginePath);
   writeFrame({ type: 'hello', runtime: process.versions.node, engine: engine.version });
-  warmUp(engine);
+  warmUp(engine, DEFAULT_SHAPE);
   let environment: GuestEnvironment = engine.prepare(DEFAULT_SHAPE);
   for (;;) {
     writeFrame({ type: 'ready' });
@@ -51,17 +51,19 @@ export function main(enginePath: string): void {
     if (done === undefined) return;
     writeFrame(done);
     environment.dispose();
+    if (!engine.hasCode(shape)) warmUp(engine, shape);
     environment = engine.prepare(shape);
   }
 }
 
 /**
- * Runs a job of this process itself before it is ready: the first job of a process compiles and links what all later ones use, and takes
- * several times as long.
+ * Runs a job of this process itself in an isolate of its own, before the first job and after the first one of each shape: the first job
+ * compiles and links what all later ones use, and takes several times as long.
  */
-function warmUp(engine: EngineModule): void {
-  const environment = engine.prepare(DEFAULT_SHAPE);
-  runJob(environment, WARM_UP);
+function warmUp(engine: EngineModule, shape: EnvironmentShape): void {
+  const environment = engine.prepare(shape);
+  runJob(environment, { ...WARM_UP, ...shape });
+  environment.keepCode();
   environment.dispose();
 }
 

@@ -86,6 +86,20 @@ export class LocalEvents {
     return recipientsOf(all, added, facts).length > MAX_RECIPIENTS ? [] : plannedEvent(all, added, facts).entries;
   }
 
+  /** A verified request to a webhook of the agent. Throws TEMPER_BUS_FULL, and stores nothing then: its sender repeats it. */
+  async fromWebhook(owner: Member, trigger: string, event: PublishedEvent): Promise<EventCounts> {
+    const { inboxes } = this.#deps;
+    const before = inboxOf(inboxes.inboxes, memberKey(owner)).events.published.get(event.id);
+    if (before !== undefined) return countsOf(before);
+    const added: NewLocalEvent = { event, owner, trigger };
+    const closed = await this.#closedSessions(added);
+    return inboxes.change((all) => {
+      const { entries, counts, full } = plannedEvent(all, added, this.#facts(closed));
+      if (full === 0) return { entries, result: counts };
+      throw new TemperError('TEMPER_BUS_FULL', 'the inbox of the agent is full; send the request again later');
+    });
+  }
+
   async #publish(
     agent: EventAgent,
     { session, isTainted }: EventCaller,

@@ -19,6 +19,8 @@ export interface NewLocalEvent {
   readonly owner: Member;
   /** The name of the only agent that may get it. */
   readonly to?: string | undefined;
+  /** The name of the only trigger that gets it, one of the owner. */
+  readonly trigger?: string;
   /** Not stored when nothing matches. */
   readonly onlyMatched?: true;
 }
@@ -41,6 +43,14 @@ export interface LocalRecipient {
   readonly isSubscription: boolean;
 }
 
+/** What to store about an event, and what it causes. */
+export interface PlannedEvent {
+  readonly entries: readonly MessageEntry[];
+  readonly counts: EventCounts;
+  /** Messages that found a full inbox. */
+  readonly full: number;
+}
+
 type Outcome = 'Sent' | FireRefusal | 'Suspended' | 'Denied' | 'SessionClosed' | 'Full' | 'TooLarge';
 
 const OUTCOMES = { TEMPER_BUS_FULL: 'Full', TEMPER_EVENT_REFUSED: 'TooLarge' } as const;
@@ -48,9 +58,13 @@ const OUTCOMES = { TEMPER_BUS_FULL: 'Full', TEMPER_EVENT_REFUSED: 'TooLarge' } a
 /** The triggers and subscriptions of the namespace that match an event, each once. */
 export function recipientsOf(
   all: Inboxes,
-  { event, owner, to }: NewLocalEvent,
+  { event, owner, to, trigger: only }: NewLocalEvent,
   { members, now }: Pick<EventFacts, 'members' | 'now'>,
 ): LocalRecipient[] {
+  if (only !== undefined) {
+    const named = triggersOf(owner.agent.spec).filter(({ name }) => name === only);
+    return named.map((trigger) => ({ member: owner, trigger: triggerOf(trigger), isSubscription: false }));
+  }
   const tree = new SubjectTree<LocalRecipient>();
   for (const member of members) {
     const isOwn = event.source === 'Agent' && member === owner;
@@ -71,11 +85,7 @@ export function recipientsOf(
  * What to store about an event: the fires, the messages and the event itself are one change, so that a crash leaves all of it or nothing.
  * Throws TEMPER_EVENT_REFUSED when it reaches too many.
  */
-export function plannedEvent(
-  all: Inboxes,
-  added: NewLocalEvent,
-  facts: EventFacts,
-): { entries: readonly MessageEntry[]; counts: EventCounts } {
+export function plannedEvent(all: Inboxes, added: NewLocalEvent, facts: EventFacts): PlannedEvent {
   const { event, owner, onlyMatched } = added;
   const recipients = recipientsOf(all, added, facts);
   if (recipients.length > MAX_RECIPIENTS) {
@@ -84,13 +94,14 @@ export function plannedEvent(
       `${recipients.length} triggers and subscriptions match "${event.subject}"; an event may reach ${MAX_RECIPIENTS}`,
     );
   }
-  if (recipients.length === 0 && onlyMatched === true) return { entries: [], counts: { messages: 0, refused: 0 } };
+  if (recipients.length === 0 && onlyMatched === true)
+    return { entries: [], counts: { messages: 0, refused: 0 }, full: 0 };
   const entries: MessageEntry[] = [];
-  let messages = 0;
-  for (const recipient of recipients) if (plan(all, event, recipient, facts, entries) === 'Sent') messages += 1;
+  const outcomes = recipients.map((recipient) => plan(all, event, recipient, facts, entries));
+  const messages = outcomes.filter((outcome) => outcome === 'Sent').length;
   const counts = { messages, refused: recipients.length - messages };
   entries.push({ op: 'event-published', agent: memberKey(owner), event: eventSummary(event, counts) });
-  return { entries, counts };
+  return { entries, counts, full: outcomes.filter((outcome) => outcome === 'Full').length };
 }
 
 /** Adds the fire and the message of one recipient to the entries. */

@@ -1,5 +1,5 @@
 import type { HandledMessage } from '../../agent/loop/loop.ts';
-import { answerText } from '../../agent/messages/ask.ts';
+import { type AskEnd, answerText } from '../../agent/messages/ask.ts';
 import { sessionOfKey } from '../../agent/session/resume.ts';
 import { concurrencyOf } from '../../api/limits/concurrency.ts';
 import type { Envelope } from '../../bus/port.ts';
@@ -25,6 +25,8 @@ export interface DispatcherDeps {
   open(member: Member): Promise<OpenedAgent>;
   /** The work on a message of the agent has ended. */
   ended(member: Member): void;
+  /** What to store with the end of a message of this agent, for who waits for it. */
+  ending(inboxes: Inboxes, member: Member, message: Envelope, end: AskEnd): readonly MessageEntry[];
   /** What else to store when a message of this agent failed. */
   failed(inboxes: Inboxes, agent: string, message: Envelope, code: ErrorCode): readonly MessageEntry[];
   /** Removes withheld sources from an answer. */
@@ -122,7 +124,7 @@ export class Dispatcher {
     await this.#deps.inboxes.change((inboxes) => {
       const waiting = [...inboxes].flatMap(([agent, { messages }]) =>
         [...messages.values()]
-          .filter(({ message }) => message.root === root && !this.#isInWork(agent, message))
+          .filter(({ message }) => message.root === root && !this.isInWork(agent, message.session, message.id))
           .map(({ message }) => ({ op: 'ended' as const, agent, id: message.id, time })),
       );
       return { entries: waiting, result: undefined };
@@ -164,6 +166,11 @@ export class Dispatcher {
     });
   }
 
+  /** Whether this message of a session is in work. */
+  isInWork(key: string, session: string, id: string): boolean {
+    return this.#serving.get(key)?.current.get(session)?.message.id === id;
+  }
+
   /** How many sessions of the agent have a message in work. */
   inWork(key: string): number {
     return this.#serving.get(key)?.current.size ?? 0;
@@ -172,10 +179,6 @@ export class Dispatcher {
   /** Whether a message is in work or will be delivered without a decision. */
   isBusy(): boolean {
     return [...this.#serving].some(([key, { current }]) => current.size > 0 || this.#deps.inboxes.hasWork(key));
-  }
-
-  #isInWork(agent: string, { id, session }: Envelope): boolean {
-    return this.#serving.get(agent)?.current.get(session)?.message.id === id;
   }
 
   /** Rejects when the process has failed, or when the signal aborts. */
@@ -263,7 +266,6 @@ export class Dispatcher {
     { signal }: CallOptions,
   ): Promise<void> {
     const { message } = delivery;
-    const { asks } = this.#deps;
     const run = runOutcome(userEnd);
     // The process ends: the message is delivered again by the next one.
     if (this.#stopping.signal.aborted && !this.#cancelOf(message.root).signal.aborted) return;
@@ -273,7 +275,7 @@ export class Dispatcher {
       const { reply, finishReason } = outcome;
       const text = withholdsSources(member) ? this.#deps.withoutSources(reply) : reply;
       const end = { state: 'Answered', text, finishReason, tainted: await isTainted(member, message) } as const;
-      return delivery.endWith(run, (inboxes) => asks.ending(inboxes, message, end));
+      return delivery.endWith(run, (inboxes) => this.#deps.ending(inboxes, member, message, end));
     }
     // A user sees the error, and can send the message again.
     if (isOfUser(message)) return delivery.ack();
@@ -282,7 +284,7 @@ export class Dispatcher {
     const { code, message: text } = error ?? new TemperError('TEMPER_INTERNAL', 'the message could not be processed');
     const end = { state: 'Failed', text, code, tainted: await isTainted(member, message) } as const;
     return delivery.endWith(run, (inboxes) => [
-      ...asks.ending(inboxes, message, end),
+      ...this.#deps.ending(inboxes, member, message, end),
       ...this.#deps.failed(inboxes, memberKey(member), message, code),
     ]);
   }

@@ -10,6 +10,7 @@ import {
   noEventRecords,
   trimPublished,
 } from '../events/event-entries.ts';
+import { applyPeerEntry, isPeerEntry, type PeerEntry, type PeerRecords } from '../peers/peer-entries.ts';
 import {
   applyScheduleEntry,
   endRun,
@@ -34,7 +35,8 @@ export type MessageEntry =
   /** The agent is gone, with its inbox and its questions. */
   | { op: 'removed'; agent: string }
   | ScheduleEntry
-  | EventEntry;
+  | EventEntry
+  | PeerEntry;
 
 /** A message that has not ended. */
 export interface QueuedMessage {
@@ -51,7 +53,7 @@ export interface QueuedMessage {
   readonly excused?: boolean;
 }
 
-/** The messages, questions, schedules and events of one agent. */
+/** The messages, questions, schedules, events and tasks of callers of one agent. */
 export interface Inbox {
   /** By id, oldest first. */
   readonly messages: Map<string, QueuedMessage>;
@@ -61,6 +63,7 @@ export interface Inbox {
   readonly asks: Map<string, Ask>;
   readonly schedules: ScheduleRecords;
   readonly events: EventRecords;
+  readonly peers: PeerRecords;
   bytes: number;
 }
 
@@ -81,6 +84,7 @@ export function inboxOf(inboxes: Inboxes, agent: string): Inbox {
     asks: new Map(),
     schedules: noScheduleRecords(),
     events: noEventRecords(),
+    peers: new Map(),
     bytes: 0,
   };
   inboxes.set(agent, created);
@@ -97,6 +101,7 @@ export function applyEntry(inboxes: Inboxes, entry: MessageEntry): void {
   }
   if (entry.op === 'scheduled' || entry.op === 'schedule-made' || entry.op === 'unscheduled')
     return applyScheduleEntry(inbox.schedules, entry);
+  if (isPeerEntry(entry)) return applyPeerEntry(inbox.peers, entry);
   if (isEventEntry(entry)) {
     applyEventEntry(inbox.events, entry);
     if (entry.op === 'event-published') trimPublished(eventsBeside(inboxes, entry.agent), MAX_PAST_EVENTS);

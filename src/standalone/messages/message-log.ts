@@ -3,6 +3,7 @@ import { TemperError } from '../../lib/errors.ts';
 import { isJsonObject, type Json } from '../../lib/json.ts';
 import type { Durability, RecordStore } from '../../lib/record-store.ts';
 import { hasEventRecords, parseEventRecords, storedEventRecords } from '../events/event-entries.ts';
+import { parsePeerRecords, storedPeerRecords } from '../peers/peer-entries.ts';
 import { parseScheduleRecords, storedScheduleRecords } from '../schedules/schedule-entries.ts';
 import { applyEntry, type Inboxes, inboxOf, type MessageEntry, trimEnded } from './message-entries.ts';
 
@@ -12,7 +13,7 @@ const MAX_LOG_LINES = 1_000;
 const MAX_READS = 5;
 
 /**
- * The messages, schedules and events of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a
+ * The messages, schedules, events and tasks of callers of a state folder, as a snapshot and a log of the changes since. A change is one line of the log, so a
  * crash leaves all of it or nothing: a message that ended and the answer that it brought are never apart, nor a run and its message, nor an
  * event and the messages that it caused.
  *
@@ -42,8 +43,8 @@ export class MessageLog {
     if (generation > 0) await records.deleteCollection(logOf(generation - 1));
     const log = new MessageLog(records, inboxes, generation);
     const isEmpty = [...inboxes.values()].every(
-      ({ messages, ended, asks, schedules, events }) =>
-        messages.size + ended.size + asks.size + schedules.states.size + schedules.own.size === 0 &&
+      ({ messages, ended, asks, schedules, events, peers }) =>
+        messages.size + ended.size + asks.size + peers.size + schedules.states.size + schedules.own.size === 0 &&
         !hasEventRecords(events),
     );
     if (!isEmpty) await log.#rotate(now);
@@ -83,13 +84,14 @@ export class MessageLog {
   async #rotate(now: number): Promise<void> {
     trimEnded(this.inboxes, now);
     const generation = this.#generation + 1;
-    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks, schedules, events }]) => ({
+    const inboxes = [...this.inboxes].map(([agent, { messages, ended, asks, schedules, events, peers }]) => ({
       agent,
       messages: [...messages.values()],
       ended: [...ended],
       asks: [...asks],
       schedules: storedScheduleRecords(schedules),
       events: storedEventRecords(events),
+      peers: storedPeerRecords(peers),
     }));
     await this.#records.put(STATE, 'state', { generation, inboxes } as unknown as Json);
     await this.#records.deleteCollection(logOf(this.#generation));
@@ -128,9 +130,13 @@ async function restore(records: RecordStore): Promise<{ inboxes: Inboxes; genera
 /** The folder is private and written by this module, so its form is checked as far as a damaged file would mislead. */
 function restoreInbox(inboxes: Inboxes, value: Json): void {
   if (!isJsonObject(value) || typeof value.agent !== 'string') throw corrupt();
-  const { agent, messages, ended, asks, schedules, events } = value;
+  const { agent, messages, ended, asks, schedules, events, peers } = value;
   if (!Array.isArray(messages) || !Array.isArray(ended) || !Array.isArray(asks)) throw corrupt();
-  const records = { schedules: parseScheduleRecords(schedules), events: parseEventRecords(events) };
+  const records = {
+    schedules: parseScheduleRecords(schedules),
+    events: parseEventRecords(events),
+    peers: parsePeerRecords(peers),
+  };
   const inbox = { ...inboxOf(inboxes, agent), ...records };
   inboxes.set(agent, inbox);
   for (const queued of messages) {

@@ -78,6 +78,7 @@ async function work(
     clock: systemClock,
     open: async () => ({ engine }) as unknown as OpenedAgent,
     ended: () => undefined,
+    ending: (all, _member, message, end) => asks.ending(all, message, end),
     failed: () => [],
     withoutSources: (text) => text,
   });

@@ -1,6 +1,7 @@
 import type { EnginePorts, ExternalToolDeps } from '../../engine/ports.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ConfiguredServer, isElsewhere } from '../../mcp/client/read-servers.ts';
+import type { OpenServerDeps } from '../../mcp/client/connection/open-server.ts';
 import type { ListedTool } from '../../mcp/client/tools/listed-tool.ts';
 import type { OfferedTool } from '../../mcp/client/tools/server-tools.ts';
 import { policyDenied } from '../../tools/authorize.ts';
@@ -15,15 +16,13 @@ export interface AcceptedServer {
 }
 
 /** The MCP servers of a user. */
-export interface McpServers {
+export interface McpServers extends Omit<OpenServerDeps, 'clock'> {
   servers: readonly AcceptedServer[];
-  /** The value of an environment variable with a token. */
-  token: (variable: string) => string | undefined;
 }
 
 /** The tools of the servers for one agent. Loads the client only when there are servers; its connections end with the stack. */
 export async function mcpTools(
-  { servers, token }: McpServers,
+  { servers, ...deps }: McpServers,
   clock: Clock,
   opening: AsyncDisposableStack,
 ): Promise<Pick<EnginePorts, 'externalTools'>> {
@@ -34,7 +33,7 @@ export async function mcpTools(
   return {
     externalTools: ({ decide, schemas }) =>
       servers.flatMap(({ server, tools, offered }) => {
-        const sessions = opening.use(new ServerSessions(tools, (op) => openServer(server, { clock, token }, op)));
+        const sessions = opening.use(new ServerSessions(tools, (op) => openServer(server, { clock, ...deps }, op)));
         return serverTools(offered, {
           schemas,
           async call(tool, input, context) {
@@ -51,5 +50,6 @@ function assertReachable(server: ConfiguredServer, caller: CallerContext, decide
   if (!isElsewhere(server)) return;
   const { hostname, port } = new URL(server.url);
   const decision = decide(caller, { kind: 'Network', host: hostname, port: port === '' ? 443 : Number(port) });
-  if (decision.effect !== 'Allow') throw policyDenied(decision);
+  // What needs an approval, the call of the tool asked about.
+  if (decision.effect === 'Deny') throw policyDenied(decision);
 }

@@ -3,6 +3,10 @@ import { createRecordMemory } from '../../agent/tools/memory.ts';
 import { createEngine, type Engine } from '../../engine/engine.ts';
 import { localModels } from '../../engine/local-models.ts';
 import type { EngineAgent, EngineModels, EnginePorts } from '../../engine/ports.ts';
+import { textFetch } from '../../net/fetch.ts';
+import { createWeb } from '../../toolbox/web/create-web.ts';
+import { WEB_HEADERS } from '../../toolbox/web/deps.ts';
+import type { Model } from '../../models/port.ts';
 import { nearlyUsedText } from '../../ledger/nearly-used.ts';
 import { approvalRules } from '../../policy/approval-rules.ts';
 import { priorityRank } from '../../api/limits/priority.ts';
@@ -11,17 +15,22 @@ import { type EffectiveLevels, lowerLevels } from '../../policy/trust/effective.
 import { deactivateHarmfulTools } from '../../tempering/hygiene/tool-hygiene.ts';
 import type { RegisteredTool } from '../../tempering/types.ts';
 import { withheldAudit, withheldRecords } from '../../tempering/withheld/withheld-records.ts';
+import type { Terminal } from '../../toolbox/terminal/port.ts';
+import type { Tool } from '../../tools/contract.ts';
 import type { EventSink } from '../../tools/events.ts';
 import { agentProvider } from '../agent-provider.ts';
 import { createFileApprovals, type FileApprovals } from '../approvals.ts';
 import { accountsOf } from '../ledger-accounts.ts';
 import { chargedFetch } from '../usage/charged-fetch.ts';
+import type { HostToolDeps, HostTools, RepositoriesOf } from './host-tools.ts';
 import { localToolTasks } from '../levels/local-tasks.ts';
 import { evaluateLocalTrust } from '../levels/local-trust.ts';
 import { LocalTaskRecorder } from '../levels/task-recorder.ts';
 import { SessionTrace } from '../sessions/session-trace.ts';
+import { catalogPorts, type LocalCapabilities } from '../discovery/local-catalog.ts';
 import { type McpServers, mcpTools } from './mcp-tools.ts';
 import { type Member, withholdsSources } from './member.ts';
+import { localHybridSearch } from '../discovery/local-hybrid-search.ts';
 import type { SharedState } from './shared-state.ts';
 import type { PortsToOthers } from './ports-to-others.ts';
 import { storeAgentManifests } from './stored-manifests.ts';
@@ -33,8 +42,18 @@ export interface OpenedAgentOptions {
   protectedPaths: readonly string[];
   /** Removes the secrets of this process from what is stored for approvers. */
   redact: (text: string) => string;
+  /** Where programs of the agents run; absent where none can. */
+  terminal?: Terminal;
   /** The MCP servers of the user, whose tools all agents have. */
   mcp?: McpServers;
+  /** The skills and catalogue entries that all agents find; absent: none. */
+  capabilities?: LocalCapabilities | undefined;
+  /** The tools of the services of the user, which all agents have. */
+  services?: readonly Tool[];
+  /** The tools of Capabilities of the manifests that send requests to hosts. */
+  hostTools?: HostTools | undefined;
+  /** Repositories elsewhere for which the user gave credentials. */
+  repositories?: RepositoriesOf | undefined;
   /** Whether a user can decide about calls while a message is handled. Otherwise such a call parks the turn. */
   hasApprover: boolean;
   /** The agents that started it, its parent first. */
@@ -78,14 +97,16 @@ export async function openAgent(
   const tasks = new LocalTaskRecorder({ records, clock, ids, agent });
   const events = tasks.observing(trace.sink);
   await trust.store(shared.audit, ids);
-  const { ports, approvals } = portsOf(shared, member, agent, tasks, options);
+  const { ports, approvals, embedder, fetchWith } = portsOf(shared, member, agent, tasks, options);
   const { withheld } = shared;
   const sink: EventSink = withholdsSources(member)
     ? (event, session) => events(withheld.event(event), session)
     : events;
   const provider = await agentProvider(member.program, opening);
-  const external = options.mcp === undefined ? {} : await mcpTools(options.mcp, clock, opening);
-  const ownEngine = createEngine({ ...ports, ...provider, ...external }, agent, sink);
+  const hybrid = localHybridSearch(shared, embedder, options.redact, opening);
+  const external = await toolsOutside(options, clock, fetchWith, opening);
+  const found = { ...hybrid, ...catalogPorts(options.capabilities) };
+  const ownEngine = createEngine({ ...ports, ...provider, ...external, ...found }, agent, sink);
   opening.defer(() => ownEngine.stop());
   const engine = await assessedEngine(ownEngine, tasks, { registry, events, agent, records });
   await storeAgentManifests(records, clock, member, agent.level);
@@ -99,6 +120,23 @@ export async function openAgent(
     forgedTools: (session) => registry.resolve(agent.name, agent.namespace, session),
     onToolsChange: (listener) => registry.onChange(listener),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+/** The tools of the MCP servers and of the services of the user, and those that send requests to hosts. */
+async function toolsOutside(
+  { mcp, services = [], hostTools }: OpenedAgentOptions,
+  clock: SharedState['clock'],
+  fetchWith: HostToolDeps['fetchWith'],
+  opening: AsyncDisposableStack,
+): Promise<Pick<EnginePorts, 'externalTools'>> {
+  const { externalTools } = mcp === undefined ? {} : await mcpTools(mcp, clock, opening);
+  return {
+    externalTools: (deps) => [
+      ...services,
+      ...(hostTools?.({ ...deps, fetchWith }) ?? []),
+      ...(externalTools?.(deps) ?? []),
+    ],
   };
 }
 
@@ -120,8 +158,9 @@ function portsOf(
   member: Member,
   agent: EngineAgent,
   tasks: LocalTaskRecorder,
-  { workspace, protectedPaths, redact, hasApprover, portsToOthers, rootOf, ancestors, events }: OpenedAgentOptions,
-): { ports: EnginePorts; approvals: FileApprovals } {
+  options: OpenedAgentOptions,
+): { ports: EnginePorts; approvals: FileApprovals; embedder: Model; fetchWith: HostToolDeps['fetchWith'] } {
+  const { portsToOthers, rootOf, ancestors, events } = options;
   const { records: all, clock, ids, registry, sandbox, network, withheld, canaries, openFreshSandbox } = shared;
   const isWithheld = withholdsSources(member);
   const records = isWithheld ? withheldRecords(all, withheld) : all;
@@ -132,16 +171,11 @@ function portsOf(
   const ledger = shared.book.ledger(accountsOf(agent, ancestors), (use) => {
     events({ type: 'warning', code: 'TEMPER_QUOTA_NEARLY_USED', message: nearlyUsedText(use) });
   });
-  const approvals = createFileApprovals({
-    records,
-    clock,
-    ids,
-    namespace: agent.namespace,
-    policy: { name: agent.policy.name, rules: (risk) => approvalRules(agent.policy.spec.approvals, risk) },
-    redact,
-    hasApprover,
-  });
+  const approvals = approvalsOf({ records, clock, ids }, agent, options);
   const caller = `${agent.namespace}/${agent.name}`;
+  const fetchWith: HostToolDeps['fetchWith'] = (limits) => chargedFetch({ ...limits, clock, ids, network, ledger });
+  const fetch = fetchWith({});
+  const webFetch = fetchWith({ sentHeaders: WEB_HEADERS });
   const models = localModels(shared.models, { ledger, ids, caller, onCharged });
   const ports: EnginePorts = {
     clock,
@@ -166,12 +200,34 @@ function portsOf(
       openFreshSandbox,
       onUse: (digest, session) => tasks.used(digest, session),
     },
-    fetch: chargedFetch({ clock, ids, network, ledger }),
-    workspace,
-    protectedPaths,
+    fetch: textFetch(fetch),
+    web: createWeb(webFetch),
+    repositories: options.repositories?.({ fetchWith }),
+    ...workspacePorts(options),
     ...portsToOthers(agent, models),
   };
-  return { ports, approvals };
+  // A caller of its own: failures of the embedder must not open the circuit of the agent's model.
+  const { model: embedder } = localModels(shared.models, { ledger, ids, caller: `${caller} discovery`, onCharged });
+  return { ports, approvals, embedder, fetchWith };
+}
+
+function approvalsOf(
+  stored: Pick<SharedState, 'records' | 'clock' | 'ids'>,
+  { namespace, policy }: EngineAgent,
+  { redact, hasApprover }: OpenedAgentOptions,
+): FileApprovals {
+  return createFileApprovals({
+    ...stored,
+    namespace,
+    policy: { name: policy.name, rules: (risk) => approvalRules(policy.spec.approvals, risk) },
+    redact,
+    hasApprover,
+  });
+}
+
+function workspacePorts(options: OpenedAgentOptions): Pick<EnginePorts, 'workspace' | 'protectedPaths' | 'terminal'> {
+  const { workspace, protectedPaths, terminal } = options;
+  return { workspace, protectedPaths, terminal };
 }
 
 function engineAgent(

@@ -1,15 +1,20 @@
+import type { ListedCaller } from '../../a2a/callers.ts';
 import type { HandledMessage } from '../../agent/loop/loop.ts';
+import type { AskEnd } from '../../agent/messages/ask.ts';
 import type { Envelope } from '../../bus/port.ts';
 import type { EngineAgent, EngineModels } from '../../engine/ports.ts';
+import type { PublishedEvent } from '../../events/event.ts';
+import type { EventCounts } from '../../events/past-event.ts';
 import { type CallOptions, remainingMs } from '../../lib/call-options.ts';
 import type { TemperError } from '../../lib/errors.ts';
 import { Dispatcher, isOfUser } from '../messages/dispatcher.ts';
 import { LocalEvents } from '../events/local-events.ts';
 import { LocalAsks } from '../messages/local-asks.ts';
 import { LocalInboxes } from '../messages/local-inbox.ts';
-import type { QueuedMessage } from '../messages/message-entries.ts';
-import { inboxOf } from '../messages/message-entries.ts';
+import { type Inboxes, inboxOf, type MessageEntry, type QueuedMessage } from '../messages/message-entries.ts';
 import { MessageLog } from '../messages/message-log.ts';
+import { LocalPeerCalls, type PeerServer } from '../peers/local-peer-calls.ts';
+import { peerEnding } from '../peers/peer-ends.ts';
 import { type AgentScope, type Member, memberKey } from './member.ts';
 import type { OpenedAgent } from './opened-agent.ts';
 import { portsToOthers, type PortsToOthers, type PortsToOthersDeps } from './ports-to-others.ts';
@@ -59,7 +64,8 @@ export class Post {
       onUndelivered: (all, key, message, error) => {
         this.#undelivered(key, message, error);
         const end = { state: 'Failed', text: error.message, code: error.code, tainted: false } as const;
-        return [...this.#asks.ending(all, message, end), ...this.#events.failed(all, key, message, error.code)];
+        const member = deps.members().find((one) => memberKey(one) === key);
+        return [...this.#ending(all, key, member, message, end), ...this.#events.failed(all, key, message, error.code)];
       },
     });
     this.#inboxes = inboxes;
@@ -69,6 +75,7 @@ export class Post {
       inboxes,
       asks: this.#asks,
       clock,
+      ending: (all, member, message, end) => this.#ending(all, memberKey(member), member, message, end),
       open: (member) => deps.open(member),
       ended: (member) => deps.ended(member),
       failed: (all, key, message, code) => this.#events.failed(all, key, message, code),
@@ -123,6 +130,22 @@ export class Post {
     });
     await this.#inboxes.resume(key, ({ message }) => message.id === id);
     return this.#dispatcher.userMessage(id, op.signal);
+  }
+
+  /** Gives the trigger of the agent the event of a verified request. Throws TEMPER_BUS_FULL. */
+  fromWebhook(member: Member, trigger: string, event: PublishedEvent): Promise<EventCounts> {
+    return this.#events.fromWebhook(member, trigger, event);
+  }
+
+  /** The calls of a caller over A2A that the agent lists. */
+  peerCalls(member: Member, caller: ListedCaller, server: PeerServer): LocalPeerCalls {
+    return new LocalPeerCalls(member, caller, {
+      ...server,
+      inboxes: this.#inboxes,
+      clock: this.#deps.shared.clock,
+      cancel: (root) => this.#dispatcher.cancel(root),
+      isInWork: (key, session, message) => this.#dispatcher.isInWork(key, session, message),
+    });
   }
 
   /** The message of a user in a session of the agent that has not ended. */
@@ -194,6 +217,13 @@ export class Post {
       events: this.#events,
       current: (key, session) => this.#dispatcher.current(key, session),
     });
+  }
+
+  /** The changes that tell who waits for a message how it ended. */
+  #ending(all: Inboxes, key: string, member: Member | undefined, message: Envelope, end: AskEnd): MessageEntry[] {
+    const { clock } = this.#deps.shared;
+    const returns = member?.agent.spec.returns;
+    return [...this.#asks.ending(all, message, end), ...peerEnding(key, message, { end, returns, clock })];
   }
 
   #undelivered(key: string, message: Envelope, error: TemperError): void {

@@ -1,7 +1,11 @@
+import { type PeerAccount, type PeerPath, requireListed } from '../../a2a/callers.ts';
+import type { PeerCalls } from '../../a2a/peer-calls.ts';
 import type { HandledMessage } from '../../agent/loop/loop.ts';
 import { createManifestLoader } from '../../api/manifests.ts';
 import type { Agent } from '../../api/v1alpha1/agent.ts';
 import type { TrustPolicy } from '../../api/v1alpha1/trustpolicy.ts';
+import type { PeerTask } from '../../bus/peer-task.ts';
+import type { WebhookPath, WebhookRequest } from '../../events/webhook/request.ts';
 import { SerialQueue } from '../../lib/async/serial-queue.ts';
 import { SingleFlight } from '../../lib/async/single-flight.ts';
 import type { CallOptions } from '../../lib/call-options.ts';
@@ -14,7 +18,9 @@ import type { Family } from '../children/local-children.ts';
 import type { OwnSchedule } from '../../schedule/agent-schedule.ts';
 import type { UserDecision } from '../decision-files.ts';
 import { unknownAgent } from '../messages/local-bus.ts';
+import type { PeerServer } from '../peers/local-peer-calls.ts';
 import { storeDecision } from '../stored-decision.ts';
+import { receiveWebhook, type WebhookReceipt } from '../webhooks/receive-webhook.ts';
 import {
   type AgentDefinition,
   type AgentScope,
@@ -31,7 +37,19 @@ import { storeAgentManifests } from './stored-manifests.ts';
 import type { TeamEvents } from './team-events.ts';
 
 export interface TeamOptions
-  extends Pick<OpenedAgentOptions, 'workspace' | 'protectedPaths' | 'redact' | 'hasApprover' | 'mcp'> {
+  extends Pick<
+    OpenedAgentOptions,
+    | 'workspace'
+    | 'protectedPaths'
+    | 'terminal'
+    | 'redact'
+    | 'hasApprover'
+    | 'mcp'
+    | 'services'
+    | 'hostTools'
+    | 'repositories'
+    | 'capabilities'
+  > {
   /** At least one, all of one namespace. */
   agents: readonly AgentDefinition[];
   events: TeamEvents;
@@ -161,6 +179,25 @@ export class Team implements AsyncDisposable {
       failed.abort();
       await schedules?.catch(() => undefined);
     }
+  }
+
+  /** As `receiveWebhook`. */
+  receiveWebhook(path: WebhookPath, request: WebhookRequest, keys: readonly Uint8Array[]): Promise<WebhookReceipt> {
+    const deps = {
+      find: (key: string) => this.#members.get(key),
+      post: this.#startedPost(),
+      clock: this.#shared.clock,
+    };
+    return receiveWebhook(path, request, keys, deps);
+  }
+
+  /** As `peerCalls` of Standalone. */
+  peerCalls(path: PeerPath, account: PeerAccount, server: PeerServer): PeerCalls<PeerTask> {
+    const member = this.#members.get(memberKey({ name: path.agent, namespace: path.namespace }));
+    const listed = member && { spec: member.agent.spec, isChild: member.parent !== undefined };
+    const caller = requireListed(path, listed, account);
+    if (member === undefined) throw unknownAgent(path.agent);
+    return this.#startedPost().peerCalls(member, caller, server);
   }
 
   isBusy(): boolean {

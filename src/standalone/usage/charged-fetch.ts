@@ -5,9 +5,13 @@ import type { CallOptions } from '../../lib/call-options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IdGenerator } from '../../lib/ids.ts';
 import type { Network } from '../../net/dialer.ts';
-import { createSafeFetch, type SafeFetch, type SafeFetchOptions } from '../../net/fetch.ts';
+import { createSafeBytesFetch, type SafeBytesFetch, type SafeFetchOptions } from '../../net/fetch.ts';
 
-export interface ChargedFetchDeps extends Pick<SafeFetchOptions, 'certificateAuthorities'> {
+export interface ChargedFetchDeps
+  extends Pick<
+    SafeFetchOptions,
+    'certificateAuthorities' | 'maxBodyBytes' | 'redirects' | 'sentHeaders' | 'timeLimit'
+  > {
   clock: Clock;
   ids: IdGenerator;
   network: Network;
@@ -22,8 +26,7 @@ const LEAST = { networkBytes: 1 };
  * Charges what each request moved on its connections, in both directions, redirects and failures included. Throws TEMPER_QUOTA_EXCEEDED
  * when nothing is left of `networkBytesPerHour`.
  */
-export function chargedFetch({ clock, ids, network, ledger, certificateAuthorities }: ChargedFetchDeps): SafeFetch {
-  const trust = certificateAuthorities === undefined ? {} : { certificateAuthorities };
+export function chargedFetch({ clock, ids, network, ledger, ...options }: ChargedFetchDeps): SafeBytesFetch {
   return async (request, rules, op) => {
     const sockets: Socket[] = [];
     const connect: Network['connect'] = async (...target) => {
@@ -34,7 +37,7 @@ export function chargedFetch({ clock, ids, network, ledger, certificateAuthoriti
     const reservation = await ledger.reserve(LEAST, chargeOf(op, ids));
     if (!reservation.granted) throw quotaExceeded(reservation, LEAST);
     try {
-      return await createSafeFetch({ clock, ...trust, network: { ...network, connect } })(request, rules, op);
+      return await createSafeBytesFetch({ ...options, clock, network: { ...network, connect } })(request, rules, op);
     } finally {
       const networkBytes = sockets.reduce((sum, { bytesRead, bytesWritten }) => sum + bytesRead + bytesWritten, 0);
       await ledger.commit(reservation.id, { networkBytes });

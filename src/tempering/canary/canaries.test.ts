@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JudgeVerdict, ToolCandidate } from '../../forge/types.ts';
+import { TemperError } from '../../lib/errors.ts';
 import type { Json } from '../../lib/json.ts';
 import { memoryRecordStore } from '../../lib/record-store.ts';
 import type { ModelRequest } from '../../models/port.ts';
@@ -163,6 +164,22 @@ describe('canaries before a judge', () => {
       (await judged(approveAll, fixture({ documents: garbled }).canaries).review()).reasoning,
       /not readable/,
     );
+  });
+});
+
+describe('an outage of the store of standings', () => {
+  it('an outage refuses no tool: the caller gets the error, and asks again', async () => {
+    const outage = new TemperError('TEMPER_BUS_UNAVAILABLE', 'NATS is unavailable', { retry: 1_000 });
+    const stored = recordedStandings(memoryRecordStore());
+    const down = { read: true, write: false };
+    const documents: StandingDocuments = {
+      get: (...key) => (down.read ? Promise.reject(outage) : stored.get(...key)),
+      write: (...change) => (down.write ? Promise.reject(outage) : stored.write(...change)),
+    };
+    const review = () => judged(approveAll, fixture({ documents }).canaries).review();
+    await assert.rejects(review(), outage);
+    Object.assign(down, { read: false, write: true });
+    await assert.rejects(review(), outage);
   });
 });
 

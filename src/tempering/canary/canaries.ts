@@ -24,7 +24,10 @@ export type SupervisedVerdict = { verdict: JudgeVerdict } | { suspension: Suspen
 
 /** Puts known-bad tools before reviewers at random, and suspends a reviewer that approves one. */
 export interface Canaries {
-  /** Throws what `ask` throws. A standing that cannot be read or written gives `unknown`. */
+  /**
+   * Throws what `ask` throws, and TEMPER_BUS_UNAVAILABLE: during an outage of the store the caller asks again, and no tool is refused for it.
+   * A standing that cannot be read or written for another reason gives `unknown`.
+   */
   review(call: ReviewCall): Promise<SupervisedVerdict>;
   /** The suspension of the first suspended model. Throws the errors of the store. */
   suspensionOf(models: readonly string[]): Promise<{ model: string; suspension: Suspension } | undefined>;
@@ -116,6 +119,7 @@ async function readable<Found>(read: () => Promise<Found>): Promise<{ found: Fou
   try {
     return { found: await read() };
   } catch (error) {
+    if (isTemperError(error, 'TEMPER_BUS_UNAVAILABLE')) throw error;
     return { unknown: messageOf(error, 200) };
   }
 }

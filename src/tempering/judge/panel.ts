@@ -33,8 +33,8 @@ export interface PanelVerdict {
 
 export interface Panel {
   /**
-   * Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE. `prepared` is the
-   * material of the artifact when another thread has built it.
+   * Both reviewers must approve; anything but a clear approval is a refusal. Throws only TEMPER_LEDGER_UNAVAILABLE and
+   * TEMPER_BUS_UNAVAILABLE. `prepared` is the material of the artifact when another thread has built it.
    */
   review(tool: RegisteredTool, facts: PanelFacts, op: CallOptions, prepared?: JudgeMaterial): Promise<PanelVerdict>;
 }

@@ -40,7 +40,7 @@ export const WELL_KNOWN_TEXTS: ReadonlySet<string> = new Set([
 
 /** The tools of Temper that a step of a composed tool can call; the author or another author chose every other name. */
 const BUILT_IN_TOOLS =
-  'file_read file_write file_list text_search time_now generate_text memory_get memory_set memory_delete memory_list memory_search send_message ' +
+  'file_read file_write file_edit file_delete file_list text_search shell_exec git_status git_diff git_log git_show git_branch git_commit code_run time_now generate_text memory_get memory_set memory_delete memory_list memory_search send_message ' +
   'discover_capabilities';
 
 const HOST_GLOBALS =

@@ -8,6 +8,8 @@ export const API_PORT = 6443;
 export const CONTAINERD = '/run/containerd/containerd.sock';
 const POD_RANGE = '10.244.0.0/16';
 export const DNS_ADDRESS = '10.96.0.10';
+/** Names below `example.com` come from here, once a test runs a name server at this address of the node. */
+export const TEST_NAME_SERVER = '198.51.100.53';
 export const PAUSE_IMAGE = 'localhost/pause:1';
 export const NODE_NAME = 'node1';
 /** The CNI plugin that waits until the network policies are enforced. */

@@ -1,4 +1,4 @@
-import { DNS_ADDRESS } from './config.ts';
+import { DNS_ADDRESS, TEST_NAME_SERVER } from './config.ts';
 
 export const DNS_IMAGE = 'localhost/coredns:1.15.0';
 
@@ -13,6 +13,7 @@ const COREFILE = `.:53 {
   kubernetes cluster.local in-addr.arpa {
     ttl 5
   }
+  forward example.com ${TEST_NAME_SERVER}
 }
 `;
 

@@ -55,7 +55,7 @@ async function spawnDetached(folder: string, name: string, program: string, args
       cwd: folder,
       stdio: ['ignore', log.fd, log.fd],
       detached: true,
-      env: { PATH },
+      env: { PATH, GOGC: process.env['GOGC'] },
     });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
     child.unref();

@@ -16,6 +16,7 @@ const KEPT_IN_RELEASE = [
   'persistentvolumeclaims/data-temper-nats-0',
   'secrets/temper-audit-key',
   'secrets/temper-ca',
+  'secrets/temper-egress-tls',
   'secrets/temper-gateway-signing-keys',
   'secrets/temper-gateway-tls',
   'secrets/temper-nats-config',
@@ -26,6 +27,7 @@ const KEPT_IN_RELEASE = [
 const KINDS = ['agents', 'approvalrequests', 'approvals', 'capabilities', 'emergenttools', 'trustpolicies'];
 const KEPT_WITH_AGENTS = [
   'configmaps/temper-endpoints',
+  'networkpolicies/temper-allow-egress',
   'networkpolicies/temper-allow-gateway',
   'networkpolicies/temper-deny-all',
   'resourcequotas/temper-agents',
@@ -33,11 +35,15 @@ const KEPT_WITH_AGENTS = [
   'serviceaccounts/temper-users',
 ];
 
-/** The last suite of an installation. `before` are the objects before the chart was installed; `testNamespaces` were created by the suites. */
+/**
+ * The last suite of an installation. `before` are the objects before the chart was installed; `testNamespaces` were created by the suites, and
+ * `testObjects` in the namespace of the release.
+ */
 export function removal(
   cluster: () => InstalledCluster,
   before: () => ReadonlySet<string>,
   testNamespaces: readonly string[],
+  testObjects: readonly string[],
 ): void {
   describe('helm uninstall', () => {
     it('helm uninstall leaves only the documented objects', async () => {
@@ -49,7 +55,9 @@ export function removal(
       });
       await cluster().helm('uninstall', 'temper', '--wait');
       const crds = KINDS.map((kind) => `customresourcedefinitions/${kind}.temper.dev`);
-      const release = [...IN_EVERY_NAMESPACE, ...KEPT_IN_RELEASE].map((name) => `${RELEASE_NAMESPACE}/${name}`);
+      const release = [...IN_EVERY_NAMESPACE, ...KEPT_IN_RELEASE, ...testObjects].map(
+        (name) => `${RELEASE_NAMESPACE}/${name}`,
+      );
       const expected = [...crds, `namespaces/${RELEASE_NAMESPACE}`, ...release].toSorted();
       await pollAssertion('the documented objects', async () => {
         const left = [...(await allObjects(node.admin))].filter((name) => !before().has(name));

@@ -7,6 +7,8 @@ import { pollAssertion } from '../../support/poll.ts';
 /** acceptance.yaml configures a pool of one pod for this namespace and class. */
 const NAMESPACE = 'pooled';
 const CLASS = 'warm';
+/** A node that starts many pods at once takes long. */
+const PATIENT = { timeoutMs: 240_000, intervalMs: 250 };
 
 /** Warm pods, which wait for an agent. */
 export function warmPods(cluster: () => InstalledCluster): void {
@@ -21,15 +23,19 @@ export function warmPods(cluster: () => InstalledCluster): void {
     /** Waits for the ready pod of the pool that is none of `others`. */
     async function warmPod(...others: PodObject[]): Promise<PodObject> {
       let found: PodObject | undefined;
-      await pollAssertion('one ready warm pod', async () => {
-        const free = (await agents.listPods()).filter(
-          ({ metadata }) => metadata.labels?.['temper.dev/agent-uid'] === undefined,
-        );
-        assert.equal(free.length, 1);
-        [found] = free;
-        assert.ok(found !== undefined && isReady(found));
-        assert.ok(!others.some(({ metadata }) => metadata.uid === found?.metadata.uid));
-      });
+      await pollAssertion(
+        'one ready warm pod',
+        async () => {
+          const free = (await agents.listPods()).filter(
+            ({ metadata }) => metadata.labels?.['temper.dev/agent-uid'] === undefined,
+          );
+          assert.equal(free.length, 1);
+          [found] = free;
+          assert.ok(found !== undefined && isReady(found));
+          assert.ok(!others.some(({ metadata }) => metadata.uid === found?.metadata.uid));
+        },
+        PATIENT,
+      );
       return found as PodObject;
     }
 

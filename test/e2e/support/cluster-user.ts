@@ -9,6 +9,8 @@ const FIRST_SERIAL = 1_000;
 /** A user with a client certificate, and the rights of the ClusterRoles that are bound to it. */
 export interface ClusterUser {
   readonly name: string;
+  /** The path of the file. */
+  readonly kubeconfig: string;
   kubectl(...args: string[]): Promise<string>;
   temper(...args: string[]): Promise<CommandResult>;
 }
@@ -29,6 +31,7 @@ export async function createClusterUser(
   }
   return {
     name,
+    kubeconfig,
     kubectl: (...args) => cluster.kubectl('--kubeconfig', kubeconfig, ...args),
     temper: (...args) => cluster.temperWith({ KUBECONFIG: kubeconfig }, ...args),
   };

@@ -7,7 +7,7 @@ import { ROOT } from './installed-cluster.ts';
 
 /* The scripted answers of the agents that forge the worked forges, use them, and call them when others share them. */
 
-interface Rule {
+export interface Rule {
   name: string;
   when?: { system?: string; [condition: string]: unknown };
   answer: Record<string, unknown>;
@@ -27,12 +27,13 @@ export const NESTED = 'titled_research';
 const USES = WORKED_FORGES[FETCHING]?.length ?? 0;
 const SMITH = 'You are smith';
 
-/** The rules of `file`, before them those of the worked forges, and the judge and reviewers of the quick start. */
-export async function withForges(file: string): Promise<string> {
+/** The rules of `file`, before them `more`, those of the worked forges, and the judge and reviewers of the quick start. */
+export async function withForges(file: string, more: readonly Rule[] = []): Promise<string> {
   const rulesOf = async (path: string) => (parse(await readFile(path, 'utf8')) as { rules: Rule[] }).rules;
   const quickstart = await rulesOf(join(ROOT, 'manifests/quickstart/replay.yaml'));
   const reviewers = quickstart.filter(({ when }) => when?.system?.startsWith('You ') === true);
-  const rules = [...reviewers, generatedText, ...(await smith()), ...caller(), ...guarded(), ...(await rulesOf(file))];
+  const forging = [...(await smith()), ...caller(), ...guarded(), ...more];
+  const rules = [...reviewers, generatedText, ...forging, ...(await rulesOf(file))];
   return stringify({ rules }, { aliasDuplicateObjects: false });
 }
 
@@ -101,11 +102,11 @@ function guarded(): Rule[] {
 }
 
 /** The first answer to a message. */
-function calls(message: string, system: string, toolCalls: readonly Call[]): Rule {
+export function calls(message: string, system: string, toolCalls: readonly Call[]): Rule {
   return { name: `${system}: ${message}`, when: { system, lastUser: message, turn: 1 }, answer: { toolCalls } };
 }
 
-function forgeCall(request: object): Call {
+export function forgeCall(request: object): Call {
   return { name: 'forge_tool', arguments: request };
 }
 

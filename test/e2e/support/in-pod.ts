@@ -28,7 +28,7 @@ const CALL = `
   });
 `;
 const LAUNCHER = ['/usr/local/bin/launcher', 'run'];
-type Container = 'agent' | 'sandbox';
+type Container = 'agent' | 'sandbox' | 'server';
 
 /**
  * Runs a script in a container of a pod with the user, capabilities and seccomp filter of the container, and returns the JSON that the

@@ -2,17 +2,41 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { CONTAINERD } from '../../cluster/node/config.ts';
 import type { NodeCluster } from '../../cluster/node.ts';
+import { publishedFolders } from '../../support/mcp/published-servers.ts';
 import { ROOT } from './installed-cluster.ts';
 
-const IMAGE = 'localhost/temper-agent-program';
 /** CommonJS packages call `require` for Node's own modules. */
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
 /** Builds the image of the agent program of the tests from the sandbox image, and returns its entry in `agentPrograms` of the chart. */
 export async function provideProgram(node: NodeCluster): Promise<object> {
+  const image = await provideImage(node, 'agent-program', join(ROOT, 'test/fixtures/acp-agent/agent.ts'));
+  return { name: 'fixture', image, folder: '/opt/fixture', program: 'main.mjs', memory: '1Gi', homes: '64Mi' };
+}
+
+/** Builds the image of `server-memory` from npm, and returns its entry in `mcpServers` of the chart. */
+export async function provideMcpServer(node: NodeCluster, namespace: string): Promise<object> {
+  const { scriptOf } = await publishedFolders();
+  return {
+    name: 'memory',
+    image: await provideImage(node, 'mcp-server', scriptOf('memory')),
+    command: 'node',
+    arguments: ['/opt/mcp-server/main.mjs'],
+    environment: { MEMORY_FILE_PATH: '$(HOME)/memory.jsonl' },
+    folder: '/opt/mcp-server',
+    namespaces: [namespace],
+    sessions: 2,
+    memory: '128Mi',
+    home: '8Mi',
+    resources: { cpu: '10m' },
+  };
+}
+
+/** The image of the Containerfile in the folder `name`, by its digest, with the bundled program as `main.mjs`. */
+async function provideImage(node: NodeCluster, name: string, program: string): Promise<string> {
   await build({
-    entryPoints: [join(ROOT, 'test/fixtures/acp-agent/agent.ts')],
-    outfile: join(ROOT, 'dist/images/agent-program/main.mjs'),
+    entryPoints: [program],
+    outfile: join(ROOT, `dist/images/${name}/main.mjs`),
     bundle: true,
     platform: 'node',
     format: 'esm',
@@ -20,11 +44,13 @@ export async function provideProgram(node: NodeCluster): Promise<object> {
     banner: { js: REQUIRE },
     logLevel: 'warning',
   });
-  await node.buildImage(join(ROOT, 'test/e2e/agent-program/Containerfile'), `${IMAGE}:e2e`);
+  const repository = `localhost/temper-${name}`;
+  const tagged = `${repository}:e2e`;
+  await node.buildImage(join(ROOT, `test/e2e/${name}/Containerfile`), tagged);
   const images = (...args: string[]) => node.onNode('ctr', '-a', CONTAINERD, '-n', 'k8s.io', 'images', ...args);
-  const [digest] = /sha256:[0-9a-f]{64}/.exec(await images('ls', `name==${IMAGE}:e2e`)) ?? [];
-  if (digest === undefined) throw new Error('the image of the agent program has no digest');
-  const image = `${IMAGE}@${digest}`;
-  await images('tag', '--force', `${IMAGE}:e2e`, image);
-  return { name: 'fixture', image, folder: '/opt/fixture', program: 'main.mjs', memory: '1Gi', homes: '64Mi' };
+  const [digest] = /sha256:[0-9a-f]{64}/.exec(await images('ls', `name==${tagged}`)) ?? [];
+  if (digest === undefined) throw new Error(`the image ${tagged} has no digest`);
+  const image = `${repository}@${digest}`;
+  await images('tag', '--force', tagged, image);
+  return image;
 }

@@ -125,6 +125,9 @@ describe('the admission policies of agent pods and of the operator', () => {
       assert.ok(isDeniedBy('agent-pods', await patch(path, change, WRITER)), JSON.stringify(change));
     }
     assert.equal((await patch(path, binding('u-1'), OPERATOR)).status, 200);
+    const toProxy = (value: string | null) => ({ metadata: { labels: { [LABELS.egress]: value } } });
+    assert.ok(isDeniedBy('agent-pods', await patch(path, toProxy('true'), WRITER)));
+    for (const value of ['true', null]) assert.equal((await patch(path, toProxy(value), OPERATOR)).status, 200);
     // The repeated claim of an agent changes nothing.
     assert.equal((await patch(path, binding('u-1'), OPERATOR)).status, 200);
     for (const uid of ['u-2', null]) {

@@ -86,7 +86,11 @@ describe('the custom resources on a real API server', () => {
     }
   });
 
-  for (const kind of ['Agent', 'TrustPolicy']) {
+  for (const [kind, condition] of [
+    ['Agent', 'Ready'],
+    ['TrustPolicy', 'Ready'],
+    ['Capability', 'Available'],
+  ] as const) {
     it(`a new ${kind} is Pending from its first read, in its conditions and in a table`, async () => {
       const sample = renamed(sampleOf(kind)) as Sample;
       const created = await call('POST', collection(sample), { body: sample });
@@ -101,7 +105,7 @@ describe('the custom resources on a real API server', () => {
       const names = (table['columnDefinitions'] as Column[]).map(({ name }) => name);
       const [row] = table['rows'] as { cells: unknown[] }[];
       assert.deepEqual(
-        [row?.cells[names.indexOf('Ready')], row?.cells[names.indexOf('Reason')]],
+        [row?.cells[names.indexOf(condition)], row?.cells[names.indexOf('Reason')]],
         ['Unknown', 'Pending'],
       );
       assert.equal((await call('DELETE', address(sample))).status, 200);

@@ -26,7 +26,7 @@ const PLURALS: Readonly<Record<Kind, string>> = {
   Approval: 'approvals',
 };
 /** Of each kind; `make soak` has more. */
-const MUTANTS = Number(process.env['MUTANTS'] ?? 1_000);
+const MUTANTS = Number(process.env['MUTANTS'] ?? 400);
 const SEED = Number(process.env['SEED'] ?? 20_261_121);
 const MAX_IN_FLIGHT = 16;
 /** The maximum of objects per namespace, so that effects on neighbours are visible and the namespace stays small. */

@@ -8,7 +8,7 @@ import { parseOperatorConfig } from '../../../src/operator/config.ts';
 import { type ChartObject, configOf, renderChart } from '../../cluster/helm.ts';
 
 describe('the egress proxy in the chart', () => {
-  it('the egress proxy is reached by agent pods alone, and reaches no address of a private network or of an excluded range', async () => {
+  it('the egress proxy is reached by pods of agents with grants for hosts and by gateways alone, and reaches no address of a private network or of an excluded range', async () => {
     const flags = ['--set', 'egress.excludedRanges={34.118.224.0/20,2600:1f00::/24}'];
     const objects = await renderChart(...flags);
     const policy = objects.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'temper-egress');
@@ -19,8 +19,18 @@ describe('the egress proxy in the chart', () => {
     }
     assert.ok(policy !== undefined);
     const { ingress, egress } = policy['spec'] as { ingress: Rule[]; egress: Rule[] };
-    const agentPods = { namespaceSelector: {}, podSelector: { matchLabels: { 'temper.dev/agent-pod': 'true' } } };
-    assert.deepEqual(ingress, [{ ports: [{ protocol: 'TCP', port: 8445 }], from: [agentPods] }]);
+    const matchLabels = { 'temper.dev/agent-pod': 'true', 'temper.dev/egress': 'true' };
+    const agentPods = { namespaceSelector: {}, podSelector: { matchLabels } };
+    const gateways = {
+      podSelector: {
+        matchLabels: {
+          'app.kubernetes.io/component': 'gateway',
+          'app.kubernetes.io/instance': 'temper',
+          'app.kubernetes.io/name': 'temper',
+        },
+      },
+    };
+    assert.deepEqual(ingress, [{ ports: [{ protocol: 'TCP', port: 8445 }], from: [agentPods, gateways] }]);
     const blocks = egress.at(-1)?.to?.map(({ ipBlock }) => ipBlock) ?? [];
     assert.deepEqual(
       blocks.map((block) => block?.cidr),
@@ -51,13 +61,32 @@ describe('the egress proxy in the chart', () => {
       const operator = parseOperatorConfig(stringify(configOf(objects, 'temper-operator', 'operator.yaml')));
       const gateway = gatewayConfig(configOf(objects, 'temper-gateway', 'gateway.yaml'));
       const names = objects.filter(({ metadata }) => metadata.name.startsWith('temper-egress')).map(({ kind }) => kind);
-      return { service: operator.egress?.service, namespace: gateway.releaseNamespace, names: names.length };
+      const { releaseNamespace, hasEgress } = gateway;
+      return {
+        service: operator.egress?.service,
+        namespace: releaseNamespace,
+        hasEgress,
+        executes: gateway.egress !== undefined,
+        names: names.length,
+      };
     };
     const off = ['--set', 'verifier.enabled=false'];
     const namespace = 'temper-system';
-    assert.deepEqual(known(await renderChart(...off)), { service: 'temper-egress', namespace, names: 7 });
+    assert.deepEqual(known(await renderChart(...off)), {
+      service: 'temper-egress',
+      namespace,
+      hasEgress: true,
+      executes: true,
+      names: 7,
+    });
     const without = known(await renderChart(...off, '--set', 'egress.enabled=false'));
-    assert.deepEqual(without, { service: undefined, namespace: undefined, names: 0 });
+    assert.deepEqual(without, {
+      service: undefined,
+      namespace: undefined,
+      hasEgress: false,
+      executes: false,
+      names: 0,
+    });
   });
 
   it('with a proxy of the company, the egress proxy reaches its port and no other', async () => {

@@ -46,6 +46,7 @@ const operatorMay = (ns: string): Request[] => [
   ['GET', core(ns, `resourcequotas${only('temper-agents')}`)],
   ['GET', network(ns, `networkpolicies${only('temper-deny-all')}`)],
   ['GET', network(ns, `networkpolicies${only('temper-allow-gateway')}`)],
+  ['GET', network(ns, `networkpolicies${only('temper-allow-egress')}`)],
   ['PATCH', network(ns, 'networkpolicies/temper-deny-all'), emptyPatch],
   ['POST', core(ns, 'resourcequotas'), named('temper-agents')],
   ['PATCH', core(ns, 'resourcequotas/temper-agents'), emptyPatch],

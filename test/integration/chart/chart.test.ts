@@ -226,7 +226,9 @@ describe('the chart', () => {
     const sources = { credential: { existingSecret: 'tools-repo', key: 't' }, caBundle: { configMap: 'ca', key: 'c' } };
     const plain = { type: 'Git', url: 'https://git.local:3000/tools.git', username: 'ci', approver: 'a' };
     const named = { ...connection, name: 'plain', git: plain };
-    const connections = [connection, named].map((one) => ({ ...one, ...sources }));
+    const oauth = { tokenUrl: 'https://auth.example.com/token', clientId: 'temper', scopes: ['find'] };
+    const search = { name: 'search', hosts: ['mcp.example.com:443'], namespaces: ['team-a'], oauth };
+    const connections = [connection, named, search].map((one) => ({ ...one, ...sources }));
     await writeFile(file, stringify({ gateway: { connections } }));
     const objects = await renderChart('--values', file);
     const folderOf = '/etc/temper/connections/tools';
@@ -237,7 +239,12 @@ describe('the chart', () => {
       credentialFile: '/etc/temper/connections/plain/token',
       caFile: '/etc/temper/connections/plain/ca.crt',
     };
-    assert.deepEqual(parseConnections(config['connections'], 'chart'), [expected, other]);
+    const client = {
+      ...search,
+      credentialFile: '/etc/temper/connections/search/token',
+      caFile: '/etc/temper/connections/search/ca.crt',
+    };
+    assert.deepEqual(parseConnections(config['connections'], 'chart'), [expected, other, client]);
     await writeFile(
       file,
       stringify({ gateway: { connections: [{ ...named, ...sources, git: { ...plain, apiUrl: plain.url } }] } }),

@@ -180,6 +180,58 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     assert.deepEqual(await searchIds(clerk, 'badger'), ['skill:badgers', 'tool:file_list']);
   });
 
+  it('a pod loads the text and the resources of a skill of its namespace, and an imported one taints the session', async () => {
+    const load = ({ token, deliveryToken }: Caller, name: string) =>
+      gateway.call('POST', '/v1/skills/load', { token, body: { deliveryToken, name } });
+    const resource = ({ token, deliveryToken }: Caller, path: string) =>
+      gateway.call('POST', '/v1/skills/resource', { token, body: { deliveryToken, name: 'otters', path, offset: 0 } });
+    const tainted = async ({ token, deliveryToken }: Caller): Promise<unknown> => {
+      const { text } = await gateway.call('GET', '/v1/sessions/s-1', {
+        token,
+        headers: { 'temper-delivery-token': deliveryToken },
+      });
+      return (JSON.parse(text) as { tainted?: boolean }).tainted;
+    };
+    // An agent of its own, because nothing lifts the mark of a session.
+    const editor = await aCaller('editor', { trustPolicyRef: { name: 'restricted' } });
+    assert.equal((await load(editor, 'otters')).status, 404);
+    await capability('otters', {
+      type: 'Skill',
+      description: 'How otters are counted.',
+      content: 'Count at dawn.',
+      examples: ['count otters'],
+      resources: [{ path: 'references/rivers.md', text: 'The Oder.' }],
+    });
+    const loaded = await pollValue(
+      'the skill',
+      () => load(editor, 'otters'),
+      ({ status }) => status === 200,
+    );
+    assert.deepEqual(JSON.parse(loaded.text), {
+      name: 'otters',
+      instructions: 'Count at dawn.',
+      examples: ['count otters'],
+      resources: ['references/rivers.md'],
+    });
+    assert.deepEqual(JSON.parse((await resource(editor, 'references/rivers.md')).text), { text: 'The Oder.' });
+    assert.match((await resource(editor, '../secret')).text, /TEMPER_TOOL_INPUT_INVALID.*it has references\/rivers.md/);
+    assert.notEqual(await tainted(editor), true);
+    await capability('foreign', { type: 'Skill', description: 'd', content: 'Obey.', source: 'oci://example.com/x:1' });
+    await pollValue(
+      'the imported skill',
+      () => load(editor, 'foreign'),
+      ({ status }) => status === 200,
+    );
+    assert.equal(await tainted(editor), true);
+    for (const name of ['otters', 'foreign'])
+      await fixture.plane.admin.call('DELETE', `${TEMPER}/${NAMESPACE}/capabilities/${name}`);
+    await pollValue(
+      'the deletion of the skill',
+      async () => (await load(editor, 'otters')).status,
+      (status) => status === 404,
+    );
+  });
+
   it('a search returns Capabilities of the namespace with the reason when they are unavailable, and follows changes', async () => {
     const tool = { name: 'exchange_rate', category: 'web', inputSchema: { type: 'object' } };
     const description = 'The rate between two currencies on a day.';
@@ -198,7 +250,7 @@ describe('discovery through the gateway', { timeout: 600_000 }, () => {
     const [rate, report] = await search(analyst, 'exchange rate of currencies');
     assert.equal(rate?.id, 'tool:exchange_rate');
     assert.equal(rate.available, false);
-    assert.equal(rate.note, '[not available: needs connection rates; it cannot be called yet]');
+    assert.equal(rate.note, '[not available: needs connection rates; it cannot be called]');
     assert.equal(report?.id, 'skill:report');
     assert.deepEqual(
       await searchIds(clerk, 'currencies'),

@@ -18,7 +18,13 @@ import {
 } from '../../support/gateway/model-gateway-fixture.ts';
 import { parsePrometheusText } from '../../support/prometheus-text.ts';
 import { poll, pollValue } from '../../support/poll.ts';
+import { a2aPeersSuite } from './suites/a2a-peers.ts';
 import { egressSuite } from './suites/egress.ts';
+import { gitClonesSuite } from './suites/git-clones.ts';
+import { mcpServersSuite } from './suites/mcp-servers.ts';
+import { publishedMcpServersSuite } from './suites/published-mcp-servers.ts';
+import { platformMcpServersSuite } from './suites/platform-mcp-servers.ts';
+import { serviceToolsSuite } from './suites/service-tools.ts';
 
 const USAGE = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 0 };
 const SCRIPT: ReplayScript = {
@@ -431,4 +437,10 @@ describe('the model API of the gateway', () => {
   });
 
   egressSuite(() => ({ fixture, gateway: one }));
+  mcpServersSuite(() => ({ fixture, gateway: one }));
+  publishedMcpServersSuite(() => ({ fixture, gateway: one }));
+  platformMcpServersSuite(() => ({ fixture, gateway: one }));
+  a2aPeersSuite(() => ({ fixture, gateway: one }));
+  gitClonesSuite(() => ({ fixture, gateway: one }));
+  serviceToolsSuite(() => ({ fixture, gateway: one }));
 });

@@ -173,7 +173,7 @@ export function testPlainRemote(remoteOf: () => PlainRemote): void {
       message: /does not exist, or is not visible to the token/,
     });
     const page = { ...gone, url: `${remote.gitea.url}/owner` };
-    await assert.rejects(hasMain({ git: page }), { code: 'TEMPER_CONNECTION_FAILED', message: /check git\.url/ });
+    await assert.rejects(hasMain({ git: page }), { code: 'TEMPER_CONNECTION_FAILED', message: /check .*git\.url/ });
     const folder = await mkdtemp(join(tmpdir(), 'temper-token-'));
     try {
       await writeFile(join(folder, 'token'), 'wrong-token-0123456789');

@@ -18,11 +18,18 @@ import {
   isWriteRequest,
   startOperator,
 } from '../../support/operator/start-operator.ts';
+import { kstatusOf } from '../../support/kstatus.ts';
 import { poll, pollValue } from '../../support/poll.ts';
 import { NEVER_ABORTED, NO_METRICS } from '../../support/stubs.ts';
 
+const GATEWAY_LABELS = { 'app.kubernetes.io/component': 'gateway' };
 const EGRESS_LABELS = { 'app.kubernetes.io/component': 'egress' };
 const POOLED = { ...OPERATOR_CONFIG.sandboxClasses[0], pool: [{ namespace: 'pooled', size: 3 }] };
+const CONNECTIONS = [
+  { name: 'rates', hosts: ['rates.example.com:443'], namespaces: ['catalogue'] },
+  { name: 'payroll', hosts: ['rates.example.com:443'], namespaces: ['finance'] },
+];
+const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 const isRunning = (agent: StoredAgent) => readyReason(agent) === 'Running';
 const hasReadyReason = (reason: string) => (agent: StoredAgent) => readyReason(agent) === reason;
 
@@ -51,6 +58,12 @@ describe('an operator on a real API server', () => {
     return pollValue(`${expected} Events of ${agent}`, read, (reasons) => reasons.length >= expected);
   };
 
+  /** The number of agents in the status of their policy. */
+  const agentsOfMany = async (): Promise<number | undefined> => {
+    const found = await get(TYPES.trustPolicies, 'many', 'standard');
+    return (found?.['status'] as { agents?: number } | undefined)?.agents;
+  };
+
   before(async () => {
     apiServer = await startApiServerFixture({ controllerManager: true });
     await apiServer.createNamespace('pooled');
@@ -68,7 +81,12 @@ describe('an operator on a real API server', () => {
       spec: { ports: [{ port: 8445 }], selector: EGRESS_LABELS },
     });
     const egress = { service, podLabels: EGRESS_LABELS };
-    const config = { ...OPERATOR_CONFIG, egress, sandboxClasses: [POOLED] } as typeof OPERATOR_CONFIG;
+    const config = {
+      ...OPERATOR_CONFIG,
+      egress,
+      connections: CONNECTIONS,
+      sandboxClasses: [POOLED],
+    } as typeof OPERATOR_CONFIG;
     operator = await startOperator(apiServer, config, {
       metrics,
       wrap: (transport) => recordingTransport(transport, apiRequests),
@@ -98,21 +116,25 @@ describe('an operator on a real API server', () => {
     const made = apiRequests.filter(isWriteRequest).map(({ path }) => path);
     const firstPod = made.findIndex((path) => path.includes('/namespaces/team-a/pods'));
     const policies = made.slice(0, firstPod).filter((path) => path.includes('/namespaces/team-a/networkpolicies'));
-    assert.equal(policies.length, 2, made.join('\n'));
+    assert.equal(policies.length, 3, made.join('\n'));
   });
 
   it('an agent reaches the egress proxy of the release, with a token for it', async () => {
     const endpoints = await get(TYPES.configMaps, 'team-a', NAMESPACE_OBJECTS.endpoints);
     assert.match(JSON.stringify(endpoints?.['data']), /"egress":"https:\/\/10\.96\.\d+\.\d+:8445"/);
     assert.ok(await get(TYPES.secrets, RELEASE_NAMESPACE, RELEASE_OBJECTS.egressCertificate));
-    const policy = await get(TYPES.networkPolicies, 'team-a', NAMESPACE_OBJECTS.allowGateway);
-    assert.ok(policy !== undefined);
-    const { egress } = policy['spec'] as { egress: { ports: { port: number }[]; to: { podSelector: object }[] }[] };
-    assert.deepEqual(
-      egress.map(({ ports }) => ports.map(({ port }) => port)),
-      [[8443], [8445]],
-    );
-    assert.deepEqual(egress[1]?.to[0]?.podSelector, { matchLabels: EGRESS_LABELS });
+    for (const [name, port, labels] of [
+      [NAMESPACE_OBJECTS.allowGateway, 8443, GATEWAY_LABELS],
+      [NAMESPACE_OBJECTS.allowEgress, 8445, EGRESS_LABELS],
+    ] as const) {
+      const policy = await get(TYPES.networkPolicies, 'team-a', name);
+      assert.ok(policy !== undefined, name);
+      const { egress } = policy['spec'] as { egress: { ports: { port: number }[]; to: { podSelector: object }[] }[] };
+      assert.deepEqual(
+        egress.map(({ to, ports }) => [to[0]?.podSelector, ports[0]?.port]),
+        [[{ matchLabels: labels }, port]],
+      );
+    }
     const [pod] = await apiServer.listPods('team-a');
     assert.match(JSON.stringify(pod), /"audience":"temper-gateway".*"audience":"temper-egress"/);
   });
@@ -122,27 +144,80 @@ describe('an operator on a real API server', () => {
     await apiServer.apply(buildTrustPolicy('many'));
     await apiServer.apply(buildAgent('many', 'first'));
     await apiServer.waitForAgent('many', 'first', 'runs', isRunning);
-    await sleep(500);
+    // This Event is the last write of an agent that runs.
+    await pollValue(
+      'its Event',
+      () => eventsOf('many', 'first', 1),
+      (reasons) => reasons.includes('Running'),
+    );
     const [writesBefore, reconcilesBefore] = [writes().length, reconciles];
     const names = Array.from({ length: 20 }, (_, index) => `agent-${index}`);
+    const writesOfMany = () =>
+      writes()
+        .slice(writesBefore)
+        // The count of agents in the status of their policy follows ten seconds later, which may be now.
+        .filter(({ path }) => path.includes('/namespaces/many/') && !path.includes('/trustpolicies/'));
+    // On a slow machine a pod may take longer than the first status waits: one more status and one more Event.
+    const late = () =>
+      writesOfMany().filter(({ body }) => JSON.stringify(body ?? null).includes('"reason":"Starting"')).length;
     await Promise.all(names.map((name) => apiServer.apply(buildAgent('many', name))));
     for (const name of names) await apiServer.waitForAgent('many', name, 'runs', isRunning);
-    await sleep(1_500);
-    const made = writes()
-      .slice(writesBefore)
-      // The count of agents in the status of their policy follows ten seconds later, which may be now.
-      .filter(({ path }) => path.includes('/namespaces/many/') && !path.includes('/trustpolicies/'));
-    // On a slow machine a pod may take longer than the first status waits: one more status and one more Event.
-    const late = made.filter(({ body }) => JSON.stringify(body ?? null).includes('"reason":"Starting"')).length;
-    const expected = names.length * 3 + late;
+    await poll('the writes of 20 agents', () => writesOfMany().length >= names.length * 3 + late());
+    // Further writes would follow at once.
+    await sleep(1_000);
+    const made = writesOfMany();
+    const expected = names.length * 3 + late();
     assert.equal(made.length, expected, made.map(({ method, path }) => `${method} ${path}`).join('\n'));
     assert.ok(reconciles - reconcilesBefore <= names.length * 6, `${reconciles - reconcilesBefore} reconciles`);
     assert.equal((await apiServer.listPods('many')).length, names.length + 1);
   });
 
+  it('a Capability has one status, which follows the other Capabilities of its namespace, and the table of kubectl shows it', async () => {
+    await apiServer.createNamespace('catalogue');
+    const set = (name: string, spec: object) =>
+      apiServer.apply({
+        apiVersion: 'temper.dev/v1alpha1',
+        kind: 'Capability',
+        metadata: { name, namespace: 'catalogue' },
+        spec: { type: 'Tool', description: 'Finds.', ...spec },
+      });
+    const tool = (name: string) => ({ name, category: 'web', inputSchema: { type: 'object' } });
+    const backend = (connection: string) => ({ http: { url: 'https://rates.example.com/v1', connection } });
+    const rowOf = async (name: string): Promise<string> => {
+      const path = `/apis/temper.dev/v1alpha1/namespaces/catalogue/capabilities/${name}`;
+      const { body } = await apiServer.plane.admin.call('GET', path, { accept: TABLE });
+      const names = (body['columnDefinitions'] as { name: string }[]).map((column) => column.name);
+      const [row] = body['rows'] as { cells: unknown[] }[];
+      return ['Available', 'Reason'].map((column) => row?.cells[names.indexOf(column)]).join(' ');
+    };
+    const shows = (name: string, expected: string) =>
+      pollValue(
+        `${name}: ${expected}`,
+        () => rowOf(name),
+        (row) => row === expected,
+      );
+    await set('rates', { tool: tool('rates'), backend: backend('rates') });
+    await set('more-rates', { tool: tool('more_rates'), backend: backend('rates'), requiredTools: ['helper_tool'] });
+    await set('payroll', { tool: tool('payroll'), backend: backend('payroll') });
+    await shows('rates', 'True Callable');
+    await shows('more-rates', 'False ToolMissing');
+    await shows('payroll', 'False ConnectionMissing');
+    await set('helper-tool', { tool: tool('helper_tool'), backend: { http: { url: 'https://a.example.com/' } } });
+    await shows('more-rates', 'True Callable');
+    const stored = await get(TYPES.capabilities, 'catalogue', 'more-rates');
+    assert.deepEqual(kstatusOf(stored as never), 'Current');
+    assert.deepEqual(
+      writes().filter(({ path }) => path.includes('/namespaces/catalogue/capabilities/')).length,
+      5,
+      'one write for each status',
+    );
+    assert.deepEqual((await eventsOf('catalogue', 'more-rates', 2)).sort(), ['Callable', 'ToolMissing']);
+  });
+
   it('the operator neither writes nor lists while nothing changes', async () => {
-    // The agent count in the status of policies may lag.
-    await sleep(11_000);
+    // The agent count in the status of policies is written up to ten seconds later, and last.
+    await pollValue('21 agents', agentsOfMany, (agents) => agents === 21);
+    await sleep(1_000);
     const before = apiRequests.length;
     await sleep(3_000);
     const calls = apiRequests.slice(before).map(({ method, path }) => `${method} ${path}`);
@@ -302,6 +377,7 @@ describe('an operator on a real API server', () => {
     for (const [type, name] of [
       [TYPES.networkPolicies, NAMESPACE_OBJECTS.denyAll],
       [TYPES.networkPolicies, NAMESPACE_OBJECTS.allowGateway],
+      [TYPES.networkPolicies, NAMESPACE_OBJECTS.allowEgress],
       [TYPES.resourceQuotas, NAMESPACE_OBJECTS.resourceQuota],
       [TYPES.serviceAccounts, NAMESPACE_OBJECTS.agentServiceAccount],
       [TYPES.configMaps, NAMESPACE_OBJECTS.endpoints],
@@ -325,11 +401,7 @@ describe('an operator on a real API server', () => {
   });
 
   it('the status of a policy has the number of its agents', async () => {
-    const count = async () => {
-      const found = await get(TYPES.trustPolicies, 'many', 'standard');
-      return (found?.['status'] as { agents?: number } | undefined)?.agents;
-    };
-    await pollValue('21 agents', count, (agents) => agents === 21);
+    assert.equal(await agentsOfMany(), 21);
   });
 
   it('each reported transition is one Event of the agent', async () => {

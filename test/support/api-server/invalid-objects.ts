@@ -175,14 +175,30 @@ export const INVALID_OBJECTS: readonly InvalidObject[] = [
   {
     kind: 'Capability',
     sample: 'capability-tool.yaml',
-    message: 'set exactly one of mcp and http',
+    message: 'set exactly one of mcp, a2a and http',
     change: { 'spec.backend': {} },
   },
+  ...[
+    { 'spec.backend.mcp.server': 'docs' },
+    { 'spec.backend.mcp.url': undefined },
+    { 'spec.backend.mcp.url': undefined, 'spec.backend.mcp.server': 'docs' },
+  ].map((change) => ({
+    kind: 'Capability',
+    sample: 'capability-mcp.yaml',
+    message: 'set exactly one of url and server, and connection with url only',
+    change,
+  })),
   {
     kind: 'Capability',
     sample: 'capability-tool.yaml',
     message: 'tool is required with type Tool and not allowed otherwise',
     change: { 'spec.tool': undefined },
+  },
+  {
+    kind: 'Capability',
+    sample: 'capability-tool.yaml',
+    message: 'content, resources and source are for type Skill only',
+    change: { 'spec.content': 'How to use it.' },
   },
   {
     kind: 'EmergentTool',

@@ -1,28 +1,18 @@
-import {
-  type Client,
-  ClientFactory,
-  ClientFactoryOptions,
-  DefaultAgentCardResolver,
-  JsonRpcTransportFactory,
-} from '@a2a-js/sdk/client';
+import type { Client } from '@a2a-js/sdk/client';
+import { a2aClientAt } from '../a2a.ts';
 import { fetchAt } from './fetch-at.ts';
 import type { GatewayReplica, HttpResponse } from './gateway-fixture.ts';
 
 /** The path of an agent at a gateway. */
 export const a2aPath = (namespace: string, agent: string): string => `/v1/a2a/namespaces/${namespace}/agents/${agent}`;
 
-/** The client of the SDK, for one agent. It reads the card first, as every client does. */
+/** The client of the SDK, for one agent. */
 export function a2aClient(
   { port }: Pick<GatewayReplica, 'port'>,
   { namespace = 'team-a', agent, token }: { namespace?: string; agent: string; token: string },
 ): Promise<Client> {
   const fetchImpl = fetchAt(port, { authorization: `Bearer ${token}` });
-  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
-    transports: [new JsonRpcTransportFactory({ fetchImpl })],
-    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
-  });
-  const base = `https://127.0.0.1:${port}${a2aPath(namespace, agent)}/`;
-  return new ClientFactory(options).createFromUrl(base, '.well-known/agent-card.json');
+  return a2aClientAt(`https://127.0.0.1:${port}${a2aPath(namespace, agent)}`, fetchImpl);
 }
 
 /** One JSON-RPC request as text on the wire; without a version as clients of A2A 0.3 send it. */

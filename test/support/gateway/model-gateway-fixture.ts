@@ -1,3 +1,4 @@
+import type { Skill } from '../../../src/skills/skill.ts';
 import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -10,10 +11,11 @@ import { createManifestLoader } from '../../../src/api/manifests.ts';
 import type { Agent, AgentSpec } from '../../../src/api/v1alpha1/agent.ts';
 import type { TrustPolicy, TrustPolicySpec } from '../../../src/api/v1alpha1/trustpolicy.ts';
 import type { GatewayDeps } from '../../../src/gateway/deps.ts';
+import { type BrokeredTools, NO_BROKERED_TOOLS } from '../../../src/gateway/brokered/port.ts';
 import { WatchedCatalog } from '../../../src/gateway/discovery/catalog.ts';
 import { WatchedAgentDirectory } from '../../../src/gateway/cluster/agent-directory.ts';
 import { createAnswerSignatures } from '../../../src/gateway/delivery/answer-signatures.ts';
-import { createDeliveryTokens } from '../../../src/gateway/delivery/token.ts';
+import { createDeliveryTokens, type DeliveryTokens } from '../../../src/gateway/delivery/token.ts';
 import { openModelModule } from '../../../src/gateway/model-module.ts';
 import type { GatewayModule } from '../../../src/gateway/modules.ts';
 import { CallApprovals } from '../../../src/gateway/approvals/call-approvals.ts';
@@ -76,6 +78,8 @@ const TLS = new URL('../../fixtures/tls/', import.meta.url);
 /** A name of the certificate. */
 const TLS_NAME = 'api.example.com';
 const NAMESPACE = 'team-a';
+/** With it, a gateway uses the egress proxy. */
+export const GATEWAY_TOKEN = 'temper-gateway';
 
 export interface HttpResponse {
   status: number;
@@ -95,6 +99,7 @@ export interface RequestOptions {
 export interface ModelGatewayReplica {
   port: number;
   parts: GatewayModule;
+  catalog: WatchedCatalog;
   /** The text of `/metrics`. */
   metrics(): Promise<string>;
   call(method: string, path: string, options: RequestOptions): Promise<HttpResponse>;
@@ -110,8 +115,12 @@ export class ModelGatewayFixture implements AsyncDisposable {
   readonly folder: string;
   /** Demoted digests, each with its reason. */
   readonly demoted = new Map<Digest, string>();
+  /** Skills of team-a, by name. */
+  readonly skills = new Map<string, Skill>();
   /** Reviews of all replicas. */
   reviewLimits = new ReportLimits(systemClock, REVIEWS);
+  /** The tools that the gateways execute. */
+  brokered: BrokeredTools = NO_BROKERED_TOOLS;
   /** True: the request takes effect and its response is lost. */
   losesResponse: (url: string) => boolean = () => false;
   /** The keys of withheld sources. */
@@ -199,6 +208,10 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return policy;
   }
 
+  get deliveryTokens(): Pick<DeliveryTokens, 'sign'> {
+    return this.#deliveryTokens;
+  }
+
   deliveryToken(agent: string, session = 's1', root = 'root-1', message = 'message-1'): string {
     return this.#deliveryTokens.sign({
       ...podOf(agent),
@@ -243,7 +256,16 @@ export class ModelGatewayFixture implements AsyncDisposable {
     });
     const audit = createNatsAudit(bus);
     const registry = openSessionRegistry(bus, { sources: sources.tools });
-    const promotions = createPromotionDeps({ ...shared, bus, storage, sources, registry, audit, demotions });
+    const promotions = createPromotionDeps({
+      ...shared,
+      bus,
+      storage,
+      sources,
+      registry,
+      audit,
+      demotions,
+      hasEgress: true,
+    });
     const tasks = createTaskRecords(bus, (uid) => storage.of(uid));
     const peerTasks = createPeerTasks(bus, tasks);
     const recorder = createTaskRecorder({ records: tasks, peers: peerTasks, clock: systemClock, log });
@@ -262,6 +284,11 @@ export class ModelGatewayFixture implements AsyncDisposable {
     const deps: GatewayDeps = {
       ...shared,
       toolsVersion: () => '',
+      skills: { any: () => this.skills.size > 0, find: async (_namespace, name) => this.skills.get(name) },
+      brokered: {
+        list: (namespace) => this.brokered.list(namespace),
+        find: (namespace, name) => this.brokered.find(namespace, name),
+      },
       sessionsOf,
       sessionContent: async () => undefined,
       spans: undefined,
@@ -273,7 +300,10 @@ export class ModelGatewayFixture implements AsyncDisposable {
         isStillBound: () => true,
         verifier: async (token) => ({ kind: 'verifier', namespace: 'temper-system', podName: token, podUid: token }),
         egress: async (token) => ({ kind: 'egress', namespace: 'temper-system', podName: token, podUid: token }),
-        egressClient: async (token) => podOf(token),
+        egressClient: async (token) =>
+          token === GATEWAY_TOKEN
+            ? { kind: 'egress-gateway', namespace: 'temper-system', podName: token, podUid: token }
+            : podOf(token),
         user: rejectUserToken,
         peer: rejectUserToken,
       },
@@ -332,6 +362,7 @@ export class ModelGatewayFixture implements AsyncDisposable {
     return {
       port,
       parts,
+      catalog: library,
       metrics: () => page.metrics(),
       call: (method, path, options) => call(port, method, path, options),
     };

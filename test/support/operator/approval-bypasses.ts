@@ -228,7 +228,7 @@ export const BYPASSES: readonly Bypass[] = [
     },
   },
   { title: 'the approval of a call with other arguments', elsewhere: 'src/approvals/verdict.test.ts' },
-  { title: 'a prompt that is edited after a rise of trust', elsewhere: 'src/api/not-in-force.ts' },
+  { title: 'a prompt that is edited after a rise of trust', elsewhere: 'src/policy/trust/trust.test.ts' },
   {
     title: 'a policy that the author of the agent chooses',
     async inert(fixture) {

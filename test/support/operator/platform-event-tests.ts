@@ -72,11 +72,18 @@ export function platformEventTests(fixture: () => OperatorNatsFixture): void {
     const fires = createTriggerFires(await fixture().connectGateway());
     await fires.fire(metadata.uid, 'paid', { maxFiresPerHour: 5, cooldownMs: 0 }, 'evt-1');
     await fires.refuse(metadata.uid, 'paid', 'Full');
-    const { status } = await apiServer.waitForAgent(
-      'team-a',
-      'triggered',
-      'has the numbers of its triggers',
-      (agent) => agent.status?.triggers !== undefined,
+    let edits = 0;
+    const { status } = await pollValue(
+      'the numbers of the triggers',
+      async () => {
+        // Numbers alone are written every five minutes, and an edit of the spec at once.
+        const system = `You are edited ${(edits += 1)} times.`;
+        const at = { namespace: 'team-a', name: 'triggered' };
+        await apiServer.client.patch(TYPES.agents, at, { spec: { prompt: { system } } }, NEVER_ABORTED);
+        return apiServer.getAgent('team-a', 'triggered');
+      },
+      (agent) => agent.status?.triggers?.some(({ refused }) => refused > 0) === true,
+      { intervalMs: 500 },
     );
     assert.deepEqual(
       status?.triggers?.map(({ name, fires: fired, refused, lastRefusal }) => [

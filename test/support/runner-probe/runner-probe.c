@@ -18,6 +18,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -54,6 +56,13 @@ static int list(const char *folder) {
   if (opened == NULL) return -1;
   closedir(opened);
   return 0;
+}
+
+/* Sets the processors that the process has already. */
+static int set_same_processors(pid_t pid) {
+  cpu_set_t processors;
+  if (sched_getaffinity(pid, sizeof processors, &processors) != 0) return -1;
+  return sched_setaffinity(pid, sizeof processors, &processors);
 }
 
 static void try_files(const char *folder) {
@@ -100,6 +109,10 @@ static void try_processes(pid_t pid) {
   TRY("signal-all", kill(-1, 0));
   TRY("signal-thread", syscall(SYS_tgkill, pid, pid, 0));
   TRY("signal-by-descriptor", syscall(SYS_pidfd_send_signal, descriptor, 0, NULL, 0));
+  TRY("limit-of-process", syscall(SYS_prlimit64, pid, RLIMIT_CORE, NULL, NULL));
+  TRY("priority-of-process", setpriority(PRIO_PROCESS, (id_t)pid, getpriority(PRIO_PROCESS, (id_t)pid)));
+  TRY("processors-of-process", set_same_processors(pid));
+  TRY("limit-of-itself", syscall(SYS_prlimit64, 0, RLIMIT_DATA, NULL, NULL));
   TRY("signal-self", kill(getpid(), 0));
 }
 

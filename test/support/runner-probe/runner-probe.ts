@@ -44,6 +44,7 @@ const MEMORY = [
 ] as const;
 const OTHER_PROCESSES = ['ptrace', 'process-vm-read', 'pidfd-getfd'] as const;
 const SIGNALS = ['signal', 'signal-group', 'signal-all', 'signal-thread', 'signal-by-descriptor'] as const;
+const SETTINGS = ['limit-of-process', 'priority-of-process', 'processors-of-process'] as const;
 const NETWORK = ['gateway', 'dns'] as const;
 const UNIX_SOCKETS = ['agent-socket', 'socketpair'] as const;
 
@@ -78,13 +79,13 @@ export const IN_SANDBOX: ProbeResults['attempts'] = {
   ...all(MEMORY, 'EACCES'),
   'read-node': 'EACCES',
   ...all([...OTHER_PROCESSES, ...NETWORK], 'EPERM'),
-  ...all([...SIGNALS, 'signal-self', ...UNIX_SOCKETS], 'done'),
+  ...all([...SIGNALS, 'signal-self', ...SETTINGS, 'limit-of-itself', ...UNIX_SOCKETS], 'done'),
 };
 
 /** A runner on a kernel without Landlock can still change files of its user. */
 export const IN_RUNNER_WITHOUT_LANDLOCK: ProbeResults['attempts'] = {
   ...IN_SANDBOX,
-  ...all([...SIGNALS, ...UNIX_SOCKETS], 'EPERM'),
+  ...all([...SIGNALS, ...SETTINGS, ...UNIX_SOCKETS], 'EPERM'),
 };
 
 /** A runner on a kernel with this version of Landlock. */

@@ -12,7 +12,7 @@ import { jsonLines } from '../../support/json-lines.ts';
 import { QUICKSTART, startTemper, temper, temporaryFolder } from '../command.ts';
 
 /** `make chaos` sets more. */
-const MOMENTS = Number(process.env['KILLS'] ?? 15);
+const MOMENTS = Number(process.env['KILLS'] ?? 6);
 const LANES = 2;
 const QUESTIONS = ['How many orders were paid in April?', 'And in May and June?', "Which region's revenue fell most?"];
 

@@ -81,7 +81,7 @@ describe('events in one process', () => {
     await using project = await aProject();
     const { code, stdout, stderr } = await project.run('--agent', 'shop', '--session', 's-1', '-m', 'go').ended;
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /serves no webhooks, so these triggers get no event: shipping\.shop/);
+    assert.match(stderr, /these triggers get events only with temper run --serve --webhooks PORT: shipping\.shop/);
     await assertReceivedOnce(project);
     const heard = jsonLines<StampedEvent>(stdout).flatMap((event) =>
       event.type === 'message-received' ? [`${event.from ?? 'user'} ${event.agent} ${event.session}`] : [],

@@ -158,6 +158,7 @@ class Walk {
   async assertEffects(): Promise<void> {
     const { records } = this.team;
     await this.files.assertWrittenOnce();
+    let asked = 0;
     for (const { agent, session, call, files } of CALLS) {
       const result = resultOf(await historyOf(records, agent, session), call);
       assert.ok(result?.role === 'tool');
@@ -170,8 +171,11 @@ class Walk {
         if (outcome === 'written') assert.ok(await this.files.exists(file), `${file} was not written`);
         else assert.match(outcome, UNKNOWN_EFFECT, file);
       }
+      // A kill between the start of a program's call and its request leaves an unknown effect, and no request.
+      if (call === 'held' && !outcomes.includes('TEMPER_TOOL_OUTCOME_UNKNOWN')) asked += 1;
     }
-    assert.equal((await records.list('approvalrequests')).length, 2, 'one request per call that needs an approval');
+    const requests = (await records.list('approvalrequests')).length;
+    assert.ok(requests >= asked && requests <= 2, `${requests} requests, for ${asked} calls that had their approval`);
   }
 
   async assertNothingLeft(): Promise<void> {

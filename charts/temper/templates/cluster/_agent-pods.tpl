@@ -53,9 +53,9 @@ variables:
       oldObject.spec.containers + (has(oldObject.spec.initContainers) ? oldObject.spec.initContainers : [])
 validations:
   - expression: >-
-      variables.isOperator || ['temper.dev/agent-pod', 'temper.dev/agent-uid'].all(l,
+      variables.isOperator || ['temper.dev/agent-pod', 'temper.dev/agent-uid', 'temper.dev/egress'].all(l,
         (l in variables.labels) == (l in variables.oldLabels) && (!(l in variables.labels) || variables.labels[l] == variables.oldLabels[l]))
-    message: only the Temper operator sets the labels temper.dev/agent-pod and temper.dev/agent-uid; create an Agent instead of a pod
+    message: only the Temper operator sets the labels temper.dev/agent-pod, temper.dev/agent-uid and temper.dev/egress; create an Agent instead of a pod
     reason: Forbidden
   # Label and controller bind a pod to an agent. A bound pod is never bound again, so a late claim of a previous leader takes it from no agent.
   - expression: "!('temper.dev/agent-uid' in variables.oldLabels) || ('temper.dev/agent-uid' in variables.labels && variables.labels['temper.dev/agent-uid'] == variables.oldLabels['temper.dev/agent-uid'])"

@@ -1,9 +1,11 @@
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
+import { childPrefix } from '../../../policy/children/child-name.ts';
 import type { Decision, PolicyRequest } from '../../../policy/types.ts';
+import { policyDenied } from '../../../tools/authorize.ts';
+import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { Children } from './port.ts';
-import { SPECIALIST_TOOL } from './specialist-tool.ts';
 
 export interface ChildToolDeps {
   /** Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
@@ -83,33 +85,37 @@ export const LIST_TOOL: ToolDescriptor = {
   locality: 'Brokered',
 };
 
-export const CHILD_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [SPAWN_TOOL, SPECIALIST_TOOL, KILL_TOOL, LIST_TOOL];
-
 /** `agent_spawn`, `agent_kill` and `agent_list`. The gateway decides about each request. */
 export function childTools(deps: ChildToolDeps): Tool[] {
   return [
-    {
+    checkedTool({
       descriptor: SPAWN_TOOL,
-      async call(input, context) {
+      check(input, caller) {
         const template = textOf(input, 'template');
-        const { effect, reason, rule } = deps.decide(context, {
-          kind: 'Spawn',
-          ...(template === '' ? {} : { template }),
-        });
-        if (effect === 'Deny') throw new TemperError('TEMPER_POLICY_DENIED', reason, { details: { rule } });
-        return { ...(await childrenOf(deps, context).spawn(input, context.op)) };
+        assertAllowed(deps.decide(caller, { kind: 'Spawn', ...(template === '' ? {} : { template }) }));
       },
-    },
-    {
+      call: async (input, context) => ({ ...(await childrenOf(deps, context).spawn(input, context.op)) }),
+    }),
+    checkedTool({
       descriptor: KILL_TOOL,
+      check(input, caller) {
+        const agent = textOf(input, 'agent');
+        // Whether it is a child is for the implementation of the port to decide; only these names can be.
+        const child = agent.startsWith(childPrefix(caller.agent));
+        assertAllowed(deps.decide(caller, { kind: 'Kill', agent, ...(child ? { child } : {}) }));
+      },
       async call(input, context) {
         const agent = textOf(input, 'agent');
         await childrenOf(deps, context).kill(agent, context.op);
         return { agent };
       },
-    },
+    }),
     { descriptor: LIST_TOOL, call: (_input, context) => childrenOf(deps, context).list(context.op) },
   ];
+}
+
+function assertAllowed(decision: Decision): void {
+  if (decision.effect !== 'Allow') throw policyDenied(decision);
 }
 
 function childrenOf({ children }: ChildToolDeps, { session }: CallerContext): Children {

@@ -2,6 +2,8 @@ import type { TaskSender } from '../../../bus/port.ts';
 import { remainingMs } from '../../../lib/call-options.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
+import { policyDenied } from '../../../tools/authorize.ts';
+import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import { type AskToolDeps, taskResult } from '../ask-tool.ts';
 import type { Children } from './port.ts';
@@ -14,6 +16,7 @@ export interface SpecialistToolDeps {
   /** As for `agent_message`. */
   onAnswer: AskToolDeps['onAnswer'];
   isTainted: AskToolDeps['isTainted'];
+  decide: AskToolDeps['decide'];
 }
 
 /** What is left of the time of the call for its result. */
@@ -58,9 +61,13 @@ export const SPECIALIST_TOOL: ToolDescriptor = {
 };
 
 /** `spawn_specialist`. The gateway decides, asks the judge, starts the agent and gives it the task. */
-export function specialistTool({ children, tasks, clock, onAnswer, isTainted }: SpecialistToolDeps): Tool {
-  return {
+export function specialistTool({ children, tasks, clock, onAnswer, isTainted, decide }: SpecialistToolDeps): Tool {
+  return checkedTool({
     descriptor: SPECIALIST_TOOL,
+    check(_input, caller) {
+      const decision = decide(caller, { kind: 'Spawn' });
+      if (decision.effect !== 'Allow') throw policyDenied(decision);
+    },
     async call(input, context) {
       const { op } = context;
       if (children === undefined || tasks === undefined) {
@@ -73,5 +80,5 @@ export function specialistTool({ children, tasks, clock, onAnswer, isTainted }: 
         ...taskResult(await tasks(context.session).task(ticket, waitMs, op), { onAnswer }, context),
       };
     },
-  };
+  });
 }

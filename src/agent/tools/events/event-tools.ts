@@ -1,5 +1,8 @@
 import { TemperError } from '../../../lib/errors.ts';
-import { type Json, member } from '../../../lib/json.ts';
+import { type Json, textAt } from '../../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../../policy/types.ts';
+import { policyDenied } from '../../../tools/authorize.ts';
+import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { EventCaller, Events } from './port.ts';
 
@@ -7,6 +10,8 @@ export interface EventToolDeps {
   /** Absent for an agent that is alone; every call then fails with TEMPER_NOT_FOUND. */
   events?: (caller: EventCaller) => Events;
   isTainted: (caller: CallerContext) => boolean;
+  /** Evaluates the agent's current policy for one subject or pattern. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
 }
 
 const SUBJECT = { type: 'string', minLength: 1, maxLength: 128 };
@@ -91,19 +96,20 @@ export const SUBSCRIPTIONS_TOOL: ToolDescriptor = {
   ...COMMON,
 };
 
-export const EVENT_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [
-  PUBLISH_TOOL,
-  SUBSCRIBE_TOOL,
-  UNSUBSCRIBE_TOOL,
-  SUBSCRIPTIONS_TOOL,
-];
-
 /** `event_publish`, `event_subscribe`, `event_unsubscribe` and `event_subscriptions`. The port decides about each request. */
 export function eventTools(deps: EventToolDeps): Tool[] {
   const of = (caller: CallerContext): Events => eventsOf(deps, caller);
   return [
-    { descriptor: PUBLISH_TOOL, call: (input, caller) => of(caller).publish(input, caller.op) },
-    { descriptor: SUBSCRIBE_TOOL, call: (input, caller) => of(caller).subscribe(input, caller.op) },
+    checkedTool({
+      descriptor: PUBLISH_TOOL,
+      check: (input, caller) => assertAllowed(deps.decide(caller, { kind: 'Publish', subject: subjectIn(input) })),
+      call: (input, caller) => of(caller).publish(input, caller.op),
+    }),
+    checkedTool({
+      descriptor: SUBSCRIBE_TOOL,
+      check: (input, caller) => assertAllowed(deps.decide(caller, { kind: 'Subscribe', pattern: subjectIn(input) })),
+      call: (input, caller) => of(caller).subscribe(input, caller.op),
+    }),
     { descriptor: UNSUBSCRIBE_TOOL, call: (input, caller) => of(caller).unsubscribe(idIn(input), caller.op) },
     { descriptor: SUBSCRIPTIONS_TOOL, call: (_input, caller) => of(caller).list(caller.op) },
   ];
@@ -114,7 +120,14 @@ function eventsOf({ events, isTainted }: EventToolDeps, caller: CallerContext): 
   throw new TemperError('TEMPER_NOT_FOUND', 'there are no events: this agent runs alone');
 }
 
+function assertAllowed(decision: Decision): void {
+  if (decision.effect !== 'Allow') throw policyDenied(decision);
+}
+
 function idIn(input: Json): string {
-  const id = member(input, 'id');
-  return typeof id === 'string' ? id : '';
+  return textAt(input, ['id']);
+}
+
+function subjectIn(input: Json): string {
+  return textAt(input, ['subject']);
 }

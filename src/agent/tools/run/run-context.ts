@@ -49,6 +49,7 @@ export function withinRun(decider: Decider, run: RunContext | undefined): Decide
   if (run === undefined) return decider;
   return {
     forgeLimits: decider.forgeLimits,
+    programs: decider.programs,
     level: decider.level,
     explain: (request) => decider.explain(request),
     decide(request) {

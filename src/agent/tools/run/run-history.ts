@@ -20,9 +20,9 @@ export function runHistory(writer: HistoryWriter, id: string): SessionStore {
       const items = entries();
       return { seq: items.length, items, tainted: false };
     },
-    async append(_session, after, items, { tainted = false, deferrable = false } = {}) {
+    async append(_session, after, items, { tainted = false, private: isPrivate = false, deferrable = false } = {}) {
       const added = items.map((item, index) => entryOf(id, item, { after: after + index, tainted }));
-      await writer.write(added, { tainted, deferrable });
+      await writer.write(added, { tainted, private: isPrivate, deferrable });
       return after + items.length;
     },
     close: async () => undefined,

@@ -1,5 +1,10 @@
+import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import { type Json, member } from '../../../lib/json.ts';
+import type { Decision, PolicyRequest } from '../../../policy/types.ts';
+import { wantedSchedule } from '../../../schedule/wanted-schedule.ts';
+import { policyDenied } from '../../../tools/authorize.ts';
+import { checkedTool } from '../../../tools/checks/checked-tool.ts';
 import type { CallerContext, Tool, ToolDescriptor } from '../../../tools/contract.ts';
 import type { OwnSchedules, ScheduleCaller } from './port.ts';
 
@@ -7,6 +12,9 @@ export interface ScheduleToolDeps {
   /** Absent where nothing starts runs; every call then fails with TEMPER_NOT_FOUND. */
   schedules?: (caller: ScheduleCaller) => OwnSchedules;
   isTainted: (caller: CallerContext) => boolean;
+  /** Evaluates the agent's current policy for one more schedule. */
+  decide(caller: CallerContext, request: PolicyRequest): Decision;
+  clock: Clock;
 }
 
 const NAME = {
@@ -85,19 +93,20 @@ export const LIST_SCHEDULES_TOOL: ToolDescriptor = {
   locality: 'Brokered',
 };
 
-export const SCHEDULE_TOOL_DESCRIPTORS: readonly ToolDescriptor[] = [
-  CREATE_SCHEDULE_TOOL,
-  DELETE_SCHEDULE_TOOL,
-  LIST_SCHEDULES_TOOL,
-];
-
 /** `schedule_create`, `schedule_delete` and `schedule_list`. The implementation of the port decides about each request. */
 export function scheduleTools(deps: ScheduleToolDeps): Tool[] {
   return [
-    {
+    checkedTool({
       descriptor: CREATE_SCHEDULE_TOOL,
+      // As if it were the first: how many the agent has is for the implementation of the port to count.
+      check(input, caller) {
+        const unknown = { id: '', agentUid: '', session: caller.session, now: deps.clock.now().getTime() };
+        const { runsPerHour } = wantedSchedule(input, unknown).schedule;
+        const decision = deps.decide(caller, { kind: 'Schedule', runsPerHour });
+        if (decision.effect !== 'Allow') throw policyDenied(decision);
+      },
       call: async (input, context) => ({ ...(await schedulesOf(deps, context).create(input, context.op)) }),
-    },
+    }),
     {
       descriptor: DELETE_SCHEDULE_TOOL,
       async call(input, context) {

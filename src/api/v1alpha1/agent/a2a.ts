@@ -34,7 +34,11 @@ const Caller = Type.Object(
 export const A2aSettings = Type.Object(
   {
     enabled: Type.Optional(
-      Type.Boolean({ default: false, description: 'Whether the gateway serves the agent over A2A.' }),
+      Type.Boolean({
+        default: false,
+        description:
+          'Whether callers reach the agent over A2A: at the gateway, and with `temper run --serve --a2a PORT`.',
+      }),
     ),
     description: Type.Optional(
       Text(1024, 'What the agent does, for its callers. Defaults to `spec.description`, then to its name.'),

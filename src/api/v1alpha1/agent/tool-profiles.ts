@@ -3,7 +3,18 @@
 /** The tools of each profile, as patterns. A profile only narrows the grants of an agent; it grants nothing. */
 export const TOOL_PROFILES = {
   Minimal: ['file_read', 'file_list'],
-  Coding: ['file_read', 'file_write', 'file_list', 'text_search', 'shell_exec', 'web_fetch'],
+  Coding: [
+    'file_read',
+    'file_write',
+    'file_edit',
+    'file_delete',
+    'file_list',
+    'text_search',
+    'code_run',
+    'shell_exec',
+    'git_*',
+    'web_fetch',
+  ],
   Research: ['file_read', 'file_write', 'text_search', 'web_fetch', 'web_search'],
   Messaging: ['agent_send', 'agent_message', 'task_get', 'agent_list', 'memory_*'],
   Automation: [

@@ -16,7 +16,7 @@ export const Tainted = Type.Object(
       ...setOf(
         Type.Enum([...UNTRUSTED_SOURCES], { description: 'A source.' }),
         UNTRUSTED_SOURCES.length,
-        'What taints the session that reads it: messages of agents of the namespace (`Agent`), their answers (`Reply`), messages of triggers and of agents elsewhere, and the results of file tools (`File`).',
+        'What taints the session that reads it: messages of agents of the namespace (`Agent`), their answers (`Reply`), messages of triggers and of agents elsewhere, and the results of file tools, Git and programs (`File`) and of database tools (`Database`).',
       ),
       default: [...DEFAULT_UNTRUSTED_SOURCES],
     }),

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Capability, CapabilitySpec } from '../../../api/v1alpha1/capability.ts';
-import { readListedTools } from '../../../mcp/client/tools/listed-tool.ts';
+import { pinnedDigest, readListedTools } from '../../../mcp/client/tools/listed-tool.ts';
 import { serverToolDescriptor } from '../../../mcp/client/tools/server-tools.ts';
 import type { AcceptedServer } from '../../../standalone/team/mcp-tools.ts';
 import { withCapabilities } from './capability-tools.ts';
 
 const { tools } = readListedTools({ name: 'search', isElsewhere: true }, [
   { name: 'find', description: 'Finds.', inputSchema: { type: 'object' }, annotations: { destructiveHint: false } },
+  { name: 'open', description: 'Opens.', inputSchema: { type: 'object' } },
 ]);
 const SERVER: AcceptedServer = {
   server: { name: 'search', category: 'mcp', url: 'https://mcp.example.com/mcp' },
@@ -36,7 +37,7 @@ describe('Capability objects of MCP servers', () => {
   it('an accepted tool is offered as the Capability describes it, beside itself', () => {
     const { servers, problems } = withCapabilities([SERVER], [capability({ hasSideEffects: false })]);
     assert.deepEqual(problems, []);
-    const [own, added] = servers[0]?.offered ?? [];
+    const [own, , added] = servers[0]?.offered ?? [];
     assert.deepEqual([own, added?.tool], [SERVER.offered[0], tools[0]]);
     assert.deepEqual(added?.descriptor, {
       name: 'web_find',
@@ -51,10 +52,31 @@ describe('Capability objects of MCP servers', () => {
     });
   });
 
+  it('a Capability with the name of a server is for the server of the user with this name', () => {
+    const named = (server: string) => capability({ backend: { mcp: { server, tool: 'find' } } });
+    const { servers, problems } = withCapabilities([SERVER], [named('search'), named('other')]);
+    assert.equal(servers[0]?.offered.length, 3);
+    assert.match(problems.join(), /no server with accepted tools and the name "other"/);
+  });
+
   it('a Capability without a server is no concern of a run, and two of one name are one tool', () => {
     assert.deepEqual(withCapabilities([SERVER], [capability({ backend: {} })]), { servers: [SERVER], problems: [] });
     const { servers, problems } = withCapabilities([SERVER], [capability(), capability()]);
-    assert.deepEqual([servers[0]?.offered.length, problems.length], [2, 1]);
+    assert.deepEqual([servers[0]?.offered.length, problems.length], [3, 1]);
+  });
+
+  it('a Capability with the name of the accepted tool and its digest stands in place of it', () => {
+    const [find] = tools;
+    assert.ok(find !== undefined);
+    const pinned = { ...MCP, digest: pinnedDigest(find) };
+    const same = { backend: { mcp: pinned }, tool: { ...TOOL, name: 'search_find' } };
+    const { servers, problems } = withCapabilities([SERVER], [capability(same), capability(same)]);
+    const described = servers[0]?.offered.map(({ descriptor }) => [descriptor.name, descriptor.description]);
+    assert.deepEqual(described, [
+      ['search_open', 'Opens.'],
+      ['search_find', 'Finds pages.'],
+    ]);
+    assert.match(problems.join(), /^Capability\/c cannot be used: another tool is named "search_find"$/);
   });
 
   for (const [rest, reason] of [
@@ -65,7 +87,8 @@ describe('Capability objects of MCP servers', () => {
     [{ backend: { mcp: { ...MCP, connection: 'other' } } }, /the server at its url is "search"/],
     [{ backend: { mcp: { ...MCP, tool: 'delete' } } }, /no user accepted tool "delete"/],
     [{ backend: { mcp: MCP }, tool: { ...TOOL, name: 'file_read' } }, /another tool is named "file_read"/],
-    [{ backend: { mcp: MCP }, tool: { ...TOOL, name: 'search_find' } }, /another tool is named "search_find"/],
+    [{ backend: { mcp: MCP }, tool: { ...TOOL, name: 'search_open' } }, /another tool is named "search_open"/],
+    [{ backend: { mcp: { ...MCP, digest: `sha256:${'0'.repeat(64)}` } } }, /its digest is not that of tool "find"/],
     [{ tool: { ...TOOL, category: 'memory' } }, /its category is memory/],
     [{ requiredSecrets: ['mail'] }, /requires connection mail/],
     [{ requiredTools: ['mail_send'] }, /requires tool mail_send/],

@@ -1,13 +1,11 @@
-import { DEFAULT_ACTION, GRANTABLE_CATEGORIES } from '../../../api/v1alpha1/actions.ts';
+import { GRANTABLE_CATEGORIES } from '../../../api/v1alpha1/actions.ts';
 import type { Capability, CapabilitySpec } from '../../../api/v1alpha1/capability.ts';
-import { topicsOf } from '../../../discovery/entry.ts';
+import { capabilityDescriptor, capabilitySchemaProblem } from '../../../discovery/capability-descriptor.ts';
 import { builtInNames } from '../../../engine/built-in.ts';
-import type { JsonObject } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
+import { pinnedDigest } from '../../../mcp/client/tools/listed-tool.ts';
 import type { OfferedTool } from '../../../mcp/client/tools/server-tools.ts';
 import type { AcceptedServer } from '../../../standalone/team/mcp-tools.ts';
-import type { ToolDescriptor } from '../../../tools/contract.ts';
-import { validateSchema } from '../../../tools/json-schema/compiler.ts';
 
 type CapabilityTool = NonNullable<CapabilitySpec['tool']>;
 type McpBackend = NonNullable<NonNullable<CapabilitySpec['backend']>['mcp']>;
@@ -20,36 +18,50 @@ interface McpCapability {
   readonly mcp: McpBackend;
 }
 
+/** Names that a Capability cannot have. */
+interface ToolNames {
+  /** Of built-in tools and of other Capabilities. */
+  taken: Set<string>;
+  /** Of the accepted tools. */
+  accepted: ReadonlySet<string>;
+}
+
 export interface ServersWithCapabilities {
   servers: AcceptedServer[];
   /** Why the other capabilities cannot be used in this run. */
   problems: string[];
 }
 
-/** Adds the tools of Capability objects to the servers that execute them. A manifest only names a tool that its user accepted. */
+/**
+ * Adds the tools of Capability objects to the servers that execute them. A manifest only names a tool that its user accepted; one with the
+ * name of that tool stands in place of it.
+ */
 export function withCapabilities(
   servers: readonly AcceptedServer[],
   capabilities: readonly Capability[],
 ): ServersWithCapabilities {
-  const taken = new Set([...builtInNames(), ...servers.flatMap(({ tools }) => tools.map(({ name }) => name))]);
+  const names: ToolNames = {
+    taken: new Set(builtInNames()),
+    accepted: new Set(servers.flatMap(({ tools }) => tools.map(({ name }) => name))),
+  };
   const added = new Map<AcceptedServer, OfferedTool[]>();
   const problems: string[] = [];
   for (const capability of capabilities.flatMap(mcpCapabilities)) {
-    const found = offeredFor(capability, servers, taken);
+    const found = offeredFor(capability, servers, names);
     if (typeof found === 'string') {
       problems.push(`Capability/${printable(capability.metadata.name, 80)} cannot be used: ${found}`);
       continue;
     }
-    taken.add(found.offered.descriptor.name);
+    names.taken.add(found.offered.descriptor.name);
     added.set(found.server, [...(added.get(found.server) ?? []), found.offered]);
   }
-  const all = servers.map((server) => ({ ...server, offered: [...server.offered, ...(added.get(server) ?? [])] }));
-  return { servers: all, problems };
+  return { servers: servers.map((server) => withOffered(server, added.get(server) ?? [])), problems };
 }
 
-/** Whether an MCP server executes the tool of the Capability. */
-export function isOfMcpServer({ spec }: Capability): boolean {
-  return spec.tool !== undefined && spec.backend?.mcp !== undefined;
+function withOffered(server: AcceptedServer, added: readonly OfferedTool[]): AcceptedServer {
+  const names = new Set(added.map(({ descriptor }) => descriptor.name));
+  const kept = server.offered.filter(({ descriptor }) => !names.has(descriptor.name));
+  return { ...server, offered: [...kept, ...added] };
 }
 
 function mcpCapabilities({ metadata, spec }: Capability): McpCapability[] {
@@ -60,25 +72,37 @@ function mcpCapabilities({ metadata, spec }: Capability): McpCapability[] {
 function offeredFor(
   { spec, tool, mcp }: McpCapability,
   servers: readonly AcceptedServer[],
-  taken: ReadonlySet<string>,
+  names: ToolNames,
 ): { server: AcceptedServer; offered: OfferedTool } | string {
-  const { url, connection, tool: remoteName = tool.name } = mcp;
-  const address = new URL(url).href;
-  const server = servers.find((one) => 'url' in one.server && one.server.url === address);
-  if (server === undefined) return `mcp.yaml has no server with accepted tools at ${printable(address, 300)}`;
+  const { connection, digest, tool: remoteName = tool.name } = mcp;
+  const server = serverFor(mcp, servers);
+  if (typeof server === 'string') return server;
   const { name } = server.server;
   if (connection !== undefined && connection !== name)
     return `its connection is "${connection}", and the server at its url is "${name}" in mcp.yaml`;
   const accepted = server.tools.find((one) => one.remoteName === remoteName);
   if (accepted === undefined)
     return `no user accepted tool "${printable(remoteName, 80)}" of MCP server "${name}"; see temper mcp tools ${name}`;
+  if (digest !== undefined && digest !== pinnedDigest(accepted))
+    return `its digest is not that of tool "${printable(remoteName, 80)}" as the user accepted it`;
   // A grant of another kind opens their tools at every level.
   if (GRANTABLE_CATEGORIES.has(tool.category)) return `its category is ${tool.category}; use another one`;
-  if (taken.has(tool.name)) return `another tool is named "${tool.name}"`;
-  const missing = missingOf(spec, servers, taken);
+  const isOfAnother = names.accepted.has(tool.name) && tool.name !== accepted.name;
+  if (isOfAnother || names.taken.has(tool.name)) return `another tool is named "${tool.name}"`;
+  const missing = missingOf(spec, servers, new Set([...names.taken, ...names.accepted]));
   if (missing !== undefined) return `it requires ${missing}, which this run does not have`;
-  const problem = schemaProblem(tool);
-  return problem ?? { server, offered: { tool: accepted, descriptor: descriptorOf(spec, tool) } };
+  const problem = capabilitySchemaProblem(tool);
+  return problem ?? { server, offered: { tool: accepted, descriptor: capabilityDescriptor(spec, tool, 'Mcp') } };
+}
+
+/** The server with the name or at the URL, or why there is none. */
+function serverFor({ url, server: name }: McpBackend, servers: readonly AcceptedServer[]): AcceptedServer | string {
+  const address = url === undefined ? undefined : new URL(url).href;
+  const found = servers.find(({ server }) =>
+    name === undefined ? 'url' in server && server.url === address : server.name === name,
+  );
+  const which = name === undefined ? `at ${printable(address ?? '', 300)}` : `and the name "${printable(name, 80)}"`;
+  return found ?? `mcp.yaml has no server with accepted tools ${which}`;
 }
 
 function missingOf(
@@ -90,32 +114,4 @@ function missingOf(
   if (secret !== undefined) return `connection ${secret}`;
   const tool = requiredTools.find((name) => !tools.has(name));
   return tool === undefined ? undefined : `tool ${printable(tool, 80)}`;
-}
-
-function schemaProblem({ inputSchema, outputSchema }: CapabilityTool): string | undefined {
-  for (const [what, schema] of Object.entries({ inputSchema, outputSchema })) {
-    if (schema === undefined) continue;
-    const found = validateSchema(schema as JsonObject, what).find(({ problem }) => problem !== 'unknown-keyword');
-    if (found !== undefined) return printable(found.message, 300);
-  }
-  return undefined;
-}
-
-function descriptorOf(
-  spec: CapabilitySpec,
-  { name, category, action = DEFAULT_ACTION[category], inputSchema, outputSchema }: CapabilityTool,
-): ToolDescriptor {
-  const { description, hasSideEffects = true } = spec;
-  return {
-    name,
-    description,
-    inputSchema: inputSchema as JsonObject,
-    ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonObject }),
-    category,
-    action,
-    sideEffects: hasSideEffects,
-    locality: 'Brokered',
-    resultOrigin: 'Mcp',
-    topics: topicsOf(spec),
-  };
 }

@@ -4,7 +4,12 @@ import { builtInNames } from '../../../engine/built-in.ts';
 import { TemperError } from '../../../lib/errors.ts';
 import type { Json } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
-import { type ConfiguredServer, type LocalServer, parseServers } from '../../../mcp/client/read-servers.ts';
+import {
+  type CommandServer,
+  type ConfiguredServer,
+  type LocalServer,
+  parseServers,
+} from '../../../mcp/client/read-servers.ts';
 import { type AcceptedTools, acceptedToolsText, parseAcceptedTools } from '../../../mcp/client/tools/accepted-file.ts';
 import type { ListedTool } from '../../../mcp/client/tools/listed-tool.ts';
 import { serverToolDescriptor } from '../../../mcp/client/tools/server-tools.ts';
@@ -113,17 +118,18 @@ async function checked(server: ConfiguredServer, { workspace, state }: RunPaths,
   await assertApart(server, [folder, ...read, ...write], own);
   // An agent that writes files in the workspace must not write the program.
   if (workspace !== undefined) await assertApart(server, [folder], [workspace]);
+  if ('command' in server) return { ...server, folder, read, write };
   return { ...server, folder, program: join(folder, relative(server.folder, server.program)), read, write };
 }
 
-async function existing({ name }: LocalServer, path: string): Promise<string> {
+async function existing({ name }: LocalServer | CommandServer, path: string): Promise<string> {
   const real = await realpath(path).catch(() => undefined);
   if (real !== undefined && real !== '/') return real;
   throw invalid(name, `its folder ${printable(path)} does not exist`);
 }
 
 async function assertApart(
-  { name }: LocalServer,
+  { name }: LocalServer | CommandServer,
   folders: readonly string[],
   secret: readonly string[],
 ): Promise<void> {

@@ -24,7 +24,12 @@ function setup(options: LargeResponseOptions = {}) {
       },
     };
     const pod = { kind: 'pod', namespace, podName: 'p', podUid: 'p', agent: agentUid, agentUid } as const;
-    const context: RequestContext = { pod, disconnected: new AbortController().signal, logFields: {} };
+    const context: RequestContext = {
+      address: '127.0.0.1',
+      pod,
+      disconnected: new AbortController().signal,
+      logFields: {},
+    };
     responses.acquire(context, { raw } as unknown as Parameters<LargeResponses['acquire']>[1]);
     return { hold: (bytes: number) => context.holdResponse?.(bytes), state, close };
   };

@@ -194,7 +194,7 @@ describe('an MCP server over HTTP', () => {
       tokenEnvironment: 'A_TOKEN',
     };
     await assert.rejects(
-      openServer(configured, { clock: systemClock, token: () => undefined }, callOptions()),
+      openServer(configured, { clock: systemClock, token: () => undefined, launcher: undefined }, callOptions()),
       (error) => isTemperError(error, 'TEMPER_MCP_SERVER_FAILED') && /A_TOKEN is not set/.test(error.message),
     );
   });

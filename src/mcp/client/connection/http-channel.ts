@@ -1,10 +1,10 @@
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { TokenBucket, type TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { messageOf } from '../../../lib/errors.ts';
+import { isTemperError, messageOf, type TemperError } from '../../../lib/errors.ts';
 import type { RemoteServer } from '../read-servers.ts';
-import { checkedResponse } from './checked-body.ts';
-import { UNASKED } from './message-limits.ts';
+import { type BodyLimits, checkedResponse } from './checked-body.ts';
+import { MAX_MESSAGE_BYTES, UNASKED } from './message-limits.ts';
 import type { ServerChannel } from './server-connection.ts';
 
 /** An event has up to four lines: its name, its id, its data and an empty one. */
@@ -22,6 +22,12 @@ const MAX_LEAVE_MS = 2_000;
 interface HttpChannelDeps {
   clock: Clock;
   fetch: (target: string | URL, init: RequestInit) => Promise<Response>;
+  /** The longest message; absent: that of a server of a user. */
+  maxMessageBytes?: number;
+  /** The bytes of its streams; absent: no limit. */
+  streamBytes?: TokenBucketOptions;
+  /** Throws for a text of the server that must not be read, which ends the channel. */
+  inspect?: (text: string) => void;
 }
 
 /**
@@ -31,25 +37,31 @@ interface HttpChannelDeps {
 export function httpChannel(
   { url }: Pick<RemoteServer, 'url'>,
   token: string | undefined,
-  { clock, fetch }: HttpChannelDeps,
+  { clock, fetch, maxMessageBytes = MAX_MESSAGE_BYTES, streamBytes, inspect }: HttpChannelDeps,
 ): ServerChannel {
-  const unasked = new TokenBucket(clock, LINES);
   const reopened = new TokenBucket(clock, REOPENED);
   const closed = new AbortController();
-  let problem: string | undefined;
+  let problem: string | TemperError | undefined;
   const close = (): Promise<void> => {
     closed.abort();
     return transport.close();
   };
   const end = (error: unknown): void => {
-    problem ??= messageOf(error, 300);
+    problem ??= isTemperError(error) ? error : messageOf(error, 300);
     void close();
+  };
+  const limits: BodyLimits = {
+    maxMessageBytes,
+    unasked: new TokenBucket(clock, LINES),
+    ...(streamBytes === undefined ? {} : { bytes: new TokenBucket(clock, streamBytes) }),
+    ...(inspect === undefined ? {} : { inspect }),
+    end,
   };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: async (target, init) => {
       const response = await fetch(target, { ...init, redirect: 'error' });
       if (isSessionLost(response, init)) end(new Error('the server has ended the session'));
-      return checkedResponse(response, { unasked, end });
+      return checkedResponse(response, limits);
     },
     ...(token === undefined ? {} : { authProvider: { token: async () => token } }),
     onInsufficientScope: 'throw',

@@ -1,7 +1,7 @@
 import type { TokenBucketOptions } from '../../../lib/async/token-bucket.ts';
 import { jsonExcess, type JsonLimits } from '../../../lib/json.ts';
 
-/** The longest message of a server: the largest output, with its images. */
+/** The longest message of a server of a user: the largest output, with its images. */
 export const MAX_MESSAGE_BYTES = 8 * 1_024 * 1_024;
 
 const LIMITS: JsonLimits = { values: 100_000, depth: 64 };

@@ -1,28 +1,36 @@
 import type { CallOptions } from '../../../lib/call-options.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { TemperError } from '../../../lib/errors.ts';
-import { type ConfiguredServer, isElsewhere, type LocalServer, type RemoteServer } from '../read-servers.ts';
+import {
+  type CommandServer,
+  type ConfiguredServer,
+  isElsewhere,
+  type LocalServer,
+  type RemoteServer,
+} from '../read-servers.ts';
 import { httpChannel } from './http-channel.ts';
 import { ProcessTransport } from './process-transport.ts';
 import { type ServerChannel, ServerConnection } from './server-connection.ts';
-import { startServerProcess } from './server-process.ts';
+import { startServerCommand, startServerProcess } from './server-process.ts';
 
 export interface OpenServerDeps {
   clock: Clock;
   /** The value of an environment variable with a token. */
   token: (variable: string) => string | undefined;
+  /** The launcher, behind which servers with a `command` run; undefined where there is none. */
+  launcher: string | undefined;
 }
 
-/** Connects to a server and lists its tools. Throws TEMPER_MCP_SERVER_FAILED. */
+/** Connects to a server and lists its tools. Throws TEMPER_MCP_SERVER_FAILED, TEMPER_PROGRAM_UNAVAILABLE and TEMPER_PROGRAM_NOT_FOUND. */
 export async function openServer(
   server: ConfiguredServer,
-  { clock, token }: OpenServerDeps,
+  { clock, token, launcher }: OpenServerDeps,
   op: CallOptions,
 ): Promise<ServerConnection> {
   const channel =
     'url' in server
       ? httpChannel(server, tokenOf(server, token), { clock, fetch })
-      : await processChannel(server, clock);
+      : await processChannel(server, clock, launcher);
   const listing = { name: server.name, isElsewhere: isElsewhere(server) };
   return ServerConnection.open({ server: listing, channel, clock }, op);
 }
@@ -38,8 +46,12 @@ function tokenOf({ name, tokenEnvironment }: RemoteServer, token: OpenServerDeps
   );
 }
 
-async function processChannel(server: LocalServer, clock: Clock): Promise<ServerChannel> {
-  const process = await startServerProcess(server);
+async function processChannel(
+  server: LocalServer | CommandServer,
+  clock: Clock,
+  launcher: string | undefined,
+): Promise<ServerChannel> {
+  const process = await ('command' in server ? startServerCommand(server, launcher) : startServerProcess(server));
   return {
     transport: new ProcessTransport(process, clock),
     problem() {

@@ -5,7 +5,7 @@ import type { Clock } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/errors.ts';
 import { parseUntrustedJson } from '../../../lib/json.ts';
 import { MAX_MESSAGE_BYTES, messageProblem, UNASKED } from './message-limits.ts';
-import type { ConfinedProcess } from '../../../sandbox/confined/confined-process.ts';
+import type { PipedProcess } from '../../../sandbox/confined/piped-process.ts';
 
 /** Bytes that wait for a server that does not read. */
 const MAX_WAITING_BYTES = 16 * 1_024 * 1_024;
@@ -18,12 +18,12 @@ export class ProcessTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  readonly #process: ConfinedProcess;
+  readonly #process: PipedProcess;
   readonly #unasked: TokenBucket;
   readonly #asked = new Set<RequestId>();
   #isClosed = false;
 
-  constructor(process: ConfinedProcess, clock: Pick<Clock, 'monotonic'>) {
+  constructor(process: PipedProcess, clock: Pick<Clock, 'monotonic'>) {
     this.#process = process;
     this.#unasked = new TokenBucket(clock, UNASKED);
   }

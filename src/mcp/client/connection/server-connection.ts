@@ -26,13 +26,14 @@ const OPEN_TIMEOUT_MS = 30_000;
 /** A server of an older revision may never answer the question for a newer one. */
 const PROBE_TIMEOUT_MS = 5_000;
 const MAX_PAGES = 64;
+const MAX_CAUSES = 5;
 const CLIENT = { name: 'temper', version: '1' };
 
 /** The way to one server, and how it ended. */
 export interface ServerChannel extends AsyncDisposable {
   readonly transport: Transport;
-  /** Why nothing comes from the server any more, with untrusted text; undefined while the channel is open. */
-  problem(): string | undefined;
+  /** Why nothing comes from the server any more, a string with untrusted text; undefined while the channel is open. */
+  problem(): string | TemperError | undefined;
 }
 
 export interface ServerConnectionDeps {
@@ -162,9 +163,10 @@ export class ServerConnection implements AsyncDisposable {
   }
 
   #failureOf(error: unknown, what: string): TemperError {
-    if (isTemperError(error)) return error;
+    const known = temperErrorIn(error);
+    if (known !== undefined) return known;
     const ended = this.#deps.channel.problem();
-    if (ended !== undefined) return this.#failed(ended);
+    if (ended !== undefined) return typeof ended === 'string' ? this.#failed(ended) : ended;
     return this.#failed(`${what}: ${messageOf(error, 500)}`, error);
   }
 
@@ -172,6 +174,16 @@ export class ServerConnection implements AsyncDisposable {
     const message = `MCP server "${this.#deps.server.name}": ${printable(reason, 1_000)}`;
     return new TemperError('TEMPER_MCP_SERVER_FAILED', message, cause === undefined ? {} : { cause });
   }
+}
+
+/** The SDK wraps the errors of a channel while it agrees on a revision of the protocol. */
+function temperErrorIn(error: unknown): TemperError | undefined {
+  let next = error;
+  for (let depth = 0; depth < MAX_CAUSES && next instanceof Error; depth += 1) {
+    if (isTemperError(next)) return next;
+    next = next.cause;
+  }
+  return undefined;
 }
 
 /** Why the server gives no result although the connection works. */

@@ -1,11 +1,18 @@
-import { type Digest, tryDigestOf } from '../../../lib/canonical.ts';
+import { type Digest, digestOf, tryDigestOf } from '../../../lib/canonical.ts';
 import { isJsonObject, type Json, type JsonObject, jsonDepth, textAt } from '../../../lib/json.ts';
 import { printable } from '../../../lib/printable.ts';
 import { validateSchema } from '../../../tools/json-schema/compiler.ts';
 import { actionOf } from './annotations.ts';
 
 /** Limits of what one server lists. */
-export const LISTED_LIMITS = { tools: 200, name: 63, description: 4_096, schemaBytes: 32_768, schemaDepth: 32 };
+export const LISTED_LIMITS = {
+  tools: 200,
+  name: 63,
+  remoteName: 128,
+  description: 4_096,
+  schemaBytes: 32_768,
+  schemaDepth: 32,
+};
 
 /** A tool as a server lists it, within the limits. The user accepts it as it is. */
 export interface ListedTool {
@@ -35,8 +42,10 @@ export interface ToolsOfServer {
 
 /** The server that lists the tools. */
 export interface ListingServer {
-  /** Its name in the configuration of the user. */
+  /** Its name in errors, and before the names of its tools. */
   name: string;
+  /** Capabilities name its tools, so their names begin with no prefix. */
+  isOfCapability?: boolean;
   /** On another machine: what its tools get leaves this one. */
   isElsewhere: boolean;
 }
@@ -60,9 +69,12 @@ export function readListedTools(server: ListingServer, listed: readonly Json[]):
 
 /** The tool, or why it is refused. */
 function readTool(server: ListingServer, remoteName: string, entry: Json): ListedTool | string {
-  const name = `${server.name}_${remoteName.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '_')}`;
+  const { isOfCapability = false } = server;
+  const plainName = remoteName.toLowerCase().replaceAll(/[^a-z0-9_-]/g, '_');
+  const name = isOfCapability ? plainName : `${server.name}_${plainName}`;
+  const maxName = isOfCapability ? LISTED_LIMITS.remoteName : LISTED_LIMITS.name;
   if (remoteName === '') return 'it has no name';
-  if (name.length > LISTED_LIMITS.name) return `${name.length} characters in its name; at most ${LISTED_LIMITS.name}`;
+  if (name.length > maxName) return `${name.length} characters in its name; at most ${maxName}`;
   const description = textAt(entry, ['description']);
   if (description.length > LISTED_LIMITS.description)
     return `${description.length} characters in its description; at most ${LISTED_LIMITS.description}`;
@@ -80,6 +92,22 @@ function readTool(server: ListingServer, remoteName: string, entry: Json): Liste
 /** Undefined for what is no canonical JSON. */
 export function definitionDigest(tool: Omit<ListedTool, 'digest'>): Digest | undefined {
   return tryDigestOf({ ...tool });
+}
+
+/**
+ * What a Capability pins: everything that the server says of the tool and that Temper reads, under the name that the server knows. It is
+ * the same for each user, whatever name the server has in `mcp.yaml`.
+ */
+export function pinnedDigest({
+  remoteName,
+  description,
+  inputSchema,
+  outputSchema,
+  action,
+  sideEffects,
+}: ListedTool): Digest {
+  const output = outputSchema === undefined ? {} : { outputSchema };
+  return digestOf({ tool: remoteName, description, inputSchema, ...output, action, sideEffects });
 }
 
 function optionalProblem(schema: Json | undefined): string | undefined {

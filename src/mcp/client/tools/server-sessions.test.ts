@@ -16,7 +16,7 @@ import { ServerSessions } from './server-sessions.ts';
 import { serverToolDescriptor, serverTools } from './server-tools.ts';
 
 const FOLDER = resolve(import.meta.dirname, '../../../../test/fixtures/mcp');
-const deps = { clock: systemClock, token: () => undefined };
+const deps = { clock: systemClock, token: () => undefined, launcher: undefined };
 
 function hostile(trick: string): LocalServer {
   const program = join(FOLDER, 'hostile-server.ts');

@@ -66,7 +66,7 @@ async function aPod(answers: ScriptedAnswer[] = []) {
   return { ...loop, send, model, role, start, homes: homesNow, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
-describe('an agent program in the sandbox container', { timeout: 120_000 }, () => {
+describe('an agent program in the sandbox container', { timeout: 1_200_000 }, () => {
   it('a program answers with the model and the tools of its agent, keeps its process, and leaves no home', async () => {
     const pod = await aPod([
       [{ type: 'text', text: 'I look.' }, ...calls(['look', { at: 1 }])],

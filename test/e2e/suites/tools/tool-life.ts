@@ -10,6 +10,7 @@ import { jsonLines } from '../../../support/json-lines.ts';
 import { poll } from '../../../support/poll.ts';
 import { type ClusterUser, createClusterUser } from '../../support/cluster-user.ts';
 import { type CommandValues, readDocumentedCommands, type WordsOf } from '../../support/documented-page.ts';
+import { asMcpClient } from '../../support/mcp-client.ts';
 import { type CommandResult, type InstalledCluster, ROOT } from '../../support/installed-cluster.ts';
 
 type Stored<T> = KubeObject & T;
@@ -162,6 +163,26 @@ function lifeTests(current: () => InstalledCluster): void {
     );
     assert.equal(again.code, 2, again.stdout);
     assert.match(again.stderr, /already decided: Approve by alice/);
+  });
+
+  it('a client of the MCP SDK outside the cluster gets what the second agent computes with the shared tool', async () => {
+    const audience = ['--audience', 'temper-gateway'];
+    const token = await approver.kubectl('create', 'token', 'temper-users', '-n', NAMESPACE, ...audience);
+    const agent = { kubeconfig: approver.kubeconfig, namespace: NAMESPACE, agent: 'reporter', token: token.trim() };
+    await asMcpClient(agent, async (client) => {
+      const { tools } = await client.listTools();
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['ask_agent'],
+      );
+      const input = { text: COLUMNS_QUESTION, session: 'mcp-client' };
+      const answered = await client.callTool({ name: 'ask_agent', arguments: input }, { timeout: 60_000 });
+      const reply = 'The columns are region, quantity.';
+      const expected = { reply, finishReason: 'complete', session: 'mcp-client' };
+      assert.deepEqual(answered.structuredContent, expected, JSON.stringify(answered.content));
+    });
+    const traced = await approver.temper('trace', 'mcp-client', '--agent', 'reporter', '-n', NAMESPACE);
+    assert.ok(traced.stdout.includes(TOOL), traced.stdout);
   });
 
   it('a revoked tool is gone for both agents', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { type Message, Role, type SendMessageRequest, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
+import { type Message, type SendMessageRequest, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
 import type { CallApproval, PodDelivery } from '../../../../src/gateway-api/pod-api.ts';
+import { asTask, messageRequest } from '../../../support/a2a.ts';
 import { a2aClient, a2aPath, rpc } from '../../../support/gateway/a2a-client.ts';
 import type { HttpResponse } from '../../../support/gateway/gateway-fixture.ts';
 import { assertError, type MessageClient, parsed, type RunningAgent } from '../../../support/gateway/message-client.ts';
@@ -20,28 +21,9 @@ type Rpc = { result?: unknown; error?: { code: number; message: string } };
 let messageIds = 0;
 function newRequest(text: string, change: Partial<Message> = {}): SendMessageRequest {
   messageIds += 1;
-  return {
-    tenant: '',
-    metadata: undefined,
-    configuration: undefined,
-    message: {
-      messageId: `m-${messageIds}`,
-      contextId: '',
-      taskId: '',
-      role: Role.ROLE_USER,
-      parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: [],
-      ...change,
-    },
-  };
+  return messageRequest(text, { messageId: `m-${messageIds}`, ...change });
 }
 
-const asTask = (value: object): Task => {
-  assert.ok('artifacts' in value, JSON.stringify(value));
-  return value as Task;
-};
 const answerOf = ({ artifacts }: Task): unknown => artifacts[0]?.parts[0]?.content?.value;
 const stateOf = ({ status }: Task): TaskState | undefined => status?.state;
 const errorOf = (response: HttpResponse) => (parsed(response) as Rpc).error;

@@ -1,102 +1,53 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
 import pLimit from 'p-limit';
-import { egressConfig } from '../../../../src/egress/config.ts';
-import { runEgress } from '../../../../src/egress/egress.ts';
+import type { IncomingMessage } from 'node:http';
+import type { CapabilityTools } from '../../../../src/gateway/capabilities/capability-tools.ts';
+import { type CatalogObject, pruneCapability } from '../../../../src/gateway/discovery/catalog-entries.ts';
 import { ProxyClient } from '../../../../src/egress/proxy/proxy-client.testing.ts';
 import { NO_PLAIN_REQUEST, NO_TUNNEL } from '../../../../src/egress/request/target.testing.ts';
-import { writeGatewayConfig } from '../../../../src/gateway-client/certificates.testing.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
 import { isTemperError } from '../../../../src/lib/errors.ts';
+import { NO_BROKERED_TOOLS } from '../../../../src/gateway/brokered/port.ts';
+import type { ErrorCode } from '../../../../src/lib/error-codes.ts';
+import { platformTrust } from '../../../../src/net/proxied-connection.ts';
 import { egressFetch } from '../../../../src/pod/agent/egress-fetch.ts';
-import { createLogger } from '../../../../src/telemetry/log.ts';
-import { createSecretRedactor } from '../../../../src/telemetry/secret-redactor.ts';
+import { callBrokered } from '../../../support/gateway/brokered-caller.ts';
 import { pollValue } from '../../../support/poll.ts';
 import { NEVER_ABORTED } from '../../../support/stubs.ts';
-import type { ModelGatewayFixture, ModelGatewayReplica } from '../../../support/gateway/model-gateway-fixture.ts';
+import {
+  brokeredCapabilities,
+  type EgressWorld,
+  INTERNAL_NAMES,
+  startEgressProxy,
+} from '../../../support/gateway/egress-proxy.ts';
+import { GATEWAY_TOKEN } from '../../../support/gateway/model-gateway-fixture.ts';
 
 const TLS = new URL('../../../fixtures/tls/', import.meta.url);
 const HOST = 'api.example.com:443';
-const PUBLIC = '93.184.215.14';
-/** Addresses that no agent reaches, in the notations that a name server may give. */
-const INSIDE = [
-  '0.0.0.0',
-  '10.96.0.1',
-  '100.64.0.1',
-  '100.100.100.200',
-  '127.0.0.1',
-  '127.255.255.254',
-  '169.254.169.254',
-  '172.16.0.1',
-  '172.31.255.255',
-  '192.0.0.8',
-  '192.168.0.1',
-  '198.18.0.1',
-  '224.0.0.1',
-  '255.255.255.255',
-  '::',
-  '::1',
-  '::127.0.0.1',
-  '::ffff:10.0.0.1',
-  '::ffff:169.254.169.254',
-  '::ffff:0:a9fe:a9fe',
-  '64:ff9b::169.254.169.254',
-  '64:ff9b:1::1',
-  '2001::1',
-  '2002:a9fe:a9fe::1',
-  'fc00::1',
-  'fd00:ec2::254',
-  'fe80::1',
-  'fec0::1',
-  'ff02::1',
-];
-const NAMES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  INSIDE.flatMap((address, index) => [
-    [`inside-${index}.example.com`, [address]],
-    [`mixed-${index}.example.com`, [PUBLIC, address]],
-  ]),
-);
+const SECRET = 'the-secret-of-search';
 
-export interface EgressWorld {
-  fixture: ModelGatewayFixture;
-  gateway: ModelGatewayReplica;
+/** What the server got, without the credential itself. */
+function asked({ headers }: IncomingMessage): object {
+  return { credential: headers.authorization === `Bearer ${SECRET}` ? 'sent' : 'none', found: 1 };
 }
 
-/** A replica of the egress proxy; the public address of every name ends at the server. */
-async function startProxy({ fixture, gateway }: EgressWorld, target: Server, signal: AbortSignal) {
-  const folder = await mkdtemp(join(fixture.folder, 'egress-'));
-  const authority = await readFile(new URL('certificate.pem', TLS), 'utf8');
-  const url = `https://127.0.0.1:${gateway.port}`;
-  await writeGatewayConfig(folder, { url, name: 'api.example.com', authority, token: 'egress-1' });
-  const [certificate = '', key = ''] = ['certificate.pem', 'key.pem'].map((name) => fileURLToPath(new URL(name, TLS)));
-  const config = egressConfig({
-    listen: { host: '127.0.0.1', port: 0 },
-    health: { host: '127.0.0.1', port: 0 },
-    tls: { certificate, key },
-    gateway: { endpoints: folder, tokenFile: join(folder, 'token') },
-  });
-  const { port } = target.address() as AddressInfo;
-  const network = {
-    resolve: async (host: string) => NAMES[host] ?? [PUBLIC],
-    connect: async () => {
-      const socket = connect({ host: '127.0.0.1', port });
-      await once(socket, 'connect');
-      return socket;
-    },
+function capability(name: string, url: string, connection?: string): CatalogObject {
+  const metadata = { name, namespace: 'team-a', uid: `uid-${name}`, generation: 1 };
+  const schema = { type: 'object', properties: { text: { type: 'string' } } };
+  const spec = {
+    type: 'Tool',
+    description: 'Finds.',
+    hasSideEffects: false,
+    tool: { name: name.replaceAll('-', '_'), category: 'web', action: 'code:read', inputSchema: schema },
+    backend: { http: { url, ...(connection === undefined ? {} : { connection }) } },
   };
-  const lines: Record<string, unknown>[] = [];
-  const destination = { write: (line: string) => lines.push(JSON.parse(line) as Record<string, unknown>) };
-  const log = createLogger({ level: 'info', destination, secrets: createSecretRedactor() });
-  const ready = Promise.withResolvers<{ port: number; healthPort: number }>();
-  const running = runEgress(config, { log, signal, network, listening: ready.resolve });
-  running.catch(ready.reject);
-  return { ...(await ready.promise), running, lines, certificate: authority };
+  return pruneCapability({ metadata, spec } as CatalogObject);
 }
 
 /** Connections of agents through the egress proxy, decided and charged by a real gateway. */
@@ -105,18 +56,22 @@ export function egressSuite(open: () => EgressWorld): void {
     const stop = new AbortController();
     const client = new ProxyClient();
     let target: Server;
-    let proxy: Awaited<ReturnType<typeof startProxy>>;
+    let proxy: Awaited<ReturnType<typeof startEgressProxy>>;
 
     before(async () => {
       const [cert, key] = await Promise.all(
         ['certificate.pem', 'key.pem'].map((name) => readFile(new URL(name, TLS), 'utf8')),
       );
-      target = createServer({ cert: cert ?? '', key: key ?? '' }, ({ url }, response) => {
-        if (url === '/moved') response.writeHead(302, { location: 'https://169.254.169.254/latest/meta-data/' }).end();
+      target = createServer({ cert: cert ?? '', key: key ?? '' }, (request, response) => {
+        const { url } = request;
+        if (url === '/echo') response.setHeader('content-type', 'application/json').end(JSON.stringify(asked(request)));
+        else if (url === '/moved')
+          response.writeHead(302, { location: 'https://169.254.169.254/latest/meta-data/' }).end();
         else response.end(Buffer.alloc(Number(url?.slice(1)), 'a'));
       });
       await new Promise<void>((done) => target.listen(0, '127.0.0.1', done));
-      proxy = await startProxy(open(), target, stop.signal);
+      const { port } = target.address() as AddressInfo;
+      proxy = await startEgressProxy(open(), () => port, stop.signal);
       Object.assign(client, { port: proxy.port, certificate: proxy.certificate });
       open().fixture.setPolicy('connected', {
         level: { initial: 'restricted', ceiling: 'restricted' },
@@ -168,7 +123,7 @@ export function egressSuite(open: () => EgressWorld): void {
             ...endpoint,
             ca: proxy.certificate,
             token: 'smith',
-            targetAuthorities: proxy.certificate,
+            targetTrust: platformTrust(proxy.certificate),
           }),
         },
         deliveryToken: () => open().fixture.deliveryToken('smith'),
@@ -176,8 +131,8 @@ export function egressSuite(open: () => EgressWorld): void {
       });
       const op = { signal: NEVER_ABORTED, deadline: systemClock.monotonic() + 60_000, key: 'test' };
       const rules = { hostDenialReason: () => undefined };
-      const { status, body } = await fetchOfTool({ url: 'https://api.example.com/7' }, rules, op);
-      assert.deepEqual([status, body], [200, 'aaaaaaa']);
+      const { status, bytes } = await fetchOfTool({ url: 'https://api.example.com/7' }, rules, op);
+      assert.deepEqual([status, bytes.toString()], [200, 'aaaaaaa']);
       await assert.rejects(fetchOfTool({ url: 'https://other.example.com/7' }, rules, op), (error) => {
         assert.ok(isTemperError(error, 'TEMPER_POLICY_DENIED'), String(error));
         return /other\.example\.com.* is not granted to agent "smith"/.test(error.message);
@@ -189,7 +144,7 @@ export function egressSuite(open: () => EgressWorld): void {
     it('a name with an address inside, alone or beside a public one, is refused after it was allowed', async () => {
       setAgent('resolver', { grants: { network: ['*.example.com'] } });
       const before = proxy.lines.length;
-      const hosts = Object.keys(NAMES);
+      const hosts = Object.keys(INTERNAL_NAMES);
       const limit = pLimit(8);
       const words = /403 .*TEMPER_FETCH_DENIED.*not public/s;
       await Promise.all(hosts.map((host) => limit(() => refused('resolver', `${host}:443`, words))));
@@ -226,6 +181,99 @@ export function egressSuite(open: () => EgressWorld): void {
     it('the replica is ready, because a gateway takes its reports', async () => {
       const ready = async () => (await fetch(`http://127.0.0.1:${proxy.healthPort}/readyz`)).status;
       await pollValue('the readiness', ready, (status) => status === 200);
+    });
+
+    describe('of calls that a gateway executes', () => {
+      let tools: CapabilityTools;
+
+      before(async () => {
+        const { fixture } = open();
+        const credentialFile = join(fixture.folder, 'search-token');
+        await writeFile(credentialFile, SECRET);
+        tools = brokeredCapabilities(open(), proxy, {
+          connections: [{ name: 'search', hosts: [HOST], namespaces: ['team-a'], credentialFile }],
+          signal: stop.signal,
+        });
+        const objects = [
+          capability('find', 'https://api.example.com/echo', 'search'),
+          capability('find-open', 'https://api.example.com/echo'),
+          capability('find-moved', 'https://api.example.com/moved', 'search'),
+          capability('find-large', 'https://api.example.com/2000000', 'search'),
+        ];
+        for (const object of objects)
+          tools.capabilityChanged({ type: 'added', key: `team-a/${object.metadata.name}`, object });
+        fixture.brokered = tools;
+        fixture.setPolicy('brokered', { level: { initial: 'standard' }, tainted: { tools: ['no_tool'] } });
+      });
+      after(() => {
+        open().fixture.brokered = NO_BROKERED_TOOLS;
+      });
+
+      const callTool = (agent: string, name: string, session = 's1', message = 'message-1') =>
+        callBrokered({ ...open(), tools }, { agent, name, input: { text: 'a' }, session, message });
+      const failsWith = (code: ErrorCode, work: Promise<unknown>, words: RegExp): Promise<void> =>
+        assert.rejects(work, (error) => {
+          assert.ok(isTemperError(error, code), String(error));
+          assert.match(error.message, words);
+          return true;
+        });
+      const setUser = (name: string, spec: object = {}): void => {
+        open().fixture.setAgent(name, { grants: { tools: ['*'] }, ...spec }, 'brokered');
+      };
+
+      it('an agent without a grant for the host uses it through the connection of its namespace, and its session is tainted', async () => {
+        setUser('caller');
+        const { output, signatures } = await callTool('caller', 'find', 's-tainted');
+        assert.deepEqual(output, { credential: 'sent', found: 1 });
+        assert.equal(signatures.length, 1);
+        const page = await open().gateway.metrics();
+        assert.match(page, /temper_brokered_calls_total\{outcome="ok"\} 1/);
+        const [line] = proxy.lines.filter(({ agent, outcome }) => agent === 'caller' && outcome === 'ok');
+        assert.deepEqual([line?.['host'], line?.['session']], ['api.example.com', 's-tainted']);
+        // The next call of the session is one of a tainted session, which this policy refuses.
+        await failsWith('TEMPER_POLICY_DENIED', callTool('caller', 'find', 's-tainted', 'message-2'), /untrusted/);
+      });
+
+      it('without a connection the policy of the agent decides about the host', async () => {
+        setUser('walker');
+        await failsWith('TEMPER_POLICY_DENIED', callTool('walker', 'find_open'), /api\.example\.com/);
+      });
+
+      it('redirects and answers beyond the limit fail, and bring nothing to the pod', async () => {
+        setUser('victim');
+        await failsWith('TEMPER_FETCH_DENIED', callTool('victim', 'find_moved', 's-1'), /redirects/);
+        await failsWith('TEMPER_FETCH_FAILED', callTool('victim', 'find_large', 's-2', 'message-3'), /larger than/);
+      });
+
+      it('a suspended agent has no call executed, and a used quota ends its calls', async () => {
+        setUser('sleeper', { suspend: true });
+        await failsWith('TEMPER_AGENT_SUSPENDED', callTool('sleeper', 'find'), /suspended/);
+        setUser('limited', { quotas: { toolCallsPerMinute: 1 } });
+        await callTool('limited', 'find', 's-1', 'message-1');
+        await failsWith('TEMPER_QUOTA_EXCEEDED', callTool('limited', 'find', 's-2', 'message-2'), /toolCallsPerMinute/);
+      });
+
+      it('no pod uses the token that a gateway made for a connection', async () => {
+        setUser('thief');
+        const { fixture } = open();
+        const claims = {
+          agentUid: 'uid-thief',
+          agent: 'thief',
+          namespace: 'team-a',
+          podUid: 'pod-thief',
+          message: 'message-1',
+          session: 's1',
+          root: 'root-1',
+          depth: 0,
+          deadline: new Date(Date.now() + 600_000).toISOString(),
+          at: { streamSequence: 1, deliveries: 1 },
+          connects: { host: 'api.example.com', port: 443, by: 'Connection' } as const,
+        };
+        const token = fixture.deliveryTokens.sign(claims);
+        await refused('thief', HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID.*of a gateway/s, token);
+        await refused(GATEWAY_TOKEN, 'other.example.com:443', /407 .*TEMPER_DELIVERY_TOKEN_INVALID.*this host/s, token);
+        await refused(GATEWAY_TOKEN, HOST, /407 .*TEMPER_DELIVERY_TOKEN_INVALID/s, fixture.deliveryToken('thief'));
+      });
     });
 
     it('suspending an agent ends its open connections, and those of no other agent', async () => {

@@ -70,7 +70,8 @@ export function panelKills(open: () => GatewayFixture): void {
         thinking = Promise.withResolvers<void>();
         const first = await startGatewayProcess(fixture, { models });
         await reviews.request(job, 0);
-        await poll('a question to each reviewer', () => replay.requests.length === asked + 2);
+        // On a slow machine the server gives the job to the same gateway again, which asks again.
+        await poll('a question to each reviewer', () => replay.requests.length >= asked + 2);
         await systemClock.sleep((time * 37) % MAX_WAIT_MS, new AbortController().signal);
         await first.end('SIGKILL');
         thinking.resolve();
@@ -82,23 +83,23 @@ export function panelKills(open: () => GatewayFixture): void {
           (found) => found !== undefined,
         );
         assert.ok(verdict?.approved, `${verdict?.reasoning}\n${second.output}`);
-        assert.equal(replay.requests.length - asked, 4, 'each reviewer answers each of the two gateways');
+        await noJobInWork(gateway);
+        const answered = replay.requests.length;
+        assert.ok(answered - asked >= 4, 'each reviewer answers each of the two gateways');
         await reviews.request(job, 1);
-        await pollValue(
-          'no job in work',
-          async () => {
-            const { num_pending: pending, num_ack_pending: inWork } = await gateway.manager.consumers.info(
-              QUEUES.panelReviews.stream,
-              QUEUES.panelReviews.consumer,
-            );
-            return pending + inWork;
-          },
-          (jobs) => jobs === 0,
-        );
+        await noJobInWork(gateway);
         assert.deepEqual(await states.review(tool.key, attempt), verdict);
-        assert.equal(replay.requests.length - asked, 4, 'a repeated request asks no model');
+        assert.equal(replay.requests.length, answered, 'a repeated request asks no model');
       }
     });
+  });
+}
+
+async function noJobInWork({ manager: { consumers } }: JetStreamConnection): Promise<void> {
+  const { stream, consumer } = QUEUES.panelReviews;
+  await poll('no job in work', async () => {
+    const { num_pending: pending, num_ack_pending: inWork } = await consumers.info(stream, consumer);
+    return pending + inWork === 0;
   });
 }
 

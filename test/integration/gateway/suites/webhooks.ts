@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { promisify } from 'node:util';
 import { signedRequest } from '../../../../src/cli/cluster/events/webhook-help.ts';
-import { parseWebhookKeys, webhookSignature } from '../../../../src/events/webhook-signature.ts';
+import { parseWebhookKeys, webhookSignature } from '../../../../src/events/webhook/signature.ts';
 import { createNatsInbox } from '../../../../src/nats/inbox/inbox.ts';
 import { type HttpResponse, httpsClient } from '../../../support/gateway/gateway-fixture.ts';
 import { type MessageClient, parsed } from '../../../support/gateway/message-client.ts';

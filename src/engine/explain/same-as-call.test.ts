@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import * as fc from 'fast-check';
+import type { ErrorCode } from '../../lib/error-codes.ts';
+import { createDecider } from '../../policy/decider.ts';
+import type { PolicySnapshot } from '../../policy/types.ts';
+import { toolRequest } from '../../tools/authorize.ts';
+import type { ToolResult } from '../../tools/contract.ts';
+import { createSchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import { builtInDescriptors } from '../built-in.ts';
+import { anEngine, anOp } from '../engine.testing.ts';
+import { explainCall } from './explain-call.ts';
+import { anAsker, type AskedCall, askedCalls, type Asker } from './questions.testing.ts';
+import { ruleOfRefusal } from './steps.ts';
+
+const AGENTS = 30;
+const CALLS = 25;
+const SEED = 20_261_124;
+
+/** What refuses a call before it has any effect. Another error is one of the work itself. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'TEMPER_POLICY_DENIED',
+  'TEMPER_TOOL_INPUT_INVALID',
+  'TEMPER_FILE_DENIED',
+  'TEMPER_FETCH_DENIED',
+  'TEMPER_QUOTA_EXCEEDED',
+  'TEMPER_PATTERN_INVALID',
+  'TEMPER_SESSION_INVALID',
+]);
+
+const NO_SANDBOX = { run: () => Promise.reject(new Error('no sandbox')) } as never;
+
+describe('the explanation of a call beside the call', () => {
+  let workspace = '';
+  let protectedFolders: string[] = [];
+  before(async () => {
+    workspace = await mkdtemp(join(tmpdir(), 'temper-explained-'));
+    await mkdir(join(workspace, 'data'));
+    await writeFile(join(workspace, 'data/a.csv'), 'a\n');
+    protectedFolders = [join(workspace, '.temper'), join(workspace, 'held/state')];
+    for (const folder of protectedFolders) await mkdir(folder, { recursive: true });
+  });
+  after(() => rm(workspace, { recursive: true, force: true }));
+
+  /** The calls of one agent in an engine like that of `temper run`, each in a session of its own. */
+  async function aCaller({ agent, policy, level, session }: Asker) {
+    const quota = agent.quotas?.toolCallsPerMinute;
+    const { engine, asked, call } = await anEngine(
+      { workspace, sandbox: NO_SANDBOX, protectedPaths: protectedFolders },
+      {
+        agent,
+        policy,
+        level,
+        decision: 'Approve',
+        ...(quota === undefined ? {} : { quotas: { toolCallsPerMinute: quota } }),
+      },
+    );
+    return {
+      async verdict({ tool, input }: AskedCall, id: string): Promise<string> {
+        if (session !== 'clean') {
+          const source = session === 'private' ? 'Agent' : 'Trigger';
+          await engine.handle({ session: id, text: 'x', tainted: true, source }, anOp());
+        }
+        asked.length = 0;
+        return verdictOf(await call(tool, input, id), asked[0]?.reason);
+      },
+      close: () => engine.stop(),
+    };
+  }
+
+  function verdictOf(result: ToolResult, question: string | undefined): string {
+    if (!result.ok && REFUSALS.has(result.error.code)) {
+      return `Deny ${ruleOfRefusal(result.error.code, result.error.rule)}`;
+    }
+    return question === undefined ? 'Allow' : `Escalate ${question}`;
+  }
+
+  it('an explanation has the verdict and the rule of the call, over generated agents and calls', async () => {
+    const schemas = createSchemaCompiler();
+    const tools = new Map(builtInDescriptors().map((tool) => [tool.name, tool]));
+    const counts = new Map<string, number>();
+    const cases = fc.sample(fc.tuple(anAsker, askedCalls(workspace, CALLS)), { numRuns: AGENTS, seed: SEED });
+    for (const [asker, calls] of cases) {
+      const { agent, policy, level, session } = asker;
+      const snapshot: PolicySnapshot = {
+        agent: { name: 'a', namespace: 'n', spec: agent },
+        policy: { name: 'p', spec: policy },
+        level,
+        tainted: session !== 'clean',
+        hasPrivateData: session === 'private',
+        workspace,
+      };
+      const decider = createDecider(snapshot);
+      const caller = await aCaller(asker);
+      for (const [index, asked] of calls.entries()) {
+        const descriptor = tools.get(asked.tool);
+        assert.ok(descriptor !== undefined, asked.tool);
+        const { effect, rule, reason } = explainCall(
+          { decider, schemas, snapshot, protectedFolders },
+          toolRequest(descriptor, asked.input),
+        );
+        const explained = { Allow: 'Allow', Deny: `Deny ${rule}`, Escalate: `Escalate ${reason}` }[effect];
+        assert.equal(explained, await caller.verdict(asked, `s-${index}`), JSON.stringify({ asked, asker }));
+        counts.set(effect === 'Deny' ? rule : effect, (counts.get(effect === 'Deny' ? rule : effect) ?? 0) + 1);
+      }
+      await caller.close();
+    }
+    const kinds = ['Allow', 'Escalate', 'input-schema', 'workspace', 'quota', 'grant.tools', 'grant.memory', 'mode'];
+    for (const kind of kinds) assert.ok((counts.get(kind) ?? 0) > 0, `no ${kind}: ${JSON.stringify([...counts])}`);
+  });
+});

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { systemClock } from '../lib/clock.ts';
+import { GatewayConfigFiles } from './gateway-config-files.ts';
+
+const CERTIFICATE = new URL('../../test/fixtures/tls/certificate.pem', import.meta.url);
+
+describe('the files about the egress proxy', () => {
+  let folder = '';
+  let files: GatewayConfigFiles;
+  const write = (name: string, text: string): Promise<void> => writeFile(join(folder, name), text);
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'temper-egress-files-'));
+    await Promise.all([
+      write('egress', 'https://10.0.0.7:8445\n'),
+      write('egress-name', 'temper-egress'),
+      write('ca.crt', 'CA'),
+      write('token', 'token-1'),
+    ]);
+    const tokenFile = join(folder, 'token');
+    files = new GatewayConfigFiles({ folder, server: 'egress', tokenFile, clock: systemClock });
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  it('without authorities for targets, those of the system count', async () => {
+    const endpoint = { origin: 'https://10.0.0.7:8445', serverName: 'temper-egress', ca: 'CA', token: 'token-1' };
+    assert.deepEqual(await files.current('reread'), endpoint);
+  });
+
+  it('authorities for targets are read into one context until they change', async () => {
+    const certificate = await readFile(CERTIFICATE, 'utf8');
+    await write('egress-ca.crt', certificate);
+    const { targetTrust: first } = await files.current('reread');
+    await write('token', 'token-2');
+    const { targetTrust: second, token } = await files.current('reread');
+    assert.ok(first !== undefined);
+    assert.deepEqual([first === second, token], [true, 'token-2']);
+    await write('egress-ca.crt', `${certificate}\n${certificate}`);
+    assert.notEqual((await files.current('reread')).targetTrust, first);
+  });
+});

@@ -1,0 +1,219 @@
+import { isFromHost } from '../../agent/loop/taint-tracker.ts';
+import { originOfTool } from '../../agent/history/origins.ts';
+import type { BrokeredCallRequest, BrokeredCallResult } from '../../gateway-api/brokered/brokered-schemas.ts';
+import { abortable } from '../../lib/async/abort.ts';
+import { digestOf, tryDigestOf } from '../../lib/canonical.ts';
+import { abortedByTimeout, type CallOptions, withTimeout } from '../../lib/call-options.ts';
+import { isTemperError, messageOf, TemperError } from '../../lib/errors.ts';
+import type { Json } from '../../lib/json.ts';
+import { printable } from '../../lib/printable.ts';
+import { isPrivateSource } from '../../policy/private-data/sources.ts';
+import { isUntrustedSource } from '../../policy/untrusted-source.ts';
+import { assertInput } from '../../tools/input-check.ts';
+import type { SchemaCompiler } from '../../tools/json-schema/compiler.ts';
+import type { GatewayDeps } from '../deps.ts';
+import type { AuthorizedDelivery } from '../delivery/authorize.ts';
+import { assertBrokeredCall } from '../delivery/brokered-call.ts';
+import type { MinuteCounts } from '../http/limits/minute-counts.ts';
+import type { CallShares } from './call-shares.ts';
+import type { BrokeredTool } from './port.ts';
+import type { RecentCalls } from './recent-calls.ts';
+
+export interface BrokeredCallDeps
+  extends Pick<
+    GatewayDeps,
+    | 'clock'
+    | 'log'
+    | 'metrics'
+    | 'directory'
+    | 'sessions'
+    | 'sessionsOf'
+    | 'approvals'
+    | 'audit'
+    | 'brokered'
+    | 'draining'
+  > {
+  shares: CallShares;
+  callsInMinute: MinuteCounts;
+  recent: RecentCalls<BrokeredCallResult>;
+  schemas: SchemaCompiler;
+}
+
+/** One request of a pod. */
+export interface RequestedCall extends Pick<BrokeredCallRequest, 'tool' | 'definition' | 'input' | 'timeoutMs'> {
+  /** The idempotency key. */
+  key: string;
+  /** An earlier request with the key got no answer. */
+  isUnanswered: boolean;
+  disconnected: AbortSignal;
+}
+
+/** A call does not take a gateway for longer. */
+const MAX_CALL_MS = 10 * 60_000;
+/** A model reads the output. */
+const MAX_CHARACTERS = 1_000_000;
+const MAX_MESSAGE = 2_000;
+
+/**
+ * Decides about a call as the pod had to, and executes it once per key. The failure of an executed call is its result. Throws
+ * TEMPER_TOOL_NOT_FOUND, TEMPER_TOOL_INPUT_INVALID, TEMPER_POLICY_DENIED, TEMPER_QUOTA_EXCEEDED,
+ * TEMPER_RATE_LIMITED, TEMPER_TOOL_OUTCOME_UNKNOWN for a tool with side effects that another process may have called, and TEMPER_BUS_*.
+ */
+export async function callBrokeredTool(
+  delivery: AuthorizedDelivery,
+  call: RequestedCall,
+  deps: BrokeredCallDeps,
+): Promise<{ tool: BrokeredTool; result: BrokeredCallResult }> {
+  const tool = toolOf(delivery, call, deps);
+  const { claims } = delivery;
+  const key = `${claims.agentUid}/${claims.message}/${call.key}`;
+  if (call.isUnanswered && tool.descriptor.sideEffects && !deps.recent.has(key)) throw unknownOutcome(tool);
+  const question = digestOf({ tool: tool.definition, input: call.input });
+  const result = await deps.recent.once(key, question, call.disconnected, async (cancelled) => {
+    const value = await admitted(tool, delivery, call, cancelled, deps);
+    return { value, size: JSON.stringify(value).length };
+  });
+  return { tool, result };
+}
+
+/** The tool with the definition that the pod has. A digest of another one: its name stands for something else now. */
+function toolOf(
+  { claims: { namespace } }: AuthorizedDelivery,
+  { tool: name, definition }: RequestedCall,
+  { brokered }: BrokeredCallDeps,
+): BrokeredTool {
+  const tool = brokered.find(namespace, name);
+  if (tool?.definition === definition) return tool;
+  const what = tool === undefined ? 'no tool of this gateway is named so' : 'its definition has changed';
+  throw new TemperError('TEMPER_TOOL_NOT_FOUND', `"${printable(name, 80)}": ${what}; use a listed tool`);
+}
+
+function unknownOutcome({ descriptor: { name } }: BrokeredTool): TemperError {
+  const message = `the connection to the gateway broke during a call of "${name}", which may have had its effect; check that before you call it again`;
+  return new TemperError('TEMPER_TOOL_OUTCOME_UNKNOWN', message);
+}
+
+/** Checks everything that the pod had to check before the call, takes the share and the quota, and executes. */
+async function admitted(
+  tool: BrokeredTool,
+  delivery: AuthorizedDelivery,
+  call: RequestedCall,
+  cancelled: AbortSignal,
+  deps: BrokeredCallDeps,
+): Promise<BrokeredCallResult> {
+  const { input, key, timeoutMs } = call;
+  const { claims } = delivery;
+  assertInput(deps.schemas, tool.descriptor, input);
+  const requests = tool.requests(input);
+  await assertBrokeredCall(delivery, { tool: tool.descriptor, input, requests, digests: [digestOf(input)], key }, deps);
+  using _share = deps.shares.take(claims);
+  count(delivery, deps);
+  const left = Math.min(timeoutMs, MAX_CALL_MS, Date.parse(claims.deadline) - deps.clock.now().getTime());
+  const op: CallOptions = {
+    signal: AbortSignal.any([cancelled, deps.draining]),
+    deadline: deps.clock.monotonic() + Math.max(1, left),
+    key: `brokered/${claims.agentUid}/${key}`,
+  };
+  await mark(tool, delivery, deps);
+  return await recorded(tool, delivery, call, op, deps);
+}
+
+/** The pod counts the calls of all tools; a pod that does not count cannot have more than its quota executed here. */
+function count({ state }: AuthorizedDelivery, { callsInMinute }: BrokeredCallDeps): void {
+  const quota = state.agent.spec.quotas?.toolCallsPerMinute;
+  if (quota === undefined || callsInMinute.add(state.uid) <= quota) return;
+  const message = `${quota} calls in a minute, as spec.quotas.toolCallsPerMinute of the agent permits, were executed by this gateway`;
+  throw new TemperError('TEMPER_QUOTA_EXCEEDED', message);
+}
+
+/** Before the pod gets anything of the answer, also of an error: the gateway does not depend on what the pod says about its session. */
+async function mark(
+  { descriptor }: BrokeredTool,
+  { claims: { agentUid, session }, state }: AuthorizedDelivery,
+  { sessions, sessionsOf }: BrokeredCallDeps,
+): Promise<void> {
+  const origin = originOfTool(descriptor);
+  const policy = state.policy?.spec ?? {};
+  const isUntrusted = isFromHost(origin) || isUntrustedSource(origin, policy);
+  const isPrivate = isPrivateSource(origin, policy);
+  if (!isUntrusted && !isPrivate) return;
+  const known = await sessions.marks(agentUid, session);
+  if (isUntrusted && !known.tainted) await sessionsOf(agentUid).taint(session);
+  if (isPrivate && !known.hasPrivateData) await sessionsOf(agentUid).markPrivate(session);
+}
+
+/** Executes the call and records what the gateway observed of it, without arguments and output. */
+async function recorded(
+  tool: BrokeredTool,
+  delivery: AuthorizedDelivery,
+  { input, key }: RequestedCall,
+  op: CallOptions,
+  deps: BrokeredCallDeps,
+): Promise<BrokeredCallResult> {
+  const { agentUid, agent, namespace, session, root, message } = delivery.claims;
+  const started = deps.clock.monotonic();
+  const result = await executed(tool, delivery, input, op, deps);
+  const milliseconds = deps.clock.monotonic() - started;
+  const outcome = 'error' in result ? result.error.code : 'ok';
+  deps.metrics.count('temper_brokered_calls_total', { outcome });
+  deps.metrics.observe('temper_brokered_call_duration_seconds', {}, milliseconds / 1_000);
+  const facts = {
+    agentUid,
+    session,
+    rootMessage: root,
+    message,
+    definition: tool.definition,
+    inputDigest: tryDigestOf(input) ?? 'none',
+    milliseconds: Math.round(milliseconds),
+    outcome,
+  };
+  const subject = tool.descriptor.name;
+  await deps.audit.append(
+    { namespace, agentUid },
+    { action: 'tool.brokered', actor: `agent/${agent}`, evidence: 'observed', subject, facts },
+    `brokered/${agentUid}/${message}/${key}`,
+  );
+  return result;
+}
+
+async function executed(
+  tool: BrokeredTool,
+  delivery: AuthorizedDelivery,
+  input: BrokeredCallRequest['input'],
+  op: CallOptions,
+  { clock, log, schemas }: BrokeredCallDeps,
+): Promise<BrokeredCallResult> {
+  const { name } = tool.descriptor;
+  const left = Math.max(1, op.deadline - clock.monotonic());
+  try {
+    const output = await withTimeout(op, clock, left, (inner) =>
+      abortable(tool.execute(input, delivery, inner), inner.signal, () => ended(name, inner.signal)),
+    );
+    return { output: checkedOutput(tool, output, schemas) };
+  } catch (error) {
+    if (isTemperError(error)) return { error: { code: error.code, message: printable(error.message, MAX_MESSAGE) } };
+    log.error({ error, tool: name }, 'a brokered tool failed');
+    return { error: { code: 'TEMPER_TOOL_FAILED', message: `"${name}" failed: ${printable(messageOf(error), 300)}` } };
+  }
+}
+
+function ended(name: string, signal: AbortSignal): TemperError {
+  return abortedByTimeout(signal)
+    ? new TemperError('TEMPER_TOOL_TIMEOUT', `"${name}" did not answer in time and was stopped`)
+    : new TemperError('TEMPER_CANCELLED', `the call of "${name}" was cancelled`);
+}
+
+function checkedOutput(
+  { descriptor: { name, outputSchema } }: BrokeredTool,
+  output: Json,
+  schemas: SchemaCompiler,
+): Json {
+  const size = JSON.stringify(output).length;
+  if (size > MAX_CHARACTERS) {
+    const message = `the output of "${name}" has ${size} characters, and ${MAX_CHARACTERS} are read; ask for less`;
+    throw new TemperError('TEMPER_TOOL_OUTPUT_INVALID', message);
+  }
+  const [problem] = outputSchema === undefined ? [] : schemas.check(outputSchema)(output);
+  if (problem === undefined) return output;
+  throw new TemperError('TEMPER_TOOL_OUTPUT_INVALID', `the output of "${name}" breaks its schema: ${problem}`);
+}

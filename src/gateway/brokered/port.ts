@@ -1,0 +1,32 @@
+import type { Digest } from '../../lib/canonical.ts';
+import type { CallOptions } from '../../lib/call-options.ts';
+import type { Json, JsonObject } from '../../lib/json.ts';
+import type { PolicyRequest } from '../../policy/types.ts';
+import type { ToolDescriptor } from '../../tools/contract.ts';
+import type { AgentState } from '../agent-state.ts';
+import type { DeliveryTokenClaims } from '../delivery/token.ts';
+
+/** The message in which a call is made, and the state of its agent. */
+export interface CallingMessage {
+  claims: DeliveryTokenClaims;
+  state: AgentState;
+}
+
+/** A tool that the gateway executes for agents. */
+export interface BrokeredTool {
+  readonly descriptor: ToolDescriptor;
+  /** Of the descriptor and of what executes it: a call that was decided for another definition is refused. */
+  readonly definition: Digest;
+  /** What a call does beyond being called. Throws TEMPER_TOOL_INPUT_INVALID. */
+  requests(input: JsonObject): readonly PolicyRequest[];
+  /** Executes a call that was checked and permitted. Throws TemperError; the text of the error may be untrusted. */
+  execute(input: JsonObject, message: CallingMessage, op: CallOptions): Promise<Json>;
+}
+
+/** The brokered tools of each namespace. Names are unique, and none is that of a tool in the pod. */
+export interface BrokeredTools {
+  list(namespace: string): readonly BrokeredTool[];
+  find(namespace: string, name: string): BrokeredTool | undefined;
+}
+
+export const NO_BROKERED_TOOLS: BrokeredTools = { list: () => [], find: () => undefined };

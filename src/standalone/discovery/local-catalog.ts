@@ -1,0 +1,22 @@
+import type { Capability } from '../../api/v1alpha1/capability.ts';
+import { capabilityEntry, type DiscoveryEntry } from '../../discovery/entry.ts';
+import type { EnginePorts } from '../../engine/ports.ts';
+import { skillLibrary } from '../../skills/skill-library.ts';
+
+/** The Capabilities of a run that are no tools of MCP servers. A change makes another list. */
+export type LocalCapabilities = () => readonly Capability[];
+
+/** What an agent finds and loads of the Capabilities; nothing without them. */
+export function catalogPorts(capabilities: LocalCapabilities | undefined): Pick<EnginePorts, 'catalog' | 'skills'> {
+  if (capabilities === undefined) return {};
+  const known = new WeakMap<readonly Capability[], readonly DiscoveryEntry[]>();
+  return {
+    skills: skillLibrary(capabilities),
+    catalog: () => {
+      const list = capabilities();
+      const entries = known.get(list) ?? list.map(capabilityEntry);
+      known.set(list, entries);
+      return entries;
+    },
+  };
+}

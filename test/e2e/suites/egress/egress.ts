@@ -1,0 +1,26 @@
+import { after, before, describe } from 'node:test';
+import type { InstalledCluster } from '../../support/installed-cluster.ts';
+import type { Internet } from '../../support/internet/internet.ts';
+import { type EgressWorld, NAMESPACE, openEgressWorld } from './egress-world.ts';
+import { endedConnections } from './ended-connections.ts';
+import { reachedHosts } from './reached-hosts.ts';
+
+/** What agents reach on the internet, with an internet that exists in the network namespace of the node only. */
+export function egress(cluster: () => InstalledCluster, internet: () => Internet): void {
+  describe('connections of agents to the internet', () => {
+    let world: EgressWorld;
+
+    before(async () => {
+      world = await openEgressWorld(cluster(), internet());
+    });
+
+    after(async () => {
+      // The node has place for the agents of the other suites only.
+      await cluster().kubectl('delete', 'agents', '--all', '-n', NAMESPACE, '--wait=false');
+    });
+
+    const current = () => world;
+    reachedHosts(current);
+    endedConnections(current);
+  });
+}

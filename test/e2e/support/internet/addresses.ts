@@ -1,0 +1,20 @@
+/** The internet of the tests on real pods: addresses that look public, and that exist in the network namespace of the node only. */
+
+export const PUBLIC_ADDRESS = '93.184.215.14';
+export const METADATA_ADDRESS = '169.254.169.254';
+/** Ports at which the program accepts every connection, and says that it did. */
+export const OTHER_PORTS: readonly (readonly [address: string, port: number])[] = [
+  [PUBLIC_ADDRESS, 80],
+  [PUBLIC_ADDRESS, 8_443],
+  [METADATA_ADDRESS, 80],
+  [METADATA_ADDRESS, 443],
+];
+/** Its name server gives the public address and the one inside in turn. */
+export const REBINDING_HOST = 'rebinding.example.com';
+
+/** What the program writes, one JSON object per line. */
+export type InternetLine =
+  | { event: 'query'; name: string }
+  | { event: 'connection'; address: string; port: number }
+  | { event: 'request'; host: string; path: string }
+  | { event: 'closed'; path: string };

@@ -1,0 +1,60 @@
+/**
+ * The program behind the addresses: a name server, a web server, and ports that no agent may reach. Arguments: the address of the name
+ * server, the file for its lines, and the files of certificate and key.
+ */
+import { appendFileSync, readFileSync } from 'node:fs';
+import { createServer as createWebServer } from 'node:https';
+import { createServer } from 'node:net';
+import { namesInside } from '../../../support/egress/inside-addresses.ts';
+import { startNameServer } from '../../../support/name-server.ts';
+import { type InternetLine, METADATA_ADDRESS, OTHER_PORTS, PUBLIC_ADDRESS, REBINDING_HOST } from './addresses.ts';
+
+const DRIP_MS = 100;
+const [nameServer = '', lines = '', certificate = '', key = ''] = process.argv.slice(2);
+const names: Readonly<Record<string, readonly string[]>> = {
+  ...namesInside('example.com', PUBLIC_ADDRESS),
+  ...Object.fromEntries(
+    ['api', 'status', 'moved', 'xn--bcher-kva'].map((name) => [`${name}.example.com`, [PUBLIC_ADDRESS]]),
+  ),
+};
+let turns = 0;
+
+function write(line: InternetLine): void {
+  appendFileSync(lines, `${JSON.stringify(line)}\n`);
+}
+
+await startNameServer({
+  at: { host: nameServer, port: 53 },
+  addressesOf(name, family) {
+    write({ event: 'query', name });
+    if (name !== REBINDING_HOST) return names[name];
+    if (family === 6) return [];
+    turns += 1;
+    return [turns % 2 === 1 ? PUBLIC_ADDRESS : METADATA_ADDRESS];
+  },
+});
+
+createWebServer({ cert: readFileSync(certificate), key: readFileSync(key) }, ({ headers, url = '' }, response) => {
+  write({ event: 'request', host: headers.host ?? '', path: url });
+  const { pathname, search } = new URL(url, 'https://example.com');
+  if (pathname === '/moved') {
+    response.writeHead(302, { location: decodeURIComponent(search.slice(1)) }).end();
+    return;
+  }
+  if (pathname !== '/drip') {
+    response.end('ok');
+    return;
+  }
+  const dripping = setInterval(() => response.write('.'), DRIP_MS);
+  response.once('close', () => {
+    clearInterval(dripping);
+    write({ event: 'closed', path: url });
+  });
+}).listen(443, PUBLIC_ADDRESS);
+
+for (const [address, port] of OTHER_PORTS) {
+  createServer((socket) => {
+    write({ event: 'connection', address, port });
+    socket.on('error', () => undefined).end();
+  }).listen(port, address);
+}
